@@ -14,7 +14,7 @@ from trustassay.options import ROWS
 
 @pytest.fixture
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "_added", dict)
+    monkeypatch.setattr(main, "_find_entry_points", dict)
 
 
 def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
@@ -95,7 +95,7 @@ def test_a_package_adds_a_command_by_an_entry_point(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     added = EntryPoint("extra", "trustassay_papers.cli.select:app", main.ENTRY_POINTS)
-    monkeypatch.setattr(main, "_added", lambda: {"extra": added})
+    monkeypatch.setattr(main, "_find_entry_points", lambda: {"extra": added})
     assert "icl" in cli("extra", "--help").out
     assert "extra " in cli("--help").out
 

@@ -12,7 +12,7 @@ from trustassay.runs.lines import HashSet, hash64
 @given(st.lists(st.integers(0, 2**64 - 1)), st.lists(st.integers(0, 2**64 - 1)))
 def test_a_hash_set_is_a_set(added: list[int], others: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "FRESH", 3)
+        patch.setattr(lines, "MAX_RECENT_HASHES", 3)
         found = HashSet()
         for value in added + added[::-1]:
             found.add(value)

@@ -1,1 +1,1 @@
-"""The command line: one file a command, parsing and printing alone."""
+"""The command line: its modules only parse arguments and print."""

@@ -1,4 +1,4 @@
-"""``trustassay annotate`` and ``rubric``: what people and judges rate by."""
+"""``trustassay annotate`` and ``rubric``: ratings by people, and the rubrics for them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -49,10 +49,12 @@ def annotate(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.annotate.project import AnnotateOptions, open_project
     from trustassay.workflows.label.plan import read_plan
 
+    # Files of ratings go one way at a time: out to people, or back from them.
     if export and sheets:
         raise UsageError("--export and --import: expected one of them")
     options = AnnotateOptions(
         rater,
+        # Choices between two answers need no rubric; single answers have a general one by default.
         [read_rubric(name) for name in rubric or ([] if pairs else ["answer"])],
         gold,
         together,
@@ -69,33 +71,35 @@ def annotate(  # noqa: PLR0913 - one argument an option
     if export:
         from trustassay.workflows.annotate.sheets import write_sheets
 
-        for name, written in zip(project.steps, write_sheets(project, export), strict=True):
-            say(f"{name}: {len(project.steps[name]):,} rows: {written}")
+        for name, path in zip(project.steps, write_sheets(project, export), strict=True):
+            say(f"{name}: {len(project.steps[name]):,} rows: {path}")
     elif sheets:
-        _import(project, out, sheets)
+        _import_sheets(project, out, sheets)
     else:
         _serve(project, out, host, port, public)
 
 
-def _import(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
+def _import_sheets(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
     import asyncio
 
     from trustassay.workflows.annotate.sheets import read_sheet, store_rows
 
+    # All sheets are read before a rating is stored: a fault in the last one stores nothing.
     rows = [row for path in sheets for row in read_sheet(project, path)]
     if not rows:
         raise UsageError(f"{', '.join(map(str, sheets))}: no row has a rating; nothing was stored")
-    with _open(project, out) as session:
-        new = asyncio.run(store_rows(session, rows))
-    say(f"{new:,} of {len(rows):,} ratings were new or different: {out}")
+    with _open_session(project, out) as session:
+        new_count = asyncio.run(store_rows(session, rows))
+    say(f"{new_count:,} of {len(rows):,} ratings were new or different: {out}")
 
 
 @contextmanager
-def _open(project: "Project", out: Path) -> "Iterator[Session]":
-    """Go on with the file of ratings, which this process alone holds until the end of the block."""
+def _open_session(project: "Project", out: Path) -> "Iterator[Session]":
+    """Open the file of ratings, locked for this process until the block ends, and continue it."""
     from trustassay.workflows.annotate.session import RatingsFile, Session
 
     out.parent.mkdir(parents=True, exist_ok=True)
+    # The file is locked while it is open, so that two servers cannot mix their ratings.
     with closing(RatingsFile(out)) as file:
         yield Session(project, file, file.begin(project.start))
 
@@ -105,20 +109,24 @@ def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> 
     from trustassay.workflows.annotate.server import application
     from trustassay.workflows.listening import listening
 
-    with listening(host, port) as at, _open(project, out) as session:
+    # The port first: if it is taken, the file of ratings is not touched.
+    with listening(host, port) as listener, _open_session(project, out) as session:
+        # Each rater has a link with a secret token, which stays the same when the command runs
+        # again.
         links = serving.Links(out, list(project.steps))
         if warning := serving.warning_of(host):
             say(warning)
         for rater, state in session.raters.items():
-            done = f"{state.rated:,} of {len(state.steps):,} rated"
-            say(f"{rater}: {serving.address(host, at)}/{links.tokens[rater]} ({done})")
+            progress = f"{state.rated:,} of {len(state.steps):,} rated"
+            say(f"{rater}: {serving.address(host, listener)}/{links.tokens[rater]} ({progress})")
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
-        served = application(session, links, say, serving.Hosts(host, public))
-        serving.serve(served, at, session.drain)
+        web_application = application(session, links, say, serving.Hosts(host, public))
+        serving.serve(web_application, listener, session.drain)
 
 
 rubric = typer.Typer(no_args_is_help=True)
 
+# The sample with which a checked rubric is filled in.
 EXAMPLE = {
     "question": "The question.",
     "answers": [["The gold answer."]],
@@ -148,18 +156,19 @@ def check(*, file: str) -> None:
     result = read_rubric(file)
     rows = []
     for level in result.levels:
-        words = ", ".join(word for word in level.words if word != level.label)
+        other_readings = ", ".join(word for word in level.words if word != level.label)
         passes = level.value >= result.passes
-        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", words))
+        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", other_readings))
     say(f"{result.title} ({result.name}/{result.version})")
     show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
     for level in result.levels:
-        for words in (f"{result.label}: {level.label}", *level.words):
-            read = read_reply(words, result)
-            if read.label != level.label:
-                what = read.fault or read.label
+        # The rubric is tried on replies that it invites: each must be read as its own level.
+        for reply_text in (f"{result.label}: {level.label}", *level.words):
+            reading = read_reply(reply_text, result)
+            if reading.label != level.label:
+                understood = reading.fault or reading.label
                 raise UsageError(
-                    f"{file}: the reply {words!r} is read as {what!r} and not as "
+                    f"{file}: the reply {reply_text!r} is read as {understood!r} and not as "
                     f"{level.label!r}; take another word for it"
                 )
     say("the prompt, filled in with a sample:\n")

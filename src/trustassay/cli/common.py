@@ -1,4 +1,4 @@
-"""What commands share: options and error messages."""
+"""Options and error messages that several commands share."""
 
 import shlex
 import sys
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
     from trustassay.data.records import Untold
     from trustassay.runs.intake import BadInputError
+# Failures that are listed one by one; all are in the run's folder.
 FAILURES_SHOWN = 20
 
 Model = Annotated[str | None, FLAGS["model"]]
@@ -53,12 +54,13 @@ Json = Annotated[bool, row("as_json")]
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
-    """Turn the errors that a user can fix into a message and exit status 2, others into 70."""
+    """Turn errors that a user can fix into a message and exit status 2, others into status 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
     from trustassay.data.records import UntoldError
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import BadInputError
 
+    # A traceback belongs to the run of this command, not to an earlier one of this process.
     RunFolder.last_locked = None
     try:
         with at_work():
@@ -82,10 +84,14 @@ def errors_for_people() -> Iterator[None]:
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise  # typer ends quietly at a broken pipe
     except OSError as error:
-        known = error.filename is not None and error.strerror
+        # Errors of the system have a file and a reason; others only a message.
+        is_from_system = error.filename is not None and error.strerror
         complain(
-            f"trustassay: {error.filename}: {error.strerror}" if known else f"trustassay: {error}"
+            f"trustassay: {error.filename}: {error.strerror}"
+            if is_from_system
+            else f"trustassay: {error}"
         )
+        # A full disk is no mistake in the command: status 1, and the run can be continued.
         if is_full(error):
             complain(
                 "finished work is kept; free some space and run the same command again to continue"
@@ -102,26 +108,36 @@ def command_line() -> str:
 
 
 def default_metrics(
-    source: str | list[str], fields: Mapping[str, str], named: Mapping[str, Any]
+    source: str | list[str], fields: Mapping[str, str], given_backends: Mapping[str, Any]
 ) -> tuple[list[str], str]:
-    """Say and return the metrics for files where none was named, and why; ``named``: backends."""
+    """Choose, print and return the metrics for files if the user named none, and the reason.
+
+    Args:
+        fields: the columns of the fields that the user named.
+        named: the backends that the user gave.
+    """
     from trustassay.data.reading import Files
     from trustassay.workflows.choose_metric import choose_metric, naming
 
-    result = choose_metric(Files.of(source), fields, retrieves="retriever" in named)
+    result = choose_metric(Files.of(source), fields, retrieves="retriever" in given_backends)
     say(f"{naming(result.metrics)}: {result.why}")
     return result.metrics, result.why
 
 
 def source_of(paths: list[str]) -> str | list[str]:
-    """Return the one source alone, or all of several."""
+    """Return the path itself if there is only one, else all of them."""
     return paths[0] if len(paths) == 1 else paths
 
 
 def run_folder(
     out: Path | None, source: str | Path | list[str], records: Records, **settings: Any
 ) -> Path:
-    """Return the folder that was named, or else the one that the same command finds again."""
+    """Return the folder that the user gave, or one that the same command finds again.
+
+    Args:
+        records: options of the input, which change the folder.
+        settings: whatever else makes it another run.
+    """
     from trustassay.runs.intake import default_folder
 
     settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
@@ -129,7 +145,7 @@ def run_folder(
 
 
 def show_faults(error: "BadInputError") -> None:
-    """Print every fault with its place; of a frequent kind only the first ones, and a count."""
+    """Print every fault with its place; of a frequent kind, the first ones and a count."""
     from trustassay.data.records import summarised, untold_of
 
     for line in summarised(error.faults):
@@ -137,28 +153,36 @@ def show_faults(error: "BadInputError") -> None:
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
     if untold := untold_of(error.faults):
-        problems = [problem for one in error.faults for problem in one.problems]
-        alone = all(problem.message.startswith("is missing") for problem in problems)
-        whole = all(one.untold is not None and one.untold.complete for one in error.faults)
-        show_untold(untold._replace(complete=alone and whole))
+        problems = [problem for fault in error.faults for problem in fault.problems]
+        # A complete repair can be proposed only if missing fields are the only fault in all
+        # records.
+        only_missing = all(problem.message.startswith("is missing") for problem in problems)
+        is_complete = all(
+            fault.untold is not None and fault.untold.complete for fault in error.faults
+        )
+        show_untold(untold._replace(complete=only_missing and is_complete))
     records = "faulty record" if error.count == 1 else "faulty records"
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
 def show_untold(untold: "Untold") -> None:
-    """Print the fields that were found, and how to name those that are missing."""
+    """Print the fields of the input, and the options that name the missing ones."""
     complain(f"found the fields {untold.found}")
-    named = [part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")]
-    if named:
+    name_options = [
+        part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")
+    ]
+    if name_options:
         fields = ", ".join(untold.nameable)
+        # The whole command again, to be copied; standard input cannot be read twice.
         if untold.complete and "-" not in sys.argv:
             complain(f"this names the {fields}:")
-            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *named])}", fold=False)
+            # Not folded: a line break would be copied too.
+            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *name_options])}", fold=False)
         else:
-            guessed = all(untold.nameable.values())
-            put = "" if guessed else ", where NAME is one of these fields"
-            complain(f"add what names the {fields}{put}:")
-            complain(f"  {shlex.join(named)}", fold=False)
+            is_guess = all(untold.nameable.values())
+            hint = "" if is_guess else ", where NAME is one of these fields"
+            complain(f"add what names the {fields}{hint}:")
+            complain(f"  {shlex.join(name_options)}", fold=False)
     if "documents" in untold.fields and "documents" not in untold.nameable:
         complain(
             "there are no passages to judge by: give --retriever bm25:FILE with passages, gold "
@@ -166,8 +190,8 @@ def show_untold(untold: "Untold") -> None:
         )
 
 
-def answering(given: AnswerOptions) -> "Answering":
-    """Return how a model is asked for answers.
+def answering(answer_options: AnswerOptions) -> "Answering":
+    """Return how a model is asked for answers, from the options of the command.
 
     Raises:
         BadInputError, InputError, UsageError: the style, the prompt or the examples are not valid.
@@ -177,17 +201,17 @@ def answering(given: AnswerOptions) -> "Answering":
     from trustassay.data.records import Fault
     from trustassay.runs.intake import BadInputError
 
-    options: dict[str, Any] = dict(given)
+    options: dict[str, Any] = dict(answer_options)
     if path := options.pop("examples", None):
-        shown = list(read_samples(path, fields={}))
-        if faults := [found for found in shown if isinstance(found, Fault)]:
+        records = list(read_samples(path, fields={}))
+        if faults := [record for record in records if isinstance(record, Fault)]:
             raise BadInputError(faults, len(faults))
-        options["examples"] = [one.sample for one in shown if not isinstance(one, Fault)]
+        options["examples"] = [record.sample for record in records if not isinstance(record, Fault)]
     return Answering(**options)
 
 
 def show_endpoints(endpoints: "Mapping[str, Endpoint]") -> None:
-    """Print how often endpoints failed, and how."""
+    """Print how often calls to each endpoint failed, by kind of failure."""
     for address, endpoint in endpoints.items():
         if endpoint.failures:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in endpoint.failures.items())
@@ -195,16 +219,17 @@ def show_endpoints(endpoints: "Mapping[str, Endpoint]") -> None:
 
 
 def internal_error(error: Exception) -> NoReturn:
-    """Say that the program is at fault and where its traceback is, and exit with status 70.
+    """Report an error of the program itself, and exit with status 70.
 
-    The traceback is in the folder of the run that this process worked on, if there is one.
+    The traceback is written into the folder of the run that this process worked on, if there is
+    one; the message says where it is.
     """
     from trustassay.runs.folder import RunFolder
 
-    kept = keep_internal_error(RunFolder.last_locked, error)
-    where = f"; the traceback is in {kept}" if kept else "; its traceback could not be written"
+    path = keep_internal_error(RunFolder.last_locked, error)
+    location = f"; the traceback is in {path}" if path else "; its traceback could not be written"
     message = (
         f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
     )
-    complain(one_line(f"trustassay: {message}{where}"))
+    complain(one_line(f"trustassay: {message}{location}"))
     raise typer.Exit(INTERNAL)

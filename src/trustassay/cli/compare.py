@@ -50,10 +50,12 @@ def compare(  # noqa: PLR0913 - one argument an option
         if metric is not None or labels:
             flag = "--labels" if labels else "--metric"
             raise UsageError(f"{flag}: a judge compares answers, not scores")
-        _by_judge(
+        # A judge compares the answers themselves: the two paths are files of answers and not runs.
+        _compare_by_judge(
             (first, second, judge), prompt, run, out, seed, records, spending, dry_run, as_json
         )
         return
+    # Options for calls of a judge would be ignored when two runs are compared.
     if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
     from trustassay.compare import pages
@@ -71,7 +73,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         print_json(comparison.to_dict())
 
 
-def _by_judge(  # noqa: PLR0913 - the options of compare
+def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     inputs: tuple[Path, Path, str],
     prompt: Path | None,
     folder: Path | None,
@@ -94,22 +96,24 @@ def _by_judge(  # noqa: PLR0913 - the options of compare
     options = preferences.WinRateOptions(
         metric, seed, progress=True, calls=CallOptions.of(**spending), **records
     )
-    state = default_folder(second).name  # which changes with the file
+    # The name has a hash of the file's state: a changed second file makes another run.
+    state = default_folder(second).name
     settings = {"second": state, "judge": judge, "metrics": metric.settings(), "seed": seed}
     out = run_folder(folder, first, records, **settings)
     if dry_run:
         show_plan(preferences.plan_win_rate(*inputs, out, options), as_json=as_json)
         return
     result = preferences.win_rate(*inputs, out, options)
+    # A win rate is stored as a run of the metric pairwise, and is printed like one.
     run = Run(RunFolder(result.path), result.outcome)
     status = tell(run, as_json=False, worst=False)
-    for count, words in (
+    for count, description in (
         (result.pairs.only_first, f"questions of {first} alone"),
         (result.pairs.only_second, f"questions of {second} alone"),
         (result.pairs.blank, "questions to which one of them has no answer"),
     ):
         if count:
-            say(one_line(f"left out: {count:,} {words}"))
+            say(one_line(f"left out: {count:,} {description}"))
     say(one_line(preferences.win_rate_headline(result, first, second)))
     if page:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +131,7 @@ def _show_comparison(comparison: "Comparison") -> None:
     paths = " and ".join(str(side.path) for side in comparison.scores)
     say(one_line(f"{comparison.metric.title}: {paths}"))
     if comparison.pairing.only_first or comparison.pairing.only_second:
-        # The table is about the questions of both runs.
+        # The table below covers only the questions of both runs, so all are reported first.
         for side in comparison.scores:
             say(one_line(f"{side.path}, {side.outcomes.sentence}"))
     table = pages.outcomes_table(comparison)
@@ -136,8 +140,9 @@ def _show_comparison(comparison: "Comparison") -> None:
     if comparison.figures:
         table = pages.figures_table(comparison)
         show_rows("figures of the pairs", table.columns, table.rows, wide=True)
-    for key, why in comparison.not_compared.items():
-        say(one_line(f"{key} is not compared: {why}"))
+    # Figures that only one run has, or that have no pairs, are named with the reason.
+    for key, reason in comparison.not_compared.items():
+        say(one_line(f"{key} is not compared: {reason}"))
     if len(comparison.pairing.first):
         show_worse(comparison.metric.name, comparison.answers)
     for line in comparison.corrected.in_words() if comparison.corrected else ():
@@ -178,15 +183,16 @@ def rank(  # noqa: PLR0913 - one argument an option
 def _show_ranking(result: "Ranking") -> None:
     from trustassay.compare import ranking
 
-    asked = "were asked" if result.by_share else "have a score for"
+    # By shares all questions count; by a figure only those that every model has a score for.
+    verb = "were asked" if result.by_share else "have a score for"
     say(
         one_line(
-            f"{result.metric.title}: {result.questions:,} questions that all models {asked}, "
+            f"{result.metric.title}: {result.questions:,} questions that all models {verb}, "
             f"ranked by {'the share ' if result.by_share else ''}{result.by}"
         )
     )
     if result.left_out:
-        say(f"{result.left_out:,} questions are left out: not all models {asked} them")
+        say(f"{result.left_out:,} questions are left out: not all models {verb} them")
     table = ranking.table_of(result)
     show_rows("model", table.columns, table.rows, wide=True)
     for line in ranking.statements(result):
@@ -214,31 +220,35 @@ def audit(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.audit import experiment
 
     fields = records.get("fields", {})
-    chosen = metric or (
+    metric_text = metric or (
+        # A given judge is what the user wants to audit.
         "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
     )
-    folder = run_folder(out, source, records, audit=chosen, seed=seed, **backends)
+    folder = run_folder(out, source, records, audit=metric_text, seed=seed, **backends)
     options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
-    auditing = experiment.Audit(source, metric_from_text(chosen), backends, folder, options, seed)
+    auditing = experiment.Audit(
+        source, metric_from_text(metric_text), backends, folder, options, seed
+    )
     if dry_run:
         show_plan(auditing.plan(), as_json=as_json)
         return
-    audited = auditing.run()
-    say(one_line(experiment.headline(audited)))
-    table = experiment.table(audited)
+    result = auditing.run()
+    say(one_line(experiment.headline(result)))
+    table = experiment.table(result)
     show_rows("changed", table.columns, table.rows, wide=True)
-    for line in experiment.notes(audited):
+    for line in experiment.notes(result):
         say(one_line(line))
-    experiment.document_of(audited).write(page or folder / "audit.html")
+    experiment.document_of(result).write(page or folder / "audit.html")
     say(f"page: {page or folder / 'audit.html'}")
     if as_json:
-        print_json(audited.to_dict())
-    if audited.failed:
+        print_json(result.to_dict())
+    if result.failed:
         complain(
-            f"failed: {audited.failed:,}, in flips; run the same command again to retry only these"
+            f"failed: {result.failed:,}, in flips; run the same command again to retry only these"
         )
 
 
+# Undecided has a status of its own, so that a pipeline can rerun with more answers.
 FAILED, UNDECIDED = 1, 4
 STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDECIDED}
 
@@ -267,12 +277,14 @@ def gate(  # noqa: PLR0913 - one argument an option
     from trustassay.compare.corrected import LabelFiles
     from trustassay.compare.gate import gate as gate_run
 
-    others = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
-    flags = given(figure=figure, margin=margin, **others)
+    # The default "0" is true as a text, so that it is compared here.
+    other_flags = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
+    flags = given(figure=figure, margin=margin, **other_flags)
+    # These options are about earlier runs: without one they would be ignored.
     if flags and not no_worse_than:
         raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
-    bounds = [gate_rules.parse_bound(one, at_least=True) for one in at_least]
-    bounds += [gate_rules.parse_bound(one, at_least=False) for one in at_most]
+    bounds = [gate_rules.parse_bound(text, at_least=True) for text in at_least]
+    bounds += [gate_rules.parse_bound(text, at_least=False) for text in at_most]
     missing = gate_rules.parse_allowance(allow_missing)
     earlier = [
         gate_rules.Earlier(path, figure, margin, missing, allow_other_judge)
@@ -280,22 +292,24 @@ def gate(  # noqa: PLR0913 - one argument an option
     ]
     label_files = LabelFiles.from_options(**labels)
     result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
+    # ``--undecided fail`` fails an untestable rule too; no option lets one pass.
     strict = result.result == "untestable" and undecided == "fail"
-    counted = undecided if result.result == "undecided" or strict else result.result
+    counted_result = undecided if result.result == "undecided" or strict else result.result
     with results_on_output(not as_json):
         _show_gate(result)
-        if counted != result.result:
-            say(f"{result.result} counts as {counted} (--undecided)")
+        if counted_result != result.result:
+            say(f"{result.result} counts as {counted_result} (--undecided)")
     if markdown:
-        _write(markdown, gate_files.markdown(result).encode())
+        _write_file(markdown, gate_files.markdown(result).encode())
     if junit:
-        _write(junit, gate_files.junit(result, undecided))
+        _write_file(junit, gate_files.junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
-    raise typer.Exit(STATUS[counted])
+    # After all files are written: a failed gate has a report too.
+    raise typer.Exit(STATUS[counted_result])
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     write_whole(path, content)
     say(f"written: {path}")
 
@@ -308,8 +322,15 @@ def _show_gate(result: "Gate") -> None:
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))
     rows = [
-        (one.name, one.result, value_of(one), interval_in_words(one), one.rule, reason_of(one))
-        for one in result.checks
+        (
+            item.name,
+            item.result,
+            value_of(item),
+            interval_in_words(item),
+            item.rule,
+            reason_of(item),
+        )
+        for item in result.checks
     ]
     headings = ("figure", "result", "value", "95 % interval", "rule", "why")
     show_table(headings, rows, {"rule", "why"}, wide=True)
@@ -317,10 +338,10 @@ def _show_gate(result: "Gate") -> None:
         for name, changes in earlier.outcomes.items():
             say(one_line(f"{name} since {earlier.path}: {outcomes_in_words(changes)}"))
         for name, figures in earlier.figures.items():
-            # The first is the mean; as it leaves answers out, it stands below the shares.
+            # The first figure is the mean. It leaves answers out, so it follows the shares.
             for change in list(figures.values())[:1]:
                 unit = change.figure.unit
-                sides = [rounded(one, unit) for one in (change.first, change.second)]
+                sides = [rounded(item, unit) for item in (change.first, change.second)]
                 values = " → ".join(sides) + (f" {unit}" if unit else "")
                 say(
                     f"  {name}.{change.key} over the {change.questions:,} questions that it counts "

@@ -1,9 +1,9 @@
-"""``trustassay demo``: the bundled answers; with ``--all`` those of a real model, by every method.
+"""``trustassay demo``: score the bundled answers; with ``--all`` a real model's, by every method.
 
-``data/recorded`` holds 60 questions of this project with what two small models replied, to all that
-the methods ask of them: ``answers.jsonl`` from what the model knows, ``cited.jsonl`` from passages,
-``replies.jsonl.gz``. It is made by ``python -m benchmarks.recording``; a prompt that changes
-afterwards has no recorded reply.
+``data/recorded`` holds 60 questions of this project and all replies of two small models that the
+methods need: ``answers.jsonl`` (answers from the model's knowledge), ``cited.jsonl`` (from
+passages) and ``replies.jsonl.gz``. The files are made by ``python -m benchmarks.recording``. A
+prompt that is changed afterwards has no recorded reply.
 """
 
 import gzip
@@ -28,29 +28,31 @@ if TYPE_CHECKING:
 FOLDER = Path(str(files("trustassay") / "data" / "recorded"))
 _EXAMPLES = FOLDER.parent / "example"
 PROMPT = FOLDER / "question.jinja"
-"""How the model was asked for its answers."""
+"""The prompt with which the model was asked for its answers."""
 REPLIES = FOLDER / "replies.jsonl.gz"
 MODEL = "Qwen2.5-Coder-1.5B-Instruct"
-"""Who answered, and was asked again and as judge."""
+"""The model that gave the answers; it is also asked again, and as judge."""
 OTHER = "Qwen2.5-Coder-0.5B-Instruct"
-"""Whose answers are the references of ``fewl``."""
+"""The model whose answers are the references of ``fewl``."""
 LONGEST = 48
-"""Tokens of an answer."""
+"""Tokens of an answer at most."""
+# Options of metrics, equal to those of the recording: another prompt has no recorded reply.
 _CHOICES = "sources=given,checks=5,stop=no"
 _ASKED = f"prompt={PROMPT},max_tokens={LONGEST}"
 _NUDGED = f"perturbations=5,{_ASKED},original=response"
 
 
-class Part(NamedTuple):
-    """A file of answers, and what they are scored by."""
+class DemoPart(NamedTuple):
+    """A file of answers in the demo, and its metrics."""
 
     file: str
     metrics: Sequence[str]
     roles: Sequence[str] = ()
+    """Roles that the recorded model has."""
 
 
-PARTS: Mapping[str, Part] = {
-    "closed-book": Part(
+PARTS: Mapping[str, DemoPart] = {
+    "closed-book": DemoPart(
         "answers.jsonl",
         [
             f"consistency:{_CHOICES}",
@@ -64,20 +66,21 @@ PARTS: Mapping[str, Part] = {
         ],
         ["model", "judge"],
     ),
-    "cited": Part("cited.jsonl", ["grounding"]),
+    "cited": DemoPart("cited.jsonl", ["grounding"]),
 }
 
 
 def score_recorded(out: Path, entailer: str) -> "list[Run]":
-    """Score both files, each into a folder in ``out``; nothing is asked of a model.
+    """Score both files, each into a folder in ``out``, without a call to a chat model.
 
     Raises:
-        As :func:`~trustassay.api.score`.
+        Exception: as :func:`~trustassay.api.score`.
     """
     from trustassay import api
     from trustassay.backends.replay import ReplayChat
 
     recorded = ReplayChat(str(REPLIES), MODEL)
+    # Reports must not look as if the model had been called.
     recorded.name = f"{MODEL}, recorded"
     return [
         api.score(
@@ -85,6 +88,7 @@ def score_recorded(out: Path, entailer: str) -> "list[Run]":
             metrics=part.metrics,
             entailer=entailer,
             out=out / name,
+            # Recorded replies must not get into the cache that other runs share.
             cache=None,
             progress=True,
             backends=dict.fromkeys(part.roles, recorded),
@@ -94,7 +98,7 @@ def score_recorded(out: Path, entailer: str) -> "list[Run]":
 
 
 EXAMPLE_FILES: Mapping[str, str] = json.loads((_EXAMPLES / "files.json").read_text("utf-8"))
-"""What ``demo --files`` writes, and what is in it."""
+"""The files that ``demo --files`` writes, with a description of each."""
 _RECORDED = {
     "qwen.jsonl": FOLDER / "answers.jsonl",
     "qwen-replies.jsonl": REPLIES,
@@ -103,7 +107,7 @@ _RECORDED = {
 
 
 def _content(name: str) -> bytes:
-    """Return what an example file holds; recorded replies are unpacked."""
+    """Return the content of an example file; recorded replies are unpacked."""
     path = _RECORDED.get(name, _EXAMPLES / name)
     data = path.read_bytes()
     return gzip.decompress(data) if path.suffix == ".gz" else data
@@ -113,6 +117,7 @@ def _write_examples(folder: Path) -> None:
     contents = {name: _content(name) for name in EXAMPLE_FILES}
     for name, content in contents.items():
         path = folder / name
+        # All files are checked before the first is written.
         if path.exists() and path.read_bytes() != content:
             raise UsageError(f"{path} already exists and is another file: choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
@@ -159,6 +164,7 @@ def demo(
         )
         say("this compares the methods with what is right:")
         complain(f"  trustassay study {runs[0].path} --label label", fold=False)
+        # Status 1 only if nothing could be judged in either file.
         if all(statuses):
             raise typer.Exit(1)
         return

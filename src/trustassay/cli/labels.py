@@ -1,4 +1,4 @@
-"""``trustassay study``, ``calibrate``, ``label`` and ``agree``: about labels by people."""
+"""``trustassay study``, ``calibrate``, ``label`` and ``agree``: commands on labels by people."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from trustassay.workflows.label.population import LabelFigure, Need
     from trustassay.workflows.study.command import LabelStudy
 
-CASES = 3
-PARTING = 8
+MAX_CASES = 3
+"""Answers that are listed for each disagreement of two scores."""
+MAX_DISAGREEMENTS = 8
+"""Disagreements of two scores that are listed, the most frequent first."""
 
 
 @with_options
@@ -46,11 +48,12 @@ def study(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Say which scores of a run to believe: each compared with labels by people."""
     from trustassay.workflows.study import outputs
-    from trustassay.workflows.study.command import study as hold
+    from trustassay.workflows.study.command import study as run_study
 
+    # Before the study, which may take minutes.
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
         raise UsageError(f"--table {table}: expected a name that ends with .csv, .tsv or .md")
-    result = hold(
+    result = run_study(
         runs,
         labels=label,
         ratings=ratings,
@@ -69,8 +72,9 @@ def study(  # noqa: PLR0913 - one argument an option
     )
     for note in result.notes:
         say(one_line(note))
-    for one in result.labels:
-        _show_label(one)
+    for label_study in result.labels:
+        _show_label(label_study)
+    # What a score costs belongs beside how good it is.
     rows = [(cost.metric, *outputs.cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
@@ -83,40 +87,45 @@ def study(  # noqa: PLR0913 - one argument an option
         print_json(result.to_dict())
 
 
-def _show_label(one: LabelStudy) -> None:
+def _show_label(label_study: LabelStudy) -> None:
     from trustassay.workflows.study import outputs
 
     say("")
-    say(one_line(f"label {outputs.label_title(one)}"))
-    shown = outputs.shown_figures(one)
-    headline, *others = [outputs.FIGURES[name] for name in shown]
+    say(one_line(f"label {outputs.label_title(label_study)}"))
+    figure_keys = outputs.shown_figures(label_study)
+    # The first figure is the one by which scores are ranked; only it has an interval here.
+    headline, *other_headings = [outputs.FIGURES[name] for name in figure_keys]
     with_interval = ("n", headline, "95 % interval")
-    show_rows("score", (*with_interval, *others), outputs.score_rows(one, shown))
-    for reason in outputs.missing(one):
+    show_rows(
+        "score", (*with_interval, *other_headings), outputs.score_rows(label_study, figure_keys)
+    )
+    for reason in outputs.missing(label_study):
         say(one_line(reason))
-    of = f"{headline} of"
-    if one.tests:
-        show_rows(of, outputs.TEST_COLUMNS, outputs.test_rows(one), (of,))
-    if one.covariates:
-        what = "covariate (neither end is better)"
-        show_rows(what, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(one))
-    say(one_line(outputs.headline(one)))
-    for by in one.groups:
-        show_rows(by, with_interval, outputs.group_rows(one, by, shown[:1]))
-    _show_parting(one)
+    of_headline = f"{headline} of"
+    if label_study.tests:
+        show_rows(of_headline, outputs.TEST_COLUMNS, outputs.test_rows(label_study), (of_headline,))
+    if label_study.covariates:
+        covariate_heading = "covariate (neither end is better)"
+        show_rows(covariate_heading, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(label_study))
+    say(one_line(outputs.headline(label_study)))
+    for by in label_study.groups:
+        show_rows(by, with_interval, outputs.group_rows(label_study, by, figure_keys[:1]))
+    _show_parting(label_study)
 
 
-def _show_parting(one: LabelStudy) -> None:
-    parting = sorted(one.parting, key=lambda each: -each.count)[:PARTING]
+def _show_parting(label_study: LabelStudy) -> None:
+    disagreements = sorted(label_study.parting, key=lambda disagreement: -disagreement.count)[
+        :MAX_DISAGREEMENTS
+    ]
     rows = [
         (
-            f"{each.first} right, {each.second} wrong",
-            f"{each.count:,}",
-            f"{each.wrong:,}",
-            " ".join(case.id for case in each.cases[:CASES]),
+            f"{disagreement.first} right, {disagreement.second} wrong",
+            f"{disagreement.count:,}",
+            f"{disagreement.wrong:,}",
+            " ".join(case.id for case in disagreement.cases[:MAX_CASES]),
         )
-        for each in parting
-        if each.count
+        for disagreement in disagreements
+        if disagreement.count
     ]
     if rows:
         show_table(("answers", "count", "of errors", "such as"), rows, ("such as",))
@@ -198,11 +207,12 @@ def label(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Choose the answers that people should rate next, and estimate the result for all."""
-    from trustassay.workflows.label.command import label as find
+    from trustassay.workflows.label.command import label as run_label
 
+    # Typer would accept any text here.
     if unit not in ("question", "answer"):
         raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
-    result = find(
+    result = run_label(
         runs,
         propose=number,
         plan=plan,
@@ -220,14 +230,17 @@ def label(  # noqa: PLR0913 - one argument an option
         beyond=beyond,
         seed=seed,
     )
-    given = [
+    # The options that the proposed commands below must repeat, so that they continue this plan.
+    repeated_options = [
         ("--label", [label] if label else []),
         ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
         ("--positive", positive),
         ("--auroc", [auroc] if auroc else []),
         ("--field", [f"{name}={column}" for name, column in fields.items()]),
     ]
-    repeated = [word for name, values in given for value in values for word in (name, value)]
+    repeated = [
+        word for name, values in repeated_options for value in values for word in (name, value)
+    ]
     repeated += ["--compare", *compare] if compare else []
     _show_labelling(result, runs, ratings, repeated)
     if as_json:
@@ -235,54 +248,63 @@ def label(  # noqa: PLR0913 - one argument an option
 
 
 def _show_labelling(
-    found: Labelling, runs: list[Path], ratings: list[Path], repeated: list[str]
+    labelling: Labelling, runs: list[Path], ratings: list[Path], repeated_options: list[str]
 ) -> None:
-    for outcome_line in found.outcome_lines:
+    for outcome_line in labelling.outcome_lines:
         say(one_line(outcome_line))
     say(
-        f"{amount(found.answers, 'answer')}, {amount(found.units, found.unit)} to draw from; plan "
-        f"{found.plan}: {found.drawn:,} drawn, {found.rated:,} of them rated"
+        f"{amount(labelling.answers, 'answer')}, {amount(labelling.units, labelling.unit)} to draw "
+        f"from; plan {labelling.plan}: {labelling.drawn:,} drawn, {labelling.rated:,} of them rated"
     )
-    for note in found.notes:
+    for note in labelling.notes:
         say(one_line(note))
-    if found.figures:
-        say(f"from {amount(found.used, 'label')}, weighted:")
-        rows = [_row(figure) for figure in found.figures]
-        named = ("figure", "value", "these answers", "questions like them", "random labels")
-        show_table(named, rows, ())
-        for figure in found.figures:
+    if labelling.figures:
+        say(f"from {amount(labelling.used, 'label')}, weighted:")
+        rows = [_build_row(figure) for figure in labelling.figures]
+        headings = ("figure", "value", "these answers", "questions like them", "random labels")
+        show_table(headings, rows, ())
+        for figure in labelling.figures:
             if figure.without:
                 say(one_line(f"no interval: {figure.figure.title}: {figure.without}"))
-    for need in found.needs:
-        say(f"for {need.goal}: {_words(need)}")
-    if found.proposed:
-        say(f"{amount(len(found.proposed), 'answer')} added to the plan")
-    if found.rated < found.drawn:
-        say(f"{amount(found.drawn - found.rated, 'answer')} to rate now:")
+    for need in labelling.needs:
+        say(f"for {need.goal}: {_describe_need(need)}")
+    if labelling.proposed:
+        say(f"{amount(len(labelling.proposed), 'answer')} added to the plan")
+    # What the user does next: rate what is drawn, or draw more.
+    if labelling.rated < labelling.drawn:
+        say(f"{amount(labelling.drawn - labelling.rated, 'answer')} to rate now:")
         for run in runs:
-            say(f"  {_command('annotate', run, '--plan', found.plan, *_rate(runs, run, ratings))}")
+            rate_options = _build_rate_options(runs, run, ratings)
+            say(f"  {_format_command('annotate', run, '--plan', labelling.plan, *rate_options)}")
         if not ratings:
-            files = [word for run in runs for word in ("--ratings", _file(runs, run))]
-            if "--at-least" not in repeated and not all(map(_has_golds, runs)):
-                repeated = [*repeated, "--at-least", "4"]
-            say(f"then: {_command('label', *runs, *_named(found, runs), *files, *repeated)}")
-    elif any(need.more for need in found.needs) or not found.figures:
+            # No ratings yet: the file that the proposed annotate command writes.
+            files = [word for run in runs for word in ("--ratings", _ratings_file(runs, run))]
+            # Without gold answers the rubric has levels from 0 to 5, of which 4 and 5 pass.
+            if "--at-least" not in repeated_options and not all(map(_has_golds, runs)):
+                repeated_options = [*repeated_options, "--at-least", "4"]
+            plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+            say(f"then: {_format_command('label', *runs, *plan_options)}")
+    elif any(need.more for need in labelling.needs) or not labelling.figures:
         files = [str(word) for path in ratings for word in ("--ratings", path)]
-        same = [*_named(found, runs), *files, *repeated]
-        more = _command("label", *runs, *same, "--number", 50)
+        plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+        more = _format_command("label", *runs, *plan_options, "--number", 50)
         say(f"all of the plan is rated; for more: {more}")
 
 
-def _row(figure: LabelFigure) -> tuple[str, ...]:
+def _build_row(figure: LabelFigure) -> tuple[str, ...]:
     sign = "+" if figure.figure.signed else ""
     value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
-    ends = [ends_text(one, sign) for one in (figure.interval, figure.beyond, figure.evenly)]
+    # Three intervals: for these answers, for questions like them, and without scores to choose by.
+    ends = [
+        ends_text(interval, sign) for interval in (figure.interval, figure.beyond, figure.evenly)
+    ]
     return (figure.figure.title, value.replace("-", "−"), *ends)
 
 
-def _words(need: Need) -> str:
+def _describe_need(need: Need) -> str:
     if need.more == 0:
         return "reached"
+    # ``None``: even labels of all answers would not reach the goal.
     more = "not reached with all answers labelled"
     if need.more is not None:
         more = f"about {need.more:,} labels more"
@@ -290,36 +312,36 @@ def _words(need: Need) -> str:
     return f"{more} (random labels without scores: {even})"
 
 
-def _rate(runs: list[Path], run: Path, ratings: list[Path]) -> list[str]:
-    file = ratings[runs.index(run)] if len(ratings) == len(runs) else _file(runs, run)
+def _build_rate_options(runs: list[Path], run: Path, ratings: list[Path]) -> list[str]:
+    file = ratings[runs.index(run)] if len(ratings) == len(runs) else _ratings_file(runs, run)
     rubric = ["--rubric", "verdict"] if _has_golds(run) else []
     return ["--rater", "NAME", *rubric, "--out", str(file)]
 
 
-def _file(runs: list[Path], run: Path) -> str:
+def _ratings_file(runs: list[Path], run: Path) -> str:
     return "ratings.jsonl" if len(runs) == 1 else f"ratings-{run.name}.jsonl"
 
 
 def _has_golds(run: Path) -> bool:
-    """Whether raters can hold an answer against gold ones."""
+    """Whether the samples have gold answers or claims for raters to compare with."""
     from trustassay.runs.folder import RunFolder
 
     first = next(iter(RunFolder(run).sample_records()), {})
     return bool(first.get("answers") or first.get("claims"))
 
 
-def _named(found: Labelling, runs: list[Path]) -> list[str]:
+def _build_plan_options(labelling: Labelling, runs: list[Path]) -> list[str]:
     from trustassay.workflows.label.command import default_plan
 
-    return [] if found.plan == default_plan(runs[0]) else ["--plan", str(found.plan)]
+    return [] if labelling.plan == default_plan(runs[0]) else ["--plan", str(labelling.plan)]
 
 
-def _command(*words: object) -> str:
-    return "trustassay " + shlex.join(map(str, words))
+def _format_command(*arguments: object) -> str:
+    return "trustassay " + shlex.join(map(str, arguments))
 
 
-MOST_LISTED = 12
-"""Levels that are listed one by one."""
+MAX_LEVELS_LISTED = 12
+"""Levels that are listed one by one; of more, the first and the last are shown."""
 
 
 @with_options
@@ -339,7 +361,8 @@ def agree(  # noqa: PLR0913 - one argument an option
     from trustassay.workflows.agree import agreement, links_into, units_of_items
     from trustassay.workflows.agree_outputs import document_of
 
-    ratings, judges = _gathered(source, run, fields, rater, levels, machine)
+    ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
+    # The unit of intervals is the question, and only the run knows the questions.
     units = units_of_items(run) if run else None
     result = agreement(ratings, machines=judges, units=units, progress=True)
     disputes = links_into(run, result.disputes) if run else result.disputes
@@ -351,10 +374,10 @@ def agree(  # noqa: PLR0913 - one argument an option
         else:
             say("no page: categories without an order have no variance")
     if as_json:
-        print_json(result.to_dict() | {"disputes": [one.to_dict() for one in disputes]})
+        print_json(result.to_dict() | {"disputes": [dispute.to_dict() for dispute in disputes]})
 
 
-def _gathered(
+def _gather_ratings(
     source: Path | None,
     run: Path | None,
     fields: Mapping[str, str],
@@ -362,7 +385,11 @@ def _gathered(
     levels: str | None,
     machines: list[str],
 ) -> tuple[Ratings, set[str]]:
-    """Return all ratings, of the file and by the judges of the run, and which raters are judges."""
+    """Return the ratings of the file and by the judges of the run, and the names of the judges.
+
+    Raises:
+        InputError: there are no ratings, or a judge is named that is no rater.
+    """
     from trustassay.data.ratings import read_ratings
     from trustassay.data.records import InputError
     from trustassay.workflows.judges import joined, votes_of
@@ -370,77 +397,85 @@ def _gathered(
     votes = votes_of(run) if run else None
     if source is None:
         if votes is None:
-            where = f"{run}: holds no votes of judges" if run else "no ratings"
-            raise InputError(f"{where}; expected FILE, or --run with a run of judge")
+            location = f"{run}: holds no votes of judges" if run else "no ratings"
+            raise InputError(f"{location}; expected FILE, or --run with a run of judge")
         if machines or fields or raters or levels:
             raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
-        return votes, {one.rater for one in votes.ratings}
+        return votes, {rating.rater for rating in votes.ratings}
     ratings = read_ratings(
         source,
         fields=fields,
         raters=raters,
         levels=[word for word in (levels or "").split(",") if word.strip()],
     )
+    # Agreement on hard answers is lower, so that it says little about all answers.
     if ratings.chosen:
         say(
             f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
             "certain ones more often: raters may agree more on the others"
         )
-    known = {one.rater for one in ratings.ratings}
+    names = {rating.rater for rating in ratings.ratings}
     for name in machines:
-        if name not in known:
-            raise InputError(f"--machine: {did_you_mean('rater', name, sorted(known))}")
+        if name not in names:
+            raise InputError(f"--machine: {did_you_mean('rater', name, sorted(names))}")
     if votes is None:
         return ratings, set(machines)
     try:
-        both = joined(ratings, votes)
+        # The scales may differ: then only the file is used.
+        all_ratings = joined(ratings, votes)
     except UsageError as error:
         say(one_line(f"the votes of the run's judges are left out: {error}"))
         return ratings, set(machines)
-    return both, {*machines, *(one.rater for one in votes.ratings)}
+    return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
 
 
-def _show_agreement(found: Agreement, disputes: Sequence[Dispute], top: int) -> None:
+def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int) -> None:
     from trustassay.workflows import agree_outputs as outputs
 
-    given = ", ".join(f"{name} {count:,}" for name, count in found.raters.items())
-    say(one_line(f"{found.items:,} items; ratings of each rater: {given}"))
-    if found.missing:
-        say(f"missing ratings: {found.missing:,}")
-    if found.categories and not found.ordered:
-        say(one_line(f"categories without an order: {', '.join(found.categories)}"))
-    elif found.levels_declared:
-        say(one_line(f"levels: {_listed(found.levels)}"))
+    rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
+    say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))
+    if agreement.missing:
+        say(f"missing ratings: {agreement.missing:,}")
+    if agreement.categories and not agreement.ordered:
+        say(one_line(f"categories without an order: {', '.join(agreement.categories)}"))
+    # Weighted kappas depend on the whole scale, so the source of the levels is reported.
+    elif agreement.levels_declared:
+        say(one_line(f"levels: {_list_levels(agreement.levels)}"))
     else:
         say(
             one_line(
-                f"levels that occur: {_listed(found.levels)}; the whole scale is not known, so "
-                "weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
+                f"levels that occur: {_list_levels(agreement.levels)}; the whole scale is not known"
+                ", so weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
             )
         )
-    if found.overall:
-        table = outputs.overall(found)
+    if agreement.overall:
+        table = outputs.overall(agreement)
         show_rows(table.first, table.columns, table.rows)
-        for words in sorted({one.without for one in found.overall.values() if one.without}):
-            say(f"no interval: {words}")
-    for table in outputs.groups(found):
+        for reason in sorted(
+            {figure.without for figure in agreement.overall.values() if figure.without}
+        ):
+            say(f"no interval: {reason}")
+    for table in outputs.groups(agreement):
         show_rows(table.first, table.columns, table.rows, wide=True)
-    if found.variance:
-        if rows := outputs.variance(found.variance).rows:
+    if agreement.variance:
+        if rows := outputs.variance(agreement.variance).rows:
             show_rows("variance of ratings", outputs.VARIANCE, rows, wide=True)
-        for note in outputs.variance_notes(found.variance):
+        for note in outputs.variance_notes(agreement.variance):
             say(one_line(note))
-        say(one_line(found.variance.in_words()))
+        say(one_line(agreement.variance.in_words()))
+    # Disputed items are what people should talk about, so that they are listed.
     if disputes and top:
-        say(f"raters disagree on {len(disputes):,} of {found.items:,} items; the largest first:")
+        say(
+            f"raters disagree on {len(disputes):,} of {agreement.items:,} items; the largest first:"
+        )
         for dispute in disputes[:top]:
-            said = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
+            values = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
             name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item
-            say(one_line(f"  {name}: {said}" + (f"  {dispute.link}" if dispute.link else "")))
+            say(one_line(f"  {name}: {values}" + (f"  {dispute.link}" if dispute.link else "")))
 
 
-def _listed(levels: Sequence[str]) -> str:
-    """Write levels with commas between them, of many the first and the last."""
-    if len(levels) <= MOST_LISTED:
+def _list_levels(levels: Sequence[str]) -> str:
+    """Return levels separated by commas; of many, the first ones and the last."""
+    if len(levels) <= MAX_LEVELS_LISTED:
         return ", ".join(levels)
     return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"

@@ -1,4 +1,4 @@
-"""``trustassay``: the application, its commands and those of other packages, exit statuses."""
+"""The application ``trustassay``: its commands, those of other packages, and exit statuses."""
 
 import os
 import sys
@@ -38,8 +38,8 @@ ELSEWHERE = {
     "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
     PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
 }
-"""Commands of packages in the clone that may not be installed: group, folder to install, and what
-they do."""
+"""Commands of packages in this repository that may not be installed: group in ``--help``, folder to
+install, and a description."""
 
 
 class Commands(TyperGroup):
@@ -47,12 +47,16 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names for ``--help`` and completion."""
-        return [*super().list_commands(ctx), *dict.fromkeys((*ELSEWHERE, *sorted(_added())))]
+        return [
+            *super().list_commands(ctx),
+            *dict.fromkeys((*ELSEWHERE, *sorted(_find_entry_points()))),
+        ]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of ``--help`` in their groups, in the order of the first of each."""
         groups: dict[str, list[tuple[str, str]]] = {}
         names = self.list_commands(ctx)
+        # One column of names over all groups.
         width = max(map(len, names))
         for name in names:
             command = self.get_command(ctx, name)
@@ -60,53 +64,58 @@ class Commands(TyperGroup):
             title = title if isinstance(title, str) else OTHERS
             text = command.get_short_help_str(formatter.width - width - 6)
             groups.setdefault(title, []).append((name.ljust(width), text))
-        for title in sorted(groups, key=lambda one: one == OTHERS):
+        for title in sorted(groups, key=lambda title: title == OTHERS):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is named; for an unknown name, suggest those of all packages."""
-        own: Any = self.commands
-        self.commands = {name: own.get(name) for name in self.list_commands(ctx)}
+        """Return the command that the user named; for an unknown name, suggest similar ones."""
+        # Typer suggests names from ``commands``, which lacks the commands of other packages.
+        core_commands: Any = self.commands
+        self.commands = {name: core_commands.get(name) for name in self.list_commands(ctx)}
         try:
             return super().resolve_command(ctx, args)
         finally:
-            self.commands = own
+            self.commands = core_commands
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; what other packages add is imported here."""
-        if (own := super().get_command(ctx, cmd_name)) is not None:
-            return own
-        if cmd_name in _added():
-            return _loaded(cmd_name)
+        """Return a command. A command of another package is imported here, and not before."""
+        if (core_command := super().get_command(ctx, cmd_name)) is not None:
+            return core_command
+        if cmd_name in _find_entry_points():
+            return _load_command(cmd_name)
+        # A command that has moved is found under its new name, with a note.
         if (name := PAPERS if cmd_name in MOVED else cmd_name) not in ELSEWHERE:
             return None
-        if name not in _added():
-            return _missing(name)
+        # The package is not installed: the command says how to install it.
+        if name not in _find_entry_points():
+            return _build_missing_command(name)
         complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
-        papers = _loaded(PAPERS)
+        papers = _load_command(PAPERS)
         return papers if cmd_name == "probe" else papers.get_command(ctx, cmd_name)
 
 
 @cache
-def _added() -> dict[str, EntryPoint]:
-    return {one.name: one for one in entry_points(group=ENTRY_POINTS)}
+def _find_entry_points() -> dict[str, EntryPoint]:
+    """Return the commands of installed packages by name, not loaded."""
+    return {entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINTS)}
 
 
 @cache
-def _loaded(name: str) -> Any:
-    added: typer.Typer = _added()[name].load()
-    added.rich_markup_mode = None  # the help looks like that of the other commands
-    group = typer.main.get_group(added)
-    alone = len(group.commands) == 1 and added.registered_callback is None  # as typer decides
-    command = next(iter(group.commands.values())) if alone else group
+def _load_command(name: str) -> Any:
+    application: typer.Typer = _find_entry_points()[name].load()
+    application.rich_markup_mode = None  # the help looks like that of the other commands
+    group = typer.main.get_group(application)
+    # An application with one command and no callback is that command itself, as typer decides too.
+    is_single_command = len(group.commands) == 1 and application.registered_callback is None
+    command = next(iter(group.commands.values())) if is_single_command else group
     command.name = name
     return command
 
 
 @cache
-def _missing(name: str) -> Any:
-    """Return a command that says how the package of a command is installed."""
+def _build_missing_command(name: str) -> Any:
+    """Return a command that tells how to install the package of the real one."""
     group, folder, line = ELSEWHERE[name]
     missing = typer.Typer(rich_markup_mode=None)
 
@@ -114,6 +123,7 @@ def _missing(name: str) -> Any:
         name,
         help=f"{line} (pip install ./{folder}).",
         rich_help_panel=group,
+        # Any arguments are accepted: the user typed those of the real command.
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         add_help_option=False,
     )
@@ -130,7 +140,7 @@ def _missing(name: str) -> Any:
 
 PROGRAM = "trustassay"
 VARIABLE = "_TRUSTASSAY_COMPLETE"
-"""The environment variable by which a shell's script asks what may come next."""
+"""The environment variable by which a shell's script asks for completions."""
 
 
 def completion(
@@ -152,15 +162,19 @@ def completion(
 
 
 def prepare_completion() -> None:
-    """Let typer answer if a shell's script started this process; it reads the commands itself."""
+    """Let typer answer with completions if a shell's script started this process.
+
+    Typer then reads the commands itself.
+    """
     if VARIABLE in os.environ:
+        # Only now: the import takes time that every other start would pay.
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
 
 
-SHOWN = 5
-"""Pages that a search lists."""
+MAX_PAGES_SHOWN = 5
+"""Pages of the guide that a search lists."""
 
 
 @with_options
@@ -171,21 +185,22 @@ def help_command(
     ],
 ) -> None:
     """Search the guide, which is installed with the program; without words, list its pages."""
-    pages = {one.name: one for one in guide.pages()}
+    pages = {page.name: page for page in guide.pages()}
     if not words:
-        for one in pages.values():
-            typer.echo(f"{one.name:<28} {one.title}")
+        for page in pages.values():
+            typer.echo(f"{page.name:<28} {page.title}")
         return
+    # The name of a page prints it; every other word is searched for.
     if len(words) == 1 and words[0] in pages:
         typer.echo(pages[words[0]].text)
         return
     query = " ".join(words)
-    result = guide.search(query, list(pages.values()))[:SHOWN]
+    result = guide.search(query, list(pages.values()))[:MAX_PAGES_SHOWN]
     if not result:
         raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
-    for one in result:
-        typer.echo(f"{one.name}: {one.title}")
-        for line in textwrap.wrap(guide.excerpt(one, query), 92)[:2]:
+    for page in result:
+        typer.echo(f"{page.name}: {page.title}")
+        for line in textwrap.wrap(guide.excerpt(page, query), 92)[:2]:
             typer.echo(f"    {line}")
     typer.echo(f"\nto read one: trustassay help {result[0].name}")
 
@@ -230,9 +245,10 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "completion": (completion, "Print a script for completion at the Tab key."),
     },
 }
-"""By group: each command's function, or its own commands, and its line in ``--help``."""
+"""By group in ``--help``: the function of each command, or its group of commands, and its line."""
 ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
-"""Commands whose lines are their result, so that there is nothing to leave out."""
+"""Commands without ``--quiet``: all lines that they print are their result."""
+# ``--quiet`` is added to all commands, except those whose lines are their result.
 for title, of_group in COMMANDS.items():
     for name, (run, line) in of_group.items():
         if isinstance(run, typer.Typer):
@@ -242,7 +258,7 @@ for title, of_group in COMMANDS.items():
             app.command(name, short_help=line, rich_help_panel=title)(function)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"trustassay {version('trustassay')}")
         raise typer.Exit
@@ -252,7 +268,7 @@ def _version(wanted: bool) -> None:
 def options(
     _: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
     """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a
@@ -263,6 +279,7 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    # First of all: errors below are printed, also in characters that a terminal may not have.
     prepare_streams()
     try:
         prepare_completion()
@@ -270,9 +287,11 @@ def main() -> None:
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         sys.exit(INTERRUPTED)
-    except OSError as error:  # of standard output: commands report all others themselves
+    except OSError as error:
+        # Of standard output: commands report all others themselves.
         output_failed(error)
-    except Exception as error:  # before or behind what a command reports itself
+    except Exception as error:
+        # Raised before or after the command itself, which reports its own errors.
         try:
             internal_error(error)
         except typer.Exit as leaving:

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 UNNAMED = "list"
-"""The command that is meant where none is named."""
+"""The command of ``trustassay models`` that runs if none is named."""
 
 
-class _Group(TyperGroup):
-    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+class _ModelsGroup(TyperGroup):
+    """A group that runs the command :data:`UNNAMED` if the first argument names none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        named = args and args[0] in self.commands
-        return super().parse_args(ctx, args if named else [UNNAMED, *args])
+        names_command = args and args[0] in self.commands
+        return super().parse_args(ctx, args if names_command else [UNNAMED, *args])
 
 
-group = typer.Typer(cls=_Group)
+group = typer.Typer(cls=_ModelsGroup)
 
 
 @group.command(UNNAMED)
@@ -39,30 +39,36 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
     """List the backends that work here and the keys that are set; try the backends given."""
     from trustassay.backends import inventory
 
+    # Installed packages first: an entry point that cannot be loaded is found here.
     if plugins:
-        added = list(inventory.plugins())
-        if not added:
+        plugin_list = list(inventory.plugins())
+        if not plugin_list:
             say("no installed package adds schemes, metrics or commands")
             return
         texts = ["name", "kind", "package", "used for"]
-        rows = [[one.name, one.kind, one.package, one_line(one.state)] for one in added]
+        rows = [
+            [plugin.name, plugin.kind, plugin.package, one_line(plugin.state)]
+            for plugin in plugin_list
+        ]
         show_table(texts, rows, texts)
-        if broken := sum(one.broken for one in added):
-            say(f"{broken} of these cannot be loaded")
+        if broken_count := sum(plugin.broken for plugin in plugin_list):
+            say(f"{broken_count} of these cannot be loaded")
             raise typer.Exit(1)
         return
+    # A backend is tried only if the user asks for it: loading a model takes time.
     timed = check or bool(uris)
     texts = ["backend", "used for", "available"]
     rows = []
-    broken = 0
-    listed = inventory.backends(check=check) if check or not uris else ()
-    for result in chain(listed, map(inventory.tried, uris or ())):
-        broken += result.broken
+    broken_count = 0
+    # Backends that the user names are tried alone, unless all are to be checked too.
+    backends = inventory.backends(check=check) if check or not uris else ()
+    for result in chain(backends, map(inventory.tried, uris or ())):
+        broken_count += result.broken
         cells = [result.name, result.capability, one_line(result.state)]
         rows.append([*cells, *([result.load, result.speed] if timed else [])])
     show_table([*texts, *(["load", "speed"] if timed else [])], rows, texts)
-    if broken:
-        say(f"{broken} of these failed but should work here")
+    if broken_count:
+        say(f"{broken_count} of these failed but should work here")
         raise typer.Exit(1)
 
 
@@ -80,19 +86,26 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
         texts = ["name", "what it is", "licence", "measured as a judge"]
         rows = [
             (
-                *(one.name, one.what, one.licence, one.measured),
-                *(one.size, "yes" if one.path.exists() else "no"),
+                *(
+                    entry.name,
+                    entry.what,
+                    entry.licence,
+                    entry.measured,
+                ),
+                *(entry.size, "yes" if entry.path.exists() else "no"),
             )
-            for one in result
+            for entry in result
         ]
         show_table([*texts, "size", "here"], rows, texts)
         if as_json:
-            print_json({"models": [one.to_dict() for one in result]})
+            print_json({"models": [entry.to_dict() for entry in result]})
         return
     model = named_model(name)
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
-    done = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
-    say(f"{done}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
+    # A file of the right size is not fetched again; ``--check`` verifies its digest.
+    outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
+    say(f"{outcome}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
+    # The model is here, but a package that it needs may be missing.
     if fault := fault_of("chat model", name):
         say(fault)
     if as_json:
@@ -116,60 +129,76 @@ def entailers(
     from trustassay.data.labelled_pairs import read_pairs
     from trustassay.workflows.entailers import measure_entailers
 
-    labelled = read_pairs(source, fields=fields, supported=supported)
+    pairs = read_pairs(source, fields=fields, supported=supported)
+    # Without a choice, the two that need no download.
     uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
     result = measure_entailers(
-        labelled,
+        pairs,
         {uri: resolve.entailer(uri) for uri in uris},
         seed=seed,
         options=CallOptions.of(**spending),
     )
-    _show(result)
+    _show_entailers(result)
     if as_json:
-        print_json({"pairs": len(labelled), "entailers": [one.to_dict() for one in result]})
+        entailer_results = [measured.to_dict() for measured in result]
+        print_json({"pairs": len(pairs), "entailers": entailer_results})
 
 
-def _show(found: "Sequence[MeasuredEntailer]") -> None:
-    first = found[0].passed
-    say(f"{found[0].n:,} pairs, {first.supported:,} of them supported")
+def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
+    first = results[0].passed
+    say(f"{results[0].n:,} pairs, {first.supported:,} of them supported")
     headings = ("entailer", "AUC", "balanced accuracy", "calibration error", "seconds")
     rows = []
-    for one in found:
-        cells = map(_cell, (one.auc, one.balanced_accuracy, one.calibration_error))
-        rows.append((one.name, *cells, f"{one.seconds:.1f}"))
+    for result in results:
+        cells = map(
+            _format_estimate, (result.auc, result.balanced_accuracy, result.calibration_error)
+        )
+        rows.append((result.name, *cells, f"{result.seconds:.1f}"))
     show_table(headings, rows, (), wide=True)
-    if any(one.contradictions for one in found):
-        _show_contradictions(found)
-    for one in found:
-        if one.failed:
-            say(one_line(f"{one.name} failed on {one.failed:,} pairs; the first: {one.reason}"))
-    kinds = list(found[0].kinds)
+    if any(result.contradictions for result in results):
+        _show_contradictions(results)
+    for result in results:
+        if result.failed:
+            say(
+                one_line(
+                    f"{result.name} failed on {result.failed:,} pairs; the first: {result.reason}"
+                )
+            )
+    # All entailers read the same pairs, so they have the same kinds.
+    kinds = list(results[0].kinds)
     say("passed 0.5, of the supported / of the others:")
-    heads = ["kind", *(one.name for one in found)]
-    table = [[kind, *(_shares(one.kinds[kind]) for one in found)] for kind in kinds]
-    table.append(["all", *(_shares(one.passed) for one in found)])
+    heads = ["kind", *(result.name for result in results)]
+    table = [[kind, *(_format_shares(result.kinds[kind]) for result in results)] for kind in kinds]
+    table.append(["all", *(_format_shares(result.passed) for result in results)])
     show_table(heads, table, (), wide=True)
 
 
-def _show_contradictions(found: "Sequence[MeasuredEntailer]") -> None:
+def _show_contradictions(results: "Sequence[MeasuredEntailer]") -> None:
     say("contradicted against not stated:")
     headings = ("entailer", "AUC", "calibration error", "passed 0.5: contradicted / others")
     rows = []
-    for one in found:
-        told = one.contradictions
-        if told:
-            others = told.not_stated + one.passed.supported
-            share = f"{told.passed / told.contradicted:.2f} / {told.other_passed / others:.2f}"
-            rows.append((one.name, _cell(told.auc), _cell(told.calibration_error), share))
+    for result in results:
+        contradictions = result.contradictions
+        if contradictions:
+            # All pairs that are not contradicted.
+            other_count = contradictions.not_stated + result.passed.supported
+            share = contradictions.passed / contradictions.contradicted
+            other_share = contradictions.other_passed / other_count
+            auc = _format_estimate(contradictions.auc)
+            calibration_error = _format_estimate(contradictions.calibration_error)
+            rows.append((result.name, auc, calibration_error, f"{share:.2f} / {other_share:.2f}"))
     show_table(headings, rows, (), wide=True)
 
 
-def _cell(one: "Estimate") -> str:
-    return "undefined" if one.value is None else with_interval(one.value, one.interval)
+def _format_estimate(estimate: "Estimate") -> str:
+    return (
+        "undefined" if estimate.value is None else with_interval(estimate.value, estimate.interval)
+    )
 
 
-def _shares(one: "Passed") -> str:
-    def share(count: int, of: int) -> str:
-        return f"{count / of:.2f}" if of else "–"
+def _format_shares(passed: "Passed") -> str:
+    def share(count: int, total: int) -> str:
+        return f"{count / total:.2f}" if total else "–"
 
-    return f"{share(one.supported_passed, one.supported)} / {share(one.other_passed, one.other)}"
+    supported = share(passed.supported_passed, passed.supported)
+    return f"{supported} / {share(passed.other_passed, passed.other)}"

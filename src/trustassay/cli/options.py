@@ -1,9 +1,10 @@
-"""From commands with typed options to what typer reads, and back.
+"""Translate commands with typed options into what typer reads, and the values back.
 
-A parameter of a command is an option, with a :class:`~trustassay.options.Flag` in its annotation or
-in ``options.csv`` under ``COMMAND.PARAMETER``; or a group of options. Of a group that is a typed
-dictionary the command gets those that were given, as keywords for Python; of a dataclass all of
-them, which ``options.csv`` has under its name in small letters.
+A parameter of a command is an option or a group of options. An option has its
+:class:`~trustassay.options.Flag` in the annotation, or in ``options.csv`` under
+``COMMAND.PARAMETER``. A group is a typed dictionary or a dataclass. From a typed dictionary the
+command gets the options that the user gave, as keywords for Python. From a dataclass it gets all of
+them; ``options.csv`` has these under the name of the class in lower case.
 """
 
 import dataclasses
@@ -23,45 +24,53 @@ from trustassay.progress import quieted
 from trustassay.show.terminal import only_last_line
 
 HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
-"""What ``--help`` of each command says below its docstring: text, and examples."""
+"""By command, the text and the examples in ``--help`` below its docstring."""
 
 
 class Only:
-    """In the annotation of a group: the command takes these options of it alone."""
+    """In the annotation of a group: the command has only these options of it."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
 
 
-def given(*groups: Any, **others: Any) -> list[str]:
-    """Return the flags of options with another value than their default; of others true ones."""
-    flags = [f"--{name.replace('_', '-')}" for name, value in others.items() if value]
+def given(*groups: Any, **single_options: Any) -> list[str]:
+    """Return the flags of the options that the user set.
+
+    Args:
+        groups: groups of options; those with another value than their default count as set.
+        others: single options by name; true values count as set.
+    """
+    flags = [f"--{name.replace('_', '-')}" for name, value in single_options.items() if value]
     for group in groups:
+        # A typed dictionary holds only the options that the user gave.
         if isinstance(group, Mapping):
             flags += map(flag_of, group)
             continue
-        for one in _options(type(group)):
-            if getattr(group, one.key) != one.default:
-                flags.append(one.name)
+        for option in _options(type(group)):
+            if getattr(group, option.key) != option.default:
+                flags.append(option.name)
     return flags
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command as typer reads it; errors of users are told (:func:`errors_for_people`).
+    """Return the command as typer reads it, with errors turned into messages.
 
     A group is a dataclass whose fields are options or groups, or a typed dictionary of options.
+    Errors are handled by :func:`~trustassay.cli.common.errors_for_people`.
     """
 
     @wraps(command)
     def with_groups(**values: Any) -> Any:
         with errors_for_people():
-            return _filled(command, values)
+            return _fill_group(command, values)
 
     more = HELP.get(command.__name__, {})
+    # The character \b keeps click from joining the lines of the examples.
     examples = f"\b\n{more['examples']}" if more else ""
     texts = (inspect.getdoc(command), more.get("text"), examples)
     with_groups.__doc__ = "\n\n".join(filter(None, texts))
-    return _as_typer_reads(with_groups, [one.parameter() for one in _options(command)])
+    return _present_to_typer(with_groups, [option.parameter() for option in _options(command)])
 
 
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,38 +83,45 @@ def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
         with quieted(quiet), only_last_line(quiet):
             return command(**values)
 
-    return _as_typer_reads(with_quiet, parameters)
+    return _present_to_typer(with_quiet, parameters)
 
 
-def _as_typer_reads(
+def _present_to_typer(
     command: Callable[..., Any], parameters: list[inspect.Parameter]
 ) -> Callable[..., Any]:
-    del command.__wrapped__  # type: ignore[attr-defined]  # typer would look behind it
+    # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
+    del command.__wrapped__  # type: ignore[attr-defined]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
 @dataclass(frozen=True)
 class _Option:
-    """An option of a command: its key in Python, its flag, its type and its default."""
+    """An option of a command."""
 
     key: str
+    """Its keyword in Python."""
     flag: Flag
+    """Its name and help on the command line."""
     kind: Any
+    """Its type, as typer reads it."""
     default: Any
 
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> "_Option":
         kind, flag = declared(hint)
+        # No flag in the annotation: the row in options.csv has it.
         if owner and flag == Flag():
             flag = row(f"{owner}.{key}")
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
+        # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
             kind, name = list[str], flag.name
-            flag = replace(flag, read=lambda given: pairs(given, name))
-        if default is UNSET:  # what may be left out, unless it is required
+            flag = replace(flag, read=lambda texts: pairs(texts, name))
+        if default is UNSET:
+            # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):
                 default = None
             elif get_origin(kind) is list and not flag.positional:
@@ -119,12 +135,13 @@ class _Option:
         return self.flag.name.split()[0] if self.flag.name else f"--{self.key.replace('_', '-')}"
 
     def parameter(self) -> inspect.Parameter:
-        """Return what typer reads."""
+        """Return the parameter for typer."""
+        # "--out -o" gives two names; without a name typer makes one from the parameter.
         flag, names = self.flag, self.flag.name.split()
         if flag.positional:
-            shown = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
+            typer_info = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
         else:
-            shown = typer.Option(
+            typer_info = typer.Option(
                 *(names or [self.name] if self.kind is bool else names),
                 help=flag.help,
                 metavar=flag.metavar,
@@ -136,59 +153,66 @@ class _Option:
             self.key,
             inspect.Parameter.KEYWORD_ONLY,
             default=self.default,
-            annotation=Annotated[self.kind, shown],
+            annotation=Annotated[self.kind, typer_info],
         )
 
     def value(self, values: dict[str, Any]) -> Any:
-        """Take the option's value out of what typer read."""
+        """Remove the option's value from the values that typer read, and return it."""
         value = values.pop(self.key)
         return self.flag.read(value) if self.flag.read else value
 
 
-def _parts(owner: Any) -> dict[str, Any]:
-    """Return the options and the groups of a command, or of a dataclass, by name."""
+def _read_parts(owner: Any) -> dict[str, Any]:
+    """Return the options and groups of a command, or of a dataclass, by name.
+
+    A group is returned as its type hint.
+    """
     hints = get_type_hints(owner, include_extras=True)
     fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
-    made = {one.name: one.default_factory for one in fields}
+    factories = {field.name: field.default_factory for field in fields}
     result = {}
-    for name, one in inspect.signature(owner).parameters.items():
+    for name, parameter in inspect.signature(owner).parameters.items():
+        # Annotated types carry the flag or the choice of options, and stand around the type itself.
         kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
         if is_typeddict(kind) or dataclasses.is_dataclass(kind):
             result[name] = hints[name]
             continue
-        factory = made.get(name, dataclasses.MISSING)
-        default = one.default if factory is dataclasses.MISSING else factory()
+        # The signature of a dataclass shows a placeholder for a default that a factory makes.
+        factory = factories.get(name, dataclasses.MISSING)
+        default = parameter.default if factory is dataclasses.MISSING else factory()
         result[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
     return result
 
 
 def _options(hint: Any) -> list[_Option]:
-    """Return the options of a group, or of a command, that the command line takes."""
+    """Return all options of a group, or of a command, also those in nested groups."""
     group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     if not is_typeddict(group):
         result: list[_Option] = []
-        for part in _parts(group).values():
+        for part in _read_parts(group).values():
             result += [part] if isinstance(part, _Option) else _options(part)
         return result
-    only = next((one.names for one in metadata if isinstance(one, Only)), group.__annotations__)
+    only = next((item.names for item in metadata if isinstance(item, Only)), group.__annotations__)
     every = [_Option.of(name, group.__annotations__[name]) for name in only]
-    return [one for one in every if one.flag.help]
+    # An option without help exists for Python users only.
+    return [option for option in every if option.flag.help]
 
 
-def _filled(hint: Any, values: dict[str, Any]) -> Any:
-    """Return the group with its values, taken out of ``values``; call a command with them."""
+def _fill_group(hint: Any, values: dict[str, Any]) -> Any:
+    """Build a group from its values, which are removed from ``values``; or call a command so."""
     group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if not is_typeddict(group):
         return group(
             **{
-                name: part.value(values) if isinstance(part, _Option) else _filled(part, values)
-                for name, part in _parts(group).items()
+                name: part.value(values) if isinstance(part, _Option) else _fill_group(part, values)
+                for name, part in _read_parts(group).items()
             }
         )
     result: dict[str, Any] = {}
-    for one in _options(hint):
-        if values[one.key] == one.default:
-            del values[one.key]
-        elif (value := one.value(values)) != one.default:
-            result |= value if one.flag.several else {one.key: value}
+    for option in _options(hint):
+        # Left out, so that the default of the Python function applies.
+        if values[option.key] == option.default:
+            del values[option.key]
+        elif (value := option.value(values)) != option.default:
+            result |= value if option.flag.several else {option.key: value}
     return result

@@ -1,4 +1,4 @@
-"""How commands print runs, plans and changes; ``trustassay report``."""
+"""Print runs, plans and changes for all commands; the command ``trustassay report``."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 
 METRIC = "fewl:form=agreement"
-"""What answers are scored with if no metric is named."""
+"""The metric of ``rank`` if the user names none."""
 WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
-LONGEST = 240
-"""Characters of a question, and of a reason, that are shown."""
+MAX_TEXT_CHARACTERS = 240
+"""Characters of a question, and of a reason, that are printed."""
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
+"""Groups, and answers that got worse, that are printed."""
 CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 """Characters of each that are printed of a changed answer."""
 
@@ -52,24 +53,28 @@ def scored_run(
     out: Path | None,
     seed: int,
 ) -> tuple[Path, str | None, int]:
-    """Return a run's folder, the metric that is meant, and the exit status of the run.
+    """Return a run of the source: its folder, the name of the metric, and an exit status.
 
-    A source that is a run is taken as it is; anything else is scored into ``out``, or into a folder
-    that the same command finds again. Raises as :func:`trustassay.score`.
+    A source that is a run is used as it is. Anything else is scored into ``out``, or into a folder
+    that the same command finds again.
+
+    Raises:
+        Exception: as :func:`trustassay.score`.
     """
     from trustassay import api
     from trustassay.data.places import scheme_of
 
-    alone = isinstance(source, str) and not scheme_of(source) and Path(source)
-    if alone and (alone / "run.json").exists():
-        return alone, metric, 0
+    # A URI such as s3://... is an input and never a folder of a run.
+    run_path = isinstance(source, str) and not scheme_of(source) and Path(source)
+    if run_path and (run_path / "run.json").exists():
+        return run_path, metric, 0
 
-    chosen = metric or METRIC
-    folder = run_folder(out, source, records, metrics=[chosen], seed=seed, **backends)
+    metric_text = metric or METRIC
+    folder = run_folder(out, source, records, metrics=[metric_text], seed=seed, **backends)
     run = api.score(
-        source, metrics=chosen, out=folder, seed=seed, progress=True, **backends, **records
+        source, metrics=metric_text, out=folder, seed=seed, progress=True, **backends, **records
     )
-    return folder, chosen.partition(":")[0], tell(run, as_json=False)
+    return folder, metric_text.partition(":")[0], tell(run, as_json=False)
 
 
 # a run
@@ -86,36 +91,40 @@ def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
 def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its outcomes first, and return its exit status.
 
-    The status is 0 even if samples failed, so that a script goes on to what decides about the run;
-    it is 1 only if no metric could judge any answer. Without ``worst`` the worst answers are not
-    listed.
+    The status is 0 even if samples failed, so that a script continues to the command that decides
+    about the run. It is 1 only if no metric could judge any answer.
+
+    Args:
+        worst: whether the worst answers are listed.
     """
     from trustassay.runs.counts import GROWN, UNIT, notes, remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
+    # The question that a reader has first: which answers cannot be trusted?
     show_outcomes(run)
     looks = run.looks(WORST_SHOWN)
     if worst:
         show_worst(looks)
-    failed = sum(summary.failed for summary in run.summaries.values())
+    failed_count = sum(summary.failed for summary in run.summaries.values())
     grown = content.get(GROWN, {}).get("metrics", {})
     for metric in run.metrics:
-        before = grown.get(metric.name)
-        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, before)
+        figures_before = grown.get(metric.name)
+        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, figures_before)
         if groups := content.get("groups", {}).get(metric.name):
             show_groups(metric.title, groups)
-        if reason := _why_no_score(run, metric.name):
+        if reason := _find_reason_without_score(run, metric.name):
             complain(f"no sample has a score of {metric.name}; the first: {reason}")
     show_calibrated(content)
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
+    # Remarks after the figures that they qualify.
     for line in notes(content):
         say(line)
     for remark in remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
-    if failed:
-        _show_failures(run, failed)
+    if failed_count:
+        _show_failures(run, failed_count)
     if run.outcome.intake.faulty:
         say(f"skipped as faulty: {run.outcome.intake.faulty}")
     if (run.path / "report.html").exists():
@@ -127,7 +136,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
 
 
 def show_outcomes(run: Run) -> None:
-    """Print the first lines about a run: for each metric what became of all questions."""
+    """Print the first lines on a run: for each metric, the outcomes of all questions."""
     for outcomes in run.outcomes.values():
         say(one_line(f"{outcomes.sentence}."))
         if outcomes.reasons:
@@ -135,19 +144,20 @@ def show_outcomes(run: Run) -> None:
 
 
 def show_worst(looks: Looks) -> None:
-    """Say in one sentence how many answers need a look; list the worst, each with its reason."""
+    """Print how many answers need a look, and list the worst, each with its reason."""
     from trustassay.runs.finished import short
 
     if looks.looked.judged:
         say(f"{looks.sentence()}{':' if looks.worst else '.'}")
-    else:  # a failure, which --quiet does not hide
+    else:
+        # Nothing could be judged: that is a failure, which --quiet must not hide.
         complain(f"{looks.sentence()}.")
     for answer in looks.worst:
-        say(one_line(f"  {short(answer.question.strip(), LONGEST)} ({answer.id})"))
-        reason = short(answer.reason, LONGEST)
+        say(one_line(f"  {short(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"))
+        reason = short(answer.reason, MAX_TEXT_CHARACTERS)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if left := looks.found - len(looks.worst):
-        say(f"  ... and {left:,} more")
+    if more := looks.found - len(looks.worst):
+        say(f"  ... and {more:,} more")
 
 
 def show_summary(
@@ -157,28 +167,41 @@ def show_summary(
     unit: str | None,
     before: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the headline figures, beside those ``before``, and which of them do not apply."""
+    """Print the headline figures of a metric, and which of them have no interval.
+
+    Args:
+        title: of the metric.
+        unit: the field that defines units, if the user chose one.
+        before: the summary before the run grew; its figures are printed next to the new ones.
+    """
     from trustassay.show.notebook import headline_rows
 
     say(title)
-    shown = {key: cells for key, *cells in headline_rows(summary, figures)}
+    rows_by_figure = {key: cells for key, *cells in headline_rows(summary, figures)}
+    # With figures from before the run grew, the columns are before and now.
     headings = ["figure", "value", "95 % interval", "n", "meaning"]
     if before:
         headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
-        old = {key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)}
-        shown = {key: old.get(key, [""] * 3) + cells[:3] for key, cells in shown.items()}
-    show_table(headings, [(key, *cells) for key, cells in shown.items()], {"meaning"})
+        rows_before = {
+            key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)
+        }
+        rows_by_figure = {
+            key: rows_before.get(key, [""] * 3) + cells[:3] for key, cells in rows_by_figure.items()
+        }
+    show_table(headings, [(key, *cells) for key, cells in rows_by_figure.items()], {"meaning"})
     profile = summary.settings.get("profile")
-    of = f", profile {profile}" if profile else ""
+    profile_text = f", profile {profile}" if profile else ""
     scored = max(summary.support.values(), default=summary.n - summary.failed)
-    say(f"{scored} of {summary.n} samples scored{of}")
-    if shared := {key: units for key, units in summary.units.items() if key in figures}:
-        units = max(shared.values())
+    say(f"{scored} of {summary.n} samples scored{profile_text}")
+    # Intervals over fewer units than samples are wider than readers expect.
+    if unit_counts := {key: units for key, units in summary.units.items() if key in figures}:
+        units = max(unit_counts.values())
         alike = f"with the same {unit}" if unit else "to a question"
         say(
             f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
             f"answers {alike} are one unit (--unit)"
         )
+    # Figures with the same reason share one line.
     without: dict[str, list[str]] = {}
     for key, reason in summary.without_interval.items():
         if key in figures and figures[key].headline:
@@ -187,28 +210,32 @@ def show_summary(
         say(f"no interval for {', '.join(keys)}: {reason}")
 
 
-def show_groups(title: str, found: Mapping[str, Any]) -> None:
+def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
     """Print the means of each model and domain with their standard errors: 0.063(4).
 
-    ``found`` is a metric's block of ``groups`` in ``summary.json``. A single group is not printed,
-    since it would repeat the figures above.
+    A single group is not printed, since it would repeat the figures above.
+
+    Args:
+        found: the block of a metric under ``groups`` in ``summary.json``.
     """
-    groups = found["groups"]
+    groups = groups_block["groups"]
     if len(groups) < 2:
         return
-    stable = found.get("stable_below")
+    stable = groups_block.get("stable_below")
     columns = {"score": ("score", 3)}
     if stable is not None:
         columns["stable_score"] = (f"score\n< {stable:g}", 3)
-    if "rating" in found["all"]:
+    if "rating" in groups_block["all"]:
         columns["rating"] = ("rating", 2)
         if stable is not None:
             columns["stable_rating"] = (f"rating,\nscore < {stable:g}", 2)
+    # A column of which all cells would be empty is left out.
     names = [n for n in ("model", "domain") if any(group[n] is not None for group in groups)]
-    shown = groups[:GROUPS_SHOWN]
+    groups_shown = groups[:GROUPS_SHOWN]
     rows = []
-    for group in [*shown, {**found["all"], names[0]: "all"}]:
-        cells = [_safe(group.get(name) or "") for name in names]
+    # The last row is the mean over all groups.
+    for group in [*groups_shown, {**groups_block["all"], names[0]: "all"}]:
+        cells = [_make_printable(group.get(name) or "") for name in names]
         for key, (_, digits) in columns.items():
             part = group.get(key)
             cells.append(with_error(part["mean"], part["error"], digits) if part else "–")
@@ -216,33 +243,35 @@ def show_groups(title: str, found: Mapping[str, Any]) -> None:
     say(f"{title}: means")
     headings = [*names, *(heading for heading, _ in columns.values()), "n"]
     show_table(headings, rows, names)
-    if left := len(groups) - len(shown):
-        say(f"{left:,} smaller groups are in summary.json")
+    if more := len(groups) - len(groups_shown):
+        say(f"{more:,} smaller groups are in summary.json")
 
 
-def _safe(text: str) -> str:
+def _make_printable(text: str) -> str:
     """Return a name from the data as one line without control characters."""
     return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line(text))[:80]
 
 
-def _why_no_score(run: Run, metric: str) -> str:
+def _find_reason_without_score(run: Run, metric: str) -> str:
     """Return why the first sample has no score, where none has one and not all failed."""
     summary = run.summaries[metric]
+    # If all failed, the failures are listed instead.
     if summary.failed == summary.n or summary.values.get("mean", 0.0) is not None:
         return ""
+    # Read one after the other: the first one is enough.
     result = (a for a in run.assessments if a.metric == metric and a.error is None)
     return next((a.reason for a in result if a.score is None), "")
 
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
-    """Print what a calibrator found, if one was applied."""
+    """Print the result of a calibrator, if one was applied."""
     from trustassay.runs.probabilities import CALIBRATED, chances_told
 
     if CALIBRATED in summary:
-        told = chances_told(summary[CALIBRATED])
-        for sentence in told.sentences:
+        lines = chances_told(summary[CALIBRATED])
+        for sentence in lines.sentences:
             say(one_line(sentence))
-        for warning in told.warnings:
+        for warning in lines.warnings:
             complain(one_line(f"warning: {warning}"))
 
 
@@ -256,36 +285,40 @@ def _show_judge(run: Path) -> None:
     if judge is None:
         return
     text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.way_out}"
+    # Folded at words for this terminal; the sentence is long.
     width = shutil.get_terminal_size().columns
     for line in textwrap.wrap(one_line(text), width, break_long_words=False):
         say(line)
 
 
 def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
-    for model, used in usage.get("models", {}).items():
-        price = "price unknown" if used["usd"] is None else f"{used['usd']:.4f} USD"
-        tokens = f"{used['prompt_tokens']:,} + {used['reply_tokens']:,} tokens"
-        cached = f", {used['cached']:,} cached" if used["cached"] else ""
-        say(f"asked {model}: {used['calls']:,} calls{cached}, {tokens}, {price}")
+    for model, model_usage in usage.get("models", {}).items():
+        price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
+        tokens = f"{model_usage['prompt_tokens']:,} + {model_usage['reply_tokens']:,} tokens"
+        cached = f", {model_usage['cached']:,} cached" if model_usage["cached"] else ""
+        say(f"asked {model}: {model_usage['calls']:,} calls{cached}, {tokens}, {price}")
     if table := usage.get("prices"):
         say(f"prices: {table}")
     show_endpoints(run.outcome.endpoints)
-    dropped: Counter[str] = Counter()
+    # "without logprobs", "without n", ...: features that an endpoint refused.
+    dropped_counts: Counter[str] = Counter()
     for models in usage.get("metrics", {}).values():
-        for used in models.values():
-            dropped.update({k: v for k, v in used.items() if k.startswith("without ")})
-    for name, count in dropped.items():
+        for model_usage in models.values():
+            dropped_counts.update(
+                {k: v for k, v in model_usage.items() if k.startswith("without ")}
+            )
+    for name, count in dropped_counts.items():
         say(f"{count:,} calls were made {name}, which the endpoint refused")
 
 
-def _show_failures(run: Run, failed: int) -> None:
-    complain(f"failed: {failed}")
+def _show_failures(run: Run, failed_count: int) -> None:
+    complain(f"failed: {failed_count}")
     for assessment in islice(run.assessments.failed(), FAILURES_SHOWN):
         complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-    if failed > FAILURES_SHOWN:
-        complain(f"  ... and {failed - FAILURES_SHOWN} more, in assessments.jsonl")
-    if (kept := run.path / TRACEBACKS).exists():
-        complain(f"tracebacks of failures that are the program's: {kept}")
+    if failed_count > FAILURES_SHOWN:
+        complain(f"  ... and {failed_count - FAILURES_SHOWN} more, in assessments.jsonl")
+    if (tracebacks := run.path / TRACEBACKS).exists():
+        complain(f"tracebacks of failures that are the program's: {tracebacks}")
 
 
 # changed answers
@@ -298,6 +331,7 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
         return textwrap.shorten(text, length, placeholder=" …")
 
     say(f"{metric}: {answers.in_words()}")
+    # Only answers that got worse: these are what a reader must act on.
     for change in answers.worse[:CHANGES_SHOWN]:
         name = short(change.ids[1], CHANGED_ID)
         say(f"  {short(change.question, CHANGED_QUESTION)} ({name})")
@@ -315,14 +349,18 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     columns = (
         "metric", "asks", "calls", "cached", "prompt tokens", "reply tokens", "USD", "time"
     )  # fmt: skip
-    show_table(columns, [tuple(_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True)
+    show_table(
+        columns, [tuple(_build_plan_cells(part)) for part in plan.parts], {"asks"}, wide=True
+    )
     for part in plan.parts:
         say(f"{part.metric}, {part.capability} by {part.backend}: {part.basis}")
         if size := part.logprob_bytes:
             say(f"  log-probabilities: {size / 1000:,.1f} kB more in the store, and no more tokens")
-    price = "" if plan.usd_range is None else f", {_span(plan.usd_range, _money)} USD"
+    price = (
+        "" if plan.usd_range is None else f", {_format_range(plan.usd_range, _format_money)} USD"
+    )
     mark = " (a guess)" if plan.guess else ""
-    samples, seconds = amount(plan.samples, "sample"), _span(plan.seconds_range, duration)
+    samples, seconds = amount(plan.samples, "sample"), _format_range(plan.seconds_range, duration)
     say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
     if plan.second:
         say(
@@ -335,24 +373,24 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         print_json(plan.to_dict())
 
 
-def _plan_cells(part: Planned) -> Iterator[str]:
+def _build_plan_cells(part: Planned) -> Iterator[str]:
     yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
     if part.capability == "chat":
-        yield _span(part.prompt_tokens_range, "{:,.0f}".format)
-        yield _span(part.reply_tokens_range, "{:,.0f}".format)
-        yield "unknown" if part.usd_range is None else _span(part.usd_range, _money)
+        yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
+        yield _format_range(part.reply_tokens_range, "{:,.0f}".format)
+        yield "unknown" if part.usd_range is None else _format_range(part.usd_range, _format_money)
     else:
         yield from ("", "", "")
-    yield _span(part.seconds_range, duration)
+    yield _format_range(part.seconds_range, duration)
 
 
-def _span(values: tuple[float, float], shown: Callable[[float], str]) -> str:
-    """Return ``low to high``, or one value if both look the same."""
-    low, high = map(shown, values)
+def _format_range(values: tuple[float, float], format_value: Callable[[float], str]) -> str:
+    """Return ``low to high``, or one value if both have the same text."""
+    low, high = map(format_value, values)
     return low if low == high else f"{low} to {high}"
 
 
-def _money(value: float) -> str:
+def _format_money(value: float) -> str:
     """Return an amount of money; one below a cent with two significant digits."""
     return f"{value:,.2f}" if value == 0 or value >= 0.01 else f"{value:.2g}"
 
@@ -372,6 +410,7 @@ def report(  # noqa: PLR0913 - one argument an option
     """Write the report page of a finished run again, or one page of several runs."""
     if fields and ratings is None:
         raise UsageError("--field: is about the file of --ratings: name it")
+    # Several runs have a page of their own, without single settings of one run.
     if len(runs) > 1:
         if ratings is not None:
             raise UsageError("--ratings: joins the answers of one run; got several runs")
@@ -383,16 +422,17 @@ def report(  # noqa: PLR0913 - one argument an option
         page = out or runs[0].parent / "pooled.html"
         for line in write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True)):
             say(one_line(line))
+    # The report of one run has a fixed place, where other commands look for it.
     elif out is not None:
         raise UsageError("--out: names the page of several runs; one run has report.html")
     else:
-        page = _report_of(runs[0], domain, ratings, fields, calibrator, labels)
+        page = _write_report(runs[0], domain, ratings, fields, calibrator, labels)
     say(f"report: {page}")
     if open_report:
         typer.launch(str(page))
 
 
-def _report_of(
+def _write_report(
     run: Path,
     domain: str,
     ratings: Path | None,
@@ -412,13 +452,18 @@ def _report_of(
     rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
     given_labels = LabelFiles.from_options(**labels)
     notes = corrected_in_words(run, given_labels, domain) if given_labels else []
-    shown: dict[str, Any] = {"domain_field": domain, "rated": rated, "steps": Steps(shown=True)}
+    report_options: dict[str, Any] = {
+        "domain_field": domain,
+        "rated": rated,
+        "steps": Steps(shown=True),
+    }
     if calibrator is not None:
-        told = read_calibrator(Path(calibrator))
-        result = apply_calibrator(folder, told, report=not notes, **shown)
+        calibrator_content = read_calibrator(Path(calibrator))
+        result = apply_calibrator(folder, calibrator_content, report=not notes, **report_options)
         show_calibrated({CALIBRATED: result.to_dict()})
+    # With notes the page is written here, since the calibrator's own page would lack them.
     if calibrator is None or notes:
-        write_report(folder, notes=notes, **shown)
+        write_report(folder, notes=notes, **report_options)
     if rated:
         say(one_line(f"ratings: {rated.told.in_words}"))
     for line in notes:

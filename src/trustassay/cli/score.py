@@ -1,4 +1,4 @@
-"""``trustassay score`` (also of a file that grows), ``plan``, ``rescore`` and ``generate``."""
+"""``trustassay score`` (also for a file that grows), ``plan``, ``rescore`` and ``generate``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,10 @@ from trustassay.text.words import amount
 
 @dataclass(frozen=True)
 class Following:
-    """How a growing file is scored; all but the first need ``--follow``."""
+    """Options for scoring a growing file; all but the first need ``--follow``.
+
+    ``options.csv`` describes them under the name of this class.
+    """
 
     follow: bool
     threshold: str | None
@@ -52,12 +55,17 @@ class Following:
         settings: dict[str, Any],
         backends: BackendChoices,
     ) -> None:
-        """Score the file until the options say that it ends; ``settings`` are other options."""
+        """Score the file until the options say that it ends.
+
+        Args:
+            settings: further options of :class:`~trustassay.workflows.watch.WatchOptions`.
+        """
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
+        # Without a threshold there is no alarm, and without a folder nothing to continue.
         if out is None or self.threshold is None:
-            lacking = "--out" if out is None else "--threshold"
-            raise UsageError(f"--follow: needs {lacking}")
+            missing_flag = "--out" if out is None else "--threshold"
+            raise UsageError(f"--follow: needs {missing_flag}")
         from trustassay import api
         from trustassay.workflows.watch import WatchOptions
 
@@ -70,6 +78,7 @@ class Following:
         )
         result = api.watch(
             Path(sources[0]),
+            # The default asks the model again, so that the samples need no passages.
             metric=metric[0] if metric else "harmonicity:perturbations=3",
             out=out,
             options=options,
@@ -83,6 +92,7 @@ class Following:
         if result.scoreless:
             say(f"{amount(result.scoreless, 'answer')} cannot have a score; the report says why")
         say(f"run:    {out}")
+        # Nothing could be scored: the same status as that of other runs.
         if result.failed and not result.scored:
             raise typer.Exit(1)
 
@@ -113,40 +123,48 @@ def score(  # noqa: PLR0913 - one argument an option
     open_report: common.OpenReport,
 ) -> None:
     """Score files of answers; the report and all results go into the run's folder."""
+    # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
-        others: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
-        others |= {"engine": engine != "local", "dry_run": dry_run}
-        others |= {name: records.get(name) for name in ("limit", "skip_bad")}
-        others |= {"turns": turns == "all", "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, second, drawn, **others):
+        other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
+        other_options |= {"engine": engine != "local", "dry_run": dry_run}
+        other_options |= {name: records.get(name) for name in ("limit", "skip_bad")}
+        other_options |= {"turns": turns == "all", "json": as_json, "open": open_report}
+        if flags := given(answers, cluster, second, drawn, **other_options):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
-        followed = {
+        # Only these options apply to a growing file.
+        watch_settings = {
             "fields": records.get("fields", {}),
             "seed": seed,
             "calls": CallOptions.of(**spending),
             **sizes,
         }
-        following.watch(sources, metric, out, followed, backends)
+        following.watch(sources, metric, out, watch_settings, backends)
         return
+    # Options of a growing file without --follow would be ignored silently.
     if flags := given(following):
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
 
+    # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
         raise UsageError("--append: needs --out, the folder of the run that grows")
     source, fields = common.source_of(sources), records.get("fields", {})
     answering = common.answering(answers)
-    why = None
+    reason = None
     if not metric:
-        metric, why = common.default_metrics(source, fields, backends)
+        metric, reason = common.default_metrics(source, fields, backends)
+    # What makes another run, and so another default folder. Options at their default are left out,
+    # so that folders of earlier versions are found again.
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}
     settings |= {"unit": unit} if unit else {}
     settings |= {"turns": turns} if turns == "all" else {}
     settings |= drawn
+    # How answers are asked for changes them, so it is part of the run's identity.
     if "model" in backends:
         settings["answering"] = answering.settings()
+    # Everything for the run; the groups hold only the options that the user gave.
     options: dict[str, Any] = {
         "metrics": metric,
         "out": common.run_folder(out, source, records, **settings),
@@ -157,7 +175,7 @@ def score(  # noqa: PLR0913 - one argument an option
         "pool": pool,
         "progress": True,
         "command": common.command_line(),
-        "why": why,
+        "why": reason,
         "calibrator": calibrator,
         **sizes,
         **backends,
@@ -166,8 +184,10 @@ def score(  # noqa: PLR0913 - one argument an option
         **second,
         **spending,
     }
+    # Checked here: the local engine would not know these options.
     if cluster and not engine.startswith("ray"):
         raise UsageError(f"--{min(cluster)} needs --engine ray")
+    # The same options as the run, so that the plan is of exactly that run.
     if dry_run:
         show_plan(api.plan(source, **options), as_json=as_json)
         return
@@ -211,6 +231,7 @@ def plan(  # noqa: PLR0913
     show_plan(result, as_json=as_json)
 
 
+# Samples, backends and replies come from the run: only these options can change.
 RESCORED = Only(
     *("unit", "samples_at_once", "longest_answer", *SecondReading.__annotations__, "calibrator")
 )
@@ -230,12 +251,12 @@ def rescore(
     """Score the samples of a run with other settings; stored replies are not requested again."""
     from trustassay import api
 
-    chosen: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
-    again = api.rescore(run, metrics=metric or None, out=out, **chosen)
-    asked = sum(count.computed for count in again.outcome.counts.values())
-    stored = sum(count.from_store for count in again.outcome.counts.values())
-    say(f"{stored} replies were stored, {asked} were newly requested")
-    show(again, as_json=as_json)
+    rescore_options: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
+    rescored = api.rescore(run, metrics=metric or None, out=out, **rescore_options)
+    computed = sum(count.computed for count in rescored.outcome.counts.values())
+    stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
+    say(f"{stored_replies} replies were stored, {computed} were newly requested")
+    show(rescored, as_json=as_json)
 
 
 @with_options
@@ -263,26 +284,28 @@ def generate(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
         **records,
     )
-    done = generating.generate(source, model, out, options)
-    common.show_endpoints(done.endpoints)
-    for sample_id, error in list(done.failed.items())[: common.FAILURES_SHOWN]:
+    # Finished answers are written even if others failed.
+    result = generating.generate(source, model, out, options)
+    common.show_endpoints(result.endpoints)
+    for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
         complain(one_line(f"  {sample_id}: {error}"))
-    asked = done.written + len(done.failed)
-    if done.cut:
+    total = result.written + len(result.failed)
+    # What the answers lack, each with the number of all that were asked.
+    if result.cut:
         message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{done.cut:,} of {asked:,} {message}")
-    if done.without_tokens:
+        say(f"{result.cut:,} of {total:,} {message}")
+    if result.without_tokens:
         message = "answers have no log-probabilities: the model gave none, or those of another text"
-        say(f"{done.without_tokens:,} of {asked:,} {message}")
-    if done.empty:
-        say(f"{done.empty:,} of {asked:,} answers were empty")
-    if done.written:
-        say(f"{done.written:,} answers in {out}")
-    if done.failed:
-        if (more := len(done.failed) - common.FAILURES_SHOWN) > 0:
+        say(f"{result.without_tokens:,} of {total:,} {message}")
+    if result.empty:
+        say(f"{result.empty:,} of {total:,} answers were empty")
+    if result.written:
+        say(f"{result.written:,} answers in {out}")
+    if result.failed:
+        if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
             complain(f"  ... and {more:,} more")
-        if not done.written:
+        if not result.written:
             complain(f"no question was answered; {out} was not written")
-        complain(f"failed: {len(done.failed):,}; run the same command again to retry only these")
-        if not done.written:
+        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
+        if not result.written:
             raise typer.Exit(1)

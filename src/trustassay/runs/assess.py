@@ -1,4 +1,10 @@
-"""One sample and one metric: assess, check against the contract, store."""
+"""Assess one sample by one metric.
+
+1. Refuse a sample that is too long, or in a language that the metric's models do not read.
+2. Let the metric assess it.
+3. Check the assessment against the contract: identity, finite numbers, score range, texts.
+4. Return it with the line to store. A failure becomes an assessment too.
+"""
 
 import asyncio
 import dataclasses
@@ -29,103 +35,133 @@ async def assessed(
     prepared: Any = None,
     second: SecondReader | None = None,
 ) -> tuple[Assessment, bytes]:
-    """Assess one sample; return the result, which may be a failure, and its line.
+    """Assess one sample; return the assessment, which may be a failure, and its line.
 
-    A failure counts no calls, since the number made before it depends on other work. ``folder``,
-    the run's, gets the traceback of an error that the metric does not tell of itself. ``second`` is
-    the second reader, if it is to read the answer; in a language that the first one does not read,
-    it reads alone.
+    A failure counts no calls, since how many were made before it depends on concurrent work.
+
+    Args:
+        folder: the run's; it gets the traceback of an error that the metric does not report itself.
+        prepared: what the metric prepared for the run.
+        second: the second reader, if it is to read the answer. Where the first reader does not read
+            the answer's language, the second one reads instead of it.
     """
     models, limits = SampleModels(client), options.limits
     try:
         limits.check(sample)
         unread = in_other_language(metric, sample, cast(Models, models))
-        if alone := second is not None and unread is not None:
+        # The first reader cannot read the answer: the second one takes its place for all claims.
+        if second_reads_alone := second is not None and unread is not None:
             models, second = SampleModels(client, ROLE), None
+            # The second reader may not read the language either.
             unread = in_other_language(metric, sample, cast(Models, models))
         context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
+        # An assessment without a score ("not assessable") stands in for the metric's own.
         result = unread or await metric.assess(context)
         _check(result, sample, metric)
-        if alone and not unread:
+        if second_reads_alone and not unread:
             result = _read_alone(result, measured=bool(models.languages("entail")))
         result = dataclasses.replace(result, **models.counted())
         return result, encoded(result)
     except (AssessmentError, BackendError) as error:
-        words, fault = str(error), getattr(error, "kind", None)
+        # Errors of this kind are made for users: their text is the message, without a traceback.
+        message, fault = str(error), getattr(error, "kind", None)
     except (Exception, asyncio.CancelledError) as error:
+        # A metric may raise anything, also CancelledError from a task of its own. Only a
+        # cancellation of this task, or a full disk, ends the run.
         task = asyncio.current_task()
         if (task and task.cancelling()) or isinstance(error, DiskFullError):
             raise  # what is asked from now on could not be kept
         if folder:
             keep_failure(folder, metric.name, error)
-        words, fault = f"{metric.name} failed: {words_of(error)}", None
-    failed = Assessment.failed(sample.id, metric.name, words, fault)
-    return failed, encoded(failed)
+        message, fault = f"{metric.name} failed: {words_of(error)}", None
+    failure = Assessment.failed(sample.id, metric.name, message, fault)
+    return failure, encoded(failure)
 
 
 def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
-    """Say of an assessment that the second reader made it alone, and whether it is known how well
-    it reads other languages."""
+    """Add to an assessment that the second reader made it without the first.
+
+    Args:
+        measured: whether the quality of the second reader is measured in other languages.
+    """
     parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
-    told = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
-    reason = "; ".join(filter(None, told))
+    # Readers of the report must know that the usual reader did not judge this answer.
+    remarks = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
+    reason = "; ".join(filter(None, remarks))
     return dataclasses.replace(result, parts=parts, reason=reason)
 
 
-def _check(found: Any, sample: Sample, metric: Metric) -> None:
-    """Refuse what does not follow the contract: it may not reach the summary or the files."""
+def _check(result: Any, sample: Sample, metric: Metric) -> None:
+    """Raise AssessmentError for a result that breaks the contract of a metric.
+
+    Called before the result is stored, so that it reaches neither the summary nor the files.
+    """
     name = metric.name
-    if not isinstance(found, Assessment):
-        raise AssessmentError(f"{name}: expected an Assessment, got {found!r:.60}")
-    if (found.id, found.metric) != (sample.id, name):
+    if not isinstance(result, Assessment):
+        raise AssessmentError(f"{name}: expected an Assessment, got {result!r:.60}")
+    # The summary finds assessments by id and metric: another identity would replace another result.
+    if (result.id, result.metric) != (sample.id, name):
         raise AssessmentError(
-            f"{name}: returned an assessment for {found.id!r} of {found.metric!r}, expected one "
+            f"{name}: returned an assessment for {result.id!r} of {result.metric!r}, expected one "
             f"for {sample.id!r} of {name!r}"
         )
-    numbers = dict(found.parts) if found.score is None else {**found.parts, "score": found.score}
+    numbers = (
+        dict(result.parts) if result.score is None else {**result.parts, "score": result.score}
+    )
     for part, number in numbers.items():
+        # NaN and infinity are not JSON, and would spread through every mean.
         if not isinstance(number, int | float) or not math.isfinite(number):
-            what = "score" if part == "score" else f"part {part!r}"
-            raise AssessmentError(f"{name}: {what} must be a finite number, got {number!r:.60}")
+            label = "score" if part == "score" else f"part {part!r}"
+            raise AssessmentError(f"{name}: {label} must be a finite number, got {number!r:.60}")
     low, high = metric.score_range
-    if found.score is not None and not low <= found.score <= high:
+    if result.score is not None and not low <= result.score <= high:
         raise AssessmentError(
-            f"{name}: the score must lie between {low:g} and {high:g}, got {found.score}"
+            f"{name}: the score must lie between {low:g} and {high:g}, got {result.score}"
         )
     for field in ("verdict", "reason", "error"):
-        value = getattr(found, field)
+        value = getattr(result, field)
         if not isinstance(value, str | None):
             raise AssessmentError(f"{name}: {field} must be text, got {value!r:.60}")
 
 
-PASSAGES = 3
-"""Passages whose language is looked at, where the answer does not tell its own."""
-PASSAGE_READ = 200
+MAX_LANGUAGE_PASSAGES = 3
+"""Passages that are used to detect the language where the answer is too short to tell it."""
+MAX_PASSAGE_CHARACTERS = 200
+"""Characters of each of these passages."""
 
 
 def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
-    """Return the assessment of an answer that a model of a metric does not read; else ``None``."""
+    """Return an assessment without a score if a model of the metric does not read the language.
+
+    ``None`` if all models read it, or if the language is not known.
+    """
     for need in metric.needs():
-        words = None if need.role or need.beside else unread_by(need.capability, sample, models)
-        if words:
-            reason, parts = f"not assessable: {words}", {OTHER_LANGUAGE: 1.0}
+        # Only models without a role are checked: those with one are chat models, or the second
+        # reader, which takes over where the first does not read the language (decision 164).
+        message = None if need.role or need.beside else unread_by(need.capability, sample, models)
+        if message:
+            reason, parts = f"not assessable: {message}", {OTHER_LANGUAGE: 1.0}
             return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)
     return None
 
 
 def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
-    """Return in words that an answer is in a language that the backend of a capability does not
-    read; ``None`` if it is not, or nothing is written.
+    """Return a message if the backend of a capability does not read the language of an answer.
+
+    ``None`` if it reads the language, if that is not known, or if the answer is blank.
     """
     response, reads = sample.response, models.languages(kind)
+    # A backend that lists no languages reads any. A blank answer is in no language.
     if not reads or (response is not None and is_blank(response)):
         return None
-    passages = (one.text[:PASSAGE_READ] for one in (sample.documents or ())[:PASSAGES])
+    documents = (sample.documents or ())[:MAX_LANGUAGE_PASSAGES]
+    passages = (document.text[:MAX_PASSAGE_CHARACTERS] for document in documents)
     language = language_of(response or "", (sample.question, *passages))
+    # ``None``: the text does not tell its language; it is then assessed like any other.
     if language in (*reads, None):
         return None
-    one = capability(kind)
+    backend_kind = capability(kind)
     return (
-        f"the answer is in another language ({language}) than the {one.backend} reads "
-        f"({', '.join(reads)}); give another {one.option}"
+        f"the answer is in another language ({language}) than the {backend_kind.backend} reads "
+        f"({', '.join(reads)}); give another {backend_kind.option}"
     )

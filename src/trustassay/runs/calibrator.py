@@ -1,4 +1,8 @@
-"""What turns the scores of a run into probabilities of being right, and its thresholds."""
+"""Calibrators: they turn scores into probabilities of being right, and hold thresholds.
+
+A calibrator is a JSON file of a few kB that ``calibrate`` writes and other runs apply. Reading one
+checks every field: it may come from another person.
+"""
 
 import hashlib
 import itertools
@@ -19,85 +23,94 @@ from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import Spread
 from trustassay.statistics.regression import Isotonic
 
-FORMAT = "trustassay calibrator"
-VERSION = 1
+CALIBRATOR_FORMAT = "trustassay calibrator"
+CALIBRATOR_VERSION = 1
 
 
-Kind = Literal["among accepted", "of all"]
-AMONG_ACCEPTED: Kind = "among accepted"
-OF_ALL: Kind = "of all"
+PromiseKind = Literal["among accepted", "of all"]
+AMONG_ACCEPTED: PromiseKind = "among accepted"
+OF_ALL: PromiseKind = "of all"
 
 
 @dataclass(frozen=True)
 class Input:
-    """A score that is read: a metric's, or a part of it.
-
-    options, backends: with which it was computed. sign: -1 where lower is better; it is the score
-    times this that the model and the thresholds are about.
-    """
+    """A score that a calibrator reads: that of a metric, or one of its parts."""
 
     metric: str
     part: str
+    """The name of the part; empty for the score itself."""
     options: Mapping[str, Any]
+    """The metric's options with which the score was computed."""
     backends: Mapping[str, Any]
+    """The backends with which the score was computed, by their option names."""
     sign: int = 1
+    """-1 if lower scores are better. Model and thresholds apply to the score times this sign."""
 
     @property
     def name(self) -> str:
-        """As ``study`` names it: ``faithfulness``, ``faithfulness.support``."""
+        """The name in ``study``: ``faithfulness``, ``faithfulness.support``."""
         return f"{self.metric}.{self.part}" if self.part else self.metric
 
 
 @dataclass(frozen=True)
 class Promise:
-    """A threshold and what it promises.
+    """A threshold and the promise that it keeps."""
 
-    kind: ``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
+    kind: PromiseKind
+    """``among accepted``: with the stated ``confidence``, at most the share ``at_most`` of the
     accepted answers is wrong. ``of all``: on average, at most that share of a question's answers is
-    accepted and wrong (``confidence`` is ``None``). above: accepted is what ranks above it (see
-    :attr:`Calibrator.rank`); ``None``: all that have a probability. questions, answers, wrong: of
-    the labelled answers that are accepted. without: why there is no threshold; empty if there is
-    one. needed: about how many labelled questions would do, where that can be said.
-    """
-
-    kind: Kind
+    accepted and wrong."""
     at_most: float
+    """The promised share, from 0 to 1."""
     confidence: float | None
+    """From 0 to 1; ``None`` for ``of all``."""
     above: float | None = None
+    """Answers are accepted that rank above it (see :attr:`Calibrator.rank`); ``None``: all that
+    have a probability."""
     questions: int = 0
+    """Questions of the accepted labelled answers."""
     answers: int = 0
+    """Accepted labelled answers."""
     wrong: int = 0
+    """Accepted labelled answers that are wrong."""
     without: str = ""
+    """Why there is no threshold; empty if there is one."""
     needed: int | None = None
+    """About how many labelled questions would suffice for a threshold, if that can be estimated."""
 
     def accepts(self, ranks: ArrayLike) -> Bools:
-        """Return which answers are accepted, by their ranks; none of those that have no rank."""
-        given = np.asarray(ranks, dtype=np.float64)
+        """Return which answers are accepted, by their ranks; NaN, no rank, is never accepted."""
+        rank_values = np.asarray(ranks, dtype=np.float64)
         if self.without:
-            return np.zeros(given.shape, dtype=bool)
-        return given > (-math.inf if self.above is None else self.above)
+            return np.zeros(rank_values.shape, dtype=bool)
+        # NaN is above nothing, so answers without a rank are rejected.
+        return rank_values > (-math.inf if self.above is None else self.above)
 
 
 @dataclass(frozen=True)
 class Calibrator:
-    """What turns scores into probabilities.
-
-    label: its name. answers, questions, right: those that it was made from. inputs: the scores.
-    model: of one score an isotonic or a logistic curve, of several a logistic regression.
-    promises: thresholds. spreads: the distributions of all scores and parts of the metrics, by
-    name. figures: how good the probabilities are, out of fold: value and interval by name.
-    """
+    """A model that turns scores into probabilities, with its thresholds."""
 
     label: str
+    """The name of the label that says which answers are right."""
     answers: int
+    """Labelled answers from which it was made."""
     questions: int
+    """Questions of these answers."""
     right: float
+    """The share of these answers that is right, from 0 to 1."""
     inputs: Sequence[Input]
+    """The scores that it reads."""
     model: Isotonic | Combination
+    """For one score an isotonic or a logistic curve, for several a logistic regression."""
     promises: Sequence[Promise]
+    """Its thresholds."""
     spreads: Mapping[str, Spread]
+    """By name, the distributions of all scores and parts of the metrics, to notice other data."""
     figures: Mapping[str, Any] = field(default_factory=dict)
+    """How good the probabilities are, out of fold: value and interval by name."""
     made_by: str = ""
+    """The version of the program."""
 
     @property
     def method(self) -> str:
@@ -109,39 +122,47 @@ class Calibrator:
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics."""
-        return list(dict.fromkeys(one.metric for one in self.inputs))
+        return list(dict.fromkeys(score_input.metric for score_input in self.inputs))
 
     @property
     def fingerprint(self) -> str:
-        """The same for all calibrators of the same scores and settings."""
-        told = [asdict(one) for one in self.inputs]
-        text = json.dumps(told, sort_keys=True, default=str)
+        """A digest of the inputs, equal for all calibrators of the same scores and settings."""
+        inputs = [asdict(score_input) for score_input in self.inputs]
+        # Sorted keys: equal settings give equal texts, in whatever order they were given.
+        text = json.dumps(inputs, sort_keys=True, default=str)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
-    def oriented(self, table: ArrayLike) -> Floats:
-        """Return scores, shape (n, d), each with the sign by which higher is better."""
-        signs = np.array([one.sign for one in self.inputs], dtype=np.float64)
+    def orient(self, table: ArrayLike) -> Floats:
+        """Return scores, shape (n, d), with their signs changed so that higher is better."""
+        signs = np.array([score_input.sign for score_input in self.inputs], dtype=np.float64)
         return np.asarray(np.asarray(table, dtype=np.float64) * signs)
 
     def probabilities(self, table: ArrayLike) -> Floats:
-        """Return the probability of being right of each answer, shape (n,), from its scores as the
-        metrics give them, shape (n, d), NaN where there is none.
+        """Return the probability that each answer is right, shape (n,).
 
-        NaN where the only score is missing, or one that no labelled answer was without.
+        It is NaN if the only score is missing, or if a score is missing that all labelled answers
+        had.
+
+        Args:
+            table: the scores as the metrics return them, shape (n, d), NaN where there is none.
         """
-        x = self.oriented(table)
+        # The model was fitted to scores of which higher ones are better.
+        x = self.orient(table)
         if isinstance(self.model, Isotonic):
             return self.model.at(x[:, 0])
         return self.model.probabilities(x)
 
     def ranks(self, table: ArrayLike) -> Floats:
-        """Return what thresholds are about: of one score the score itself (times its sign), of
-        several the probability."""
-        return self.oriented(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
+        """Return the values that thresholds apply to, shape (n,).
+
+        With one score this is the score times its sign, with several it is the probability.
+        """
+        # An isotonic curve has steps: thresholds on the score can lie within a step.
+        return self.orient(table)[:, 0] if len(self.inputs) == 1 else self.probabilities(table)
 
     @property
     def rank(self) -> str:
-        """Say what the ranks are."""
+        """The name of the values that thresholds apply to."""
         if len(self.inputs) > 1:
             return "probability"
         return self.inputs[0].name if self.inputs[0].sign > 0 else f"-{self.inputs[0].name}"
@@ -149,50 +170,60 @@ class Calibrator:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": CALIBRATOR_FORMAT,
+            "version": CALIBRATOR_VERSION,
             "made_by": self.made_by,
             "label": self.label,
             "answers": self.answers,
             "questions": self.questions,
             "right": self.right,
+            # These and the method follow from the inputs; they are checked when the file is read.
             "fingerprint": self.fingerprint,
-            "inputs": [asdict(one) for one in self.inputs],
+            "inputs": [asdict(score_input) for score_input in self.inputs],
             "method": self.method,
             "model": asdict(self.model),
             "rank": self.rank,
-            "promises": [asdict(one) for one in self.promises],
+            "promises": [asdict(promise) for promise in self.promises],
             "figures": dict(self.figures),
-            "spreads": {name: asdict(one) for name, one in self.spreads.items()},
+            "spreads": {name: asdict(spread) for name, spread in self.spreads.items()},
         }
 
 
 T = TypeVar("T")
-LARGEST_FILE = 1 << 20
-LARGEST = 1e100
-MOST = 5000
-"""Items of a list at most."""
+MAX_FILE_BYTES = 1 << 20
+"""Bytes of a calibrator's file; a real one has a few kB."""
+MAX_NUMBER = 1e100
+"""The largest absolute value of a number: products of two stay finite."""
+MAX_ITEMS = 5000
+"""Items of a list, and characters of a text, at most."""
 
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
-    """Write the file, whole or not at all."""
-    write_whole(path, _text(calibrator.to_dict()).encode())
+    """Write the file; it is complete or not there."""
+    write_whole(path, _format_json(calibrator.to_dict()).encode())
 
 
-def _text(content: Mapping[str, Any]) -> str:
-    """Return JSON with a line a field, and lists of numbers on one line."""
+def _format_json(content: Mapping[str, Any]) -> str:
+    """Return JSON with one field per line, and lists of numbers on one line.
 
-    def told(value: Any, indent: str) -> str:
-        if isinstance(value, Mapping) and value:
+    A person should be able to read the file, and to compare two of them line by line.
+    """
+
+    # Only lists of objects get a line for each item: lists of numbers are long and not read by
+    # people.
+    def format_value(item: Any, indent: str) -> str:
+        if isinstance(item, Mapping) and item:
             inner = indent + "  "
-            items = [f"{inner}{json.dumps(str(k))}: {told(v, inner)}" for k, v in value.items()]
+            items = [
+                f"{inner}{json.dumps(str(k))}: {format_value(v, inner)}" for k, v in item.items()
+            ]
             return "{\n" + ",\n".join(items) + f"\n{indent}}}"
-        if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        if isinstance(item, list | tuple) and item and isinstance(item[0], Mapping):
             inner = indent + "  "
-            return "[\n" + ",\n".join(inner + told(v, inner) for v in value) + f"\n{indent}]"
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+            return "[\n" + ",\n".join(inner + format_value(v, inner) for v in item) + f"\n{indent}]"
+        return json.dumps(item, ensure_ascii=False, allow_nan=False)
 
-    return told(content, "") + "\n"
+    return format_value(content, "") + "\n"
 
 
 def read_calibrator(path: Path) -> Calibrator:
@@ -204,22 +235,24 @@ def read_calibrator(path: Path) -> Calibrator:
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
+        # One byte more than allowed tells a file that is too large, without reading all of it.
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
         raise InputError(f"{path}: larger than 1 MB; expected a calibrator of a few kB")
     try:
-        result = json.loads(content, parse_constant=_no_constant)
+        # ``json`` accepts NaN and Infinity, which are not JSON and would pass comparisons.
+        result = json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON: {error}; run calibrate again") from None
-    return _Fields(path, "", result).calibrator()
+    return _CalibratorFields(path, "", result).read_calibrator()
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-class _Fields:
-    """An object of the file, and where it stands."""
+class _CalibratorFields:
+    """Reads the fields of one object of the file; errors name the path of the field."""
 
     def __init__(self, path: Path, where: str, content: Any) -> None:
         self.path, self.where = path, where
@@ -227,153 +260,176 @@ class _Fields:
             self.refuse(where or "the file", "an object", content)
         self.content: dict[str, Any] = content
 
-    def refuse(self, name: str, expected: str, found: Any) -> NoReturn:
-        told = repr(found)
-        told = told if len(told) < 60 else f"{told[:57]}..."
-        raise InputError(f"{self.path}: {name}: expected {expected}, got {told}")
+    def refuse(self, name: str, expected: str, value: Any) -> NoReturn:
+        # A message of one line, whatever the file holds.
+        text = repr(value)
+        text = text if len(text) < 60 else f"{text[:57]}..."
+        raise InputError(f"{self.path}: {name}: expected {expected}, got {text}")
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self.where}.{name}" if self.where else name
 
-    def any(self, name: str) -> Any:
+    def require(self, name: str) -> Any:
         if name not in self.content:
-            raise InputError(f"{self.path}: {self._at(name)}: is missing")
+            raise InputError(f"{self.path}: {self._path_of(name)}: is missing")
         return self.content[name]
 
-    def text(self, name: str) -> str:
-        value = self.any(name)
-        if not isinstance(value, str) or len(value) > MOST:
-            self.refuse(self._at(name), f"a text of at most {MOST} characters", value)
+    def read_text(self, name: str) -> str:
+        value = self.require(name)
+        if not isinstance(value, str) or len(value) > MAX_ITEMS:
+            self.refuse(self._path_of(name), f"a text of at most {MAX_ITEMS} characters", value)
         return value
 
-    def part(self, name: str) -> "_Fields":
-        return _Fields(self.path, self._at(name), self.any(name))
+    def read_object(self, name: str) -> "_CalibratorFields":
+        return _CalibratorFields(self.path, self._path_of(name), self.require(name))
 
-    def number(
-        self, name: str, low: float = -LARGEST, high: float = LARGEST, value: Any = None
+    def read_number(
+        self, name: str, low: float = -MAX_NUMBER, high: float = MAX_NUMBER, value: Any = None
     ) -> float:
-        value = self.any(name) if value is None else value
+        # ``value`` is given for the items of a list, which have no field of their own.
+        value = self.require(name) if value is None else value
+        # In Python a bool is an int; in JSON ``true`` is no number.
         plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if not plain or not low <= value <= high:  # compares huge integers, too; false of NaN
-            span = "" if (low, high) == (-LARGEST, LARGEST) else f" from {low:g} to {high:g}"
-            self.refuse(self._at(name), f"a number{span}", value)
+        # This comparison works for integers of any size, and is false for NaN.
+        if not plain or not low <= value <= high:
+            # The default bounds are no information for the user.
+            span = "" if (low, high) == (-MAX_NUMBER, MAX_NUMBER) else f" from {low:g} to {high:g}"
+            self.refuse(self._path_of(name), f"a number{span}", value)
         return float(value)
 
-    def whole(self, name: str, low: int = 0) -> int:
-        value = self.number(name, low, 1e15)
+    def read_integer(self, name: str, low: int = 0) -> int:
+        value = self.read_number(name, low, 1e15)
         if value != int(value):
-            self.refuse(self._at(name), "a whole number", value)
+            self.refuse(self._path_of(name), "a whole number", value)
         return int(value)
 
-    def optional(self, name: str, read: Callable[[str], T]) -> T | None:
-        return None if self.any(name) is None else read(name)
+    def read_optional(self, name: str, read: Callable[[str], T]) -> T | None:
+        return None if self.require(name) is None else read(name)
 
-    def items(self, name: str, fewest: int = 0) -> list[Any]:
-        value = self.any(name)
-        if not isinstance(value, list) or not fewest <= len(value) <= MOST:
-            self.refuse(self._at(name), f"a list of {fewest} to {MOST} items", value)
+    def read_items(self, name: str, fewest: int = 0) -> list[Any]:
+        value = self.require(name)
+        if not isinstance(value, list) or not fewest <= len(value) <= MAX_ITEMS:
+            self.refuse(self._path_of(name), f"a list of {fewest} to {MAX_ITEMS} items", value)
         return value
 
-    def numbers(
+    def read_numbers(
         self, name: str, low: float, high: float, *, falls: bool, fewest: int = 1
     ) -> tuple[float, ...]:
-        """Return numbers that rise; with ``falls`` equal neighbours are allowed as well."""
-        result = [self.number(name, low, high, one) for one in self.items(name, fewest)]
-        for before, after in itertools.pairwise(result):
-            if after < before or (after == before and not falls):
-                self.refuse(self._at(name), "rising numbers", result)
+        """Return increasing numbers; with ``falls`` equal neighbours are allowed as well."""
+        result = [self.read_number(name, low, high, item) for item in self.read_items(name, fewest)]
+        for previous, following in itertools.pairwise(result):
+            if following < previous or (following == previous and not falls):
+                self.refuse(self._path_of(name), "rising numbers", result)
         return tuple(result)
 
-    def parts(self, name: str, fewest: int = 0) -> "list[_Fields]":
+    def read_objects(self, name: str, fewest: int = 0) -> "list[_CalibratorFields]":
         return [
-            _Fields(self.path, f"{self._at(name)}[{place}]", one)
-            for place, one in enumerate(self.items(name, fewest))
+            _CalibratorFields(self.path, f"{self._path_of(name)}[{place}]", item)
+            for place, item in enumerate(self.read_items(name, fewest))
         ]
 
-    def calibrator(self) -> Calibrator:
-        if self.content.get("format") != FORMAT:
-            self.refuse("format", f"{FORMAT!r}, as calibrate writes it", self.content.get("format"))
-        if self.any("version") != VERSION:
-            self.refuse("version", f"{VERSION}, which this version reads", self.any("version"))
-        inputs = [one.input() for one in self.parts("inputs", 1)]
-        spreads = self.part("spreads")
-        metrics = {one.metric for one in inputs}
+    def read_calibrator(self) -> Calibrator:
+        if self.content.get("format") != CALIBRATOR_FORMAT:
+            self.refuse(
+                "format",
+                f"{CALIBRATOR_FORMAT!r}, as calibrate writes it",
+                self.content.get("format"),
+            )
+        if self.require("version") != CALIBRATOR_VERSION:
+            self.refuse(
+                "version",
+                f"{CALIBRATOR_VERSION}, which this version reads",
+                self.require("version"),
+            )
+        inputs = [fields.read_input() for fields in self.read_objects("inputs", 1)]
+        spreads = self.read_object("spreads")
+        # Spreads are named after the metric, or after metric and part: "faithfulness.support".
+        metrics = {score_input.metric for score_input in inputs}
+        # A spread of another metric would be compared with scores that the run does not have.
         for name in spreads.content:
             if name.partition(".")[0] not in metrics:
                 self.refuse("spreads", f"names of {' and '.join(sorted(metrics))}", name)
         result = Calibrator(
-            self.text("label"),
-            self.whole("answers", 1),
-            self.whole("questions", 1),
-            self.number("right", 0, 1),
+            self.read_text("label"),
+            self.read_integer("answers", 1),
+            self.read_integer("questions", 1),
+            self.read_number("right", 0, 1),
             inputs,
-            self.part("model").model(len(inputs)),
-            [one.promise() for one in self.parts("promises")],
-            {name: spreads.part(name).spread() for name in spreads.content},
-            self.part("figures").content,
-            self.text("made_by"),
+            self.read_object("model").read_model(len(inputs)),
+            [fields.read_promise() for fields in self.read_objects("promises")],
+            {name: spreads.read_object(name).read_spread() for name in spreads.content},
+            self.read_object("figures").content,
+            self.read_text("made_by"),
         )
-        if result.method != self.any("method"):
-            self.refuse("method", repr(result.method), self.any("method"))
-        if result.fingerprint != self.any("fingerprint"):
+        # These two follow from the other fields: a difference shows that the file was edited by
+        # hand.
+        if result.method != self.require("method"):
+            self.refuse("method", repr(result.method), self.require("method"))
+        if result.fingerprint != self.require("fingerprint"):
             self.refuse(
                 "fingerprint",
                 f"{result.fingerprint!r}, that of the inputs",
-                self.any("fingerprint"),
+                self.require("fingerprint"),
             )
         return result
 
-    def input(self) -> Input:
-        sign = self.any("sign")
+    def read_input(self) -> Input:
+        sign = self.require("sign")
         if sign not in (1, -1):
-            self.refuse(self._at("sign"), "1 or -1", sign)
+            self.refuse(self._path_of("sign"), "1 or -1", sign)
         return Input(
-            self.text("metric"),
-            self.text("part"),
-            self.part("options").content,
-            self.part("backends").content,
+            self.read_text("metric"),
+            self.read_text("part"),
+            self.read_object("options").content,
+            self.read_object("backends").content,
             int(sign),
         )
 
-    def model(self, inputs: int) -> Isotonic | Combination:
+    def read_model(self, inputs: int) -> Isotonic | Combination:
+        # An isotonic curve is stored by its knots, a regression by its terms.
         if "knots" in self.content:
-            knots = self.numbers("knots", -LARGEST, LARGEST, falls=False)
-            values = self.numbers("values", 0, 1, falls=True)
+            knots = self.read_numbers("knots", -MAX_NUMBER, MAX_NUMBER, falls=False)
+            values = self.read_numbers("values", 0, 1, falls=True)
+            # An isotonic curve has one value for each knot, and reads one score.
             if len(values) != len(knots) or inputs != 1:
-                self.refuse(self._at("values"), f"{len(knots)} numbers, of one input", values)
+                self.refuse(self._path_of("values"), f"{len(knots)} numbers, of one input", values)
             return Isotonic(knots, values)
-        terms = tuple(one.term() for one in self.parts("terms", 1))
+        terms = tuple(fields.read_term() for fields in self.read_objects("terms", 1))
         if len(terms) != inputs:
-            self.refuse(self._at("terms"), f"one for each of {inputs} inputs", len(terms))
-        return Combination(self.number("intercept"), terms)
+            self.refuse(self._path_of("terms"), f"one for each of {inputs} inputs", len(terms))
+        return Combination(self.read_number("intercept"), terms)
 
-    def term(self) -> LogOddsTerm:
+    def read_term(self) -> LogOddsTerm:
         return LogOddsTerm(
-            self.number("centre"),
-            self.number("scale", 1e-100),
-            self.number("coefficient"),
-            self.optional("missing", self.number),
+            self.read_number("centre"),
+            # Scores are divided by it.
+            self.read_number("scale", 1e-100),
+            self.read_number("coefficient"),
+            self.read_optional("missing", self.read_number),
         )
 
-    def promise(self) -> Promise:
-        kind = self.any("kind")
+    def read_promise(self) -> Promise:
+        kind = self.require("kind")
         if kind not in (AMONG_ACCEPTED, OF_ALL):
-            self.refuse(self._at("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
+            self.refuse(self._path_of("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
         return Promise(
             kind,
-            self.number("at_most", 0, 1),
-            self.optional("confidence", lambda name: self.number(name, 0, 1)),
-            self.optional("above", self.number),
-            self.whole("questions"),
-            self.whole("answers"),
-            self.whole("wrong"),
-            self.text("without"),
-            self.optional("needed", self.whole),
+            self.read_number("at_most", 0, 1),
+            self.read_optional("confidence", lambda name: self.read_number(name, 0, 1)),
+            self.read_optional("above", self.read_number),
+            self.read_integer("questions"),
+            self.read_integer("answers"),
+            self.read_integer("wrong"),
+            self.read_text("without"),
+            self.read_optional("needed", self.read_integer),
         )
 
-    def spread(self) -> Spread:
-        points = self.numbers("points", -LARGEST, LARGEST, falls=False, fewest=0)
-        shares = self.numbers("shares", 0, 1, falls=True, fewest=0)
+    def read_spread(self) -> Spread:
+        points = self.read_numbers("points", -MAX_NUMBER, MAX_NUMBER, falls=False, fewest=0)
+        shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
+        # A spread is a step function: the share of scores up to each point.
         if len(points) != len(shares):
-            self.refuse(self._at("shares"), f"{len(points)} numbers", shares)
-        return Spread(self.number("size", 0), self.number("missing", 0, 1), points, shares)
+            self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)
+        return Spread(
+            self.read_number("size", 0), self.read_number("missing", 0, 1), points, shares
+        )

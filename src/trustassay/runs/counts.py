@@ -1,4 +1,4 @@
-"""What is counted of a finished run: rows and groups, units, and answers that have no score."""
+"""Counts over a finished run: rows and groups, units, and answers that have no score."""
 
 import json
 import re
@@ -31,61 +31,68 @@ from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG
 
 DOMAIN = "domain"
+"""The default field of a sample's domain."""
 LOOKED = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
 OUTCOMES = "outcomes"
-"""The key in ``summary.json`` of what became of all questions, by metric."""
+"""The key in ``summary.json`` of the outcomes of all questions, by metric."""
 SHOWN = 500
-"""Answers on a report page; where a run has more, the worst of each kind of problem."""
+"""Answers on a report page; of a larger run, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
-"""The rating of a stored sample, if it has one."""
+"""Returns the rating of a stored sample, if it has one."""
 
 
 class Place(NamedTuple):
-    """Where a sample and its assessments stand: its number, and the bytes at which they begin."""
+    """Where a sample and its assessments are stored."""
 
     number: int
+    """The sample's number in the input, from 0."""
     sample: int
+    """The byte at which the sample's line begins."""
     assessments: int
+    """The byte at which the line of its first assessment begins."""
 
 
 @dataclass
 class Counted:
-    """What was counted.
-
-    histograms, groups: the scores by metric, and by model and domain.
-    choice: which answers the report shows. looked: how many need a look.
-    outcomes: what became of all questions, by metric. repeated, copied: answers that are copies of
-    another one, or of a passage.
-    requests: how often each capability was asked.
-    usage: what the metrics' calls of chat models took, by metric and model.
-    parts: the names of all parts, in the order in which they first come.
-    """
+    """Counts over a run, for its summary, table and report."""
 
     histograms: dict[str, Histogram]
+    """The distribution of scores by metric."""
     groups: dict[str, Groups]
+    """By metric, the scores of each model and domain."""
     choice: Choice[Place]
+    """The answers that the report shows."""
     looked: Looked = field(default_factory=Looked)
+    """How many answers need a look."""
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
+    """The outcomes of all questions, by metric."""
     repeated: int = 0
+    """Answers that equal another one to the same question."""
     copied: int = 0
+    """Answers that are copied from a passage."""
     requests: Counter[str] = field(default_factory=Counter)
+    """Requests by capability."""
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    """Calls and tokens of chat models, by metric and model."""
     parts: dict[str, None] = field(default_factory=dict)
+    """The names of all parts as keys, in the order in which they first occur."""
 
     def add(self, assessment: Assessment) -> None:
-        """Count what is counted without the sample."""
+        """Count an assessment, as far as the sample is not needed for it."""
         self.requests.update(assessment.calls)
         for model, usage in assessment.usage.items():
             models = self.usage.setdefault(assessment.metric, {})
             models.setdefault(model, Counter()).update(usage)
         self.parts.update(dict.fromkeys(assessment.parts))
+        # An answer that has no score and did not fail, such as one in another language, is in no
+        # histogram.
         if assessment.score is not None or assessment.error is not None:
             self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
 
 
 def own_label(sample: Mapping[str, Any]) -> float | None:
-    """Return the label that a stored sample brings itself."""
+    """Return the label in a stored sample, if it has one."""
     label: float | None = sample.get("label")
     return label
 
@@ -100,21 +107,24 @@ def count(
     rating_of: RatingOf = own_label,
     steps: Steps,
 ) -> Counted:
-    """Count a folder whose assessments are sorted: once, for its summary, table and report.
+    """Count a run whose assessments are sorted, in one pass for summary, table and report.
 
-    ``here`` are the metrics that are installed: they say which answers need a look.
-    A sample's model is the one it names, else the one that the run asked; its domain is in the
-    field ``domain_field``, as :func:`domain_of` reads it. ``rating_of`` gives its rating, else it
-    is its own label.
+    A sample's model is the one that it names, else the one that the run asked.
+
+    Args:
+        domain_field: the field of a sample's domain, as :func:`read_domain` reads it.
+        installed_metrics: the metrics that are installed: they say which answers need a look.
+        rating_of: returns the rating of a stored sample; by default its own label.
     """
     result = Counted(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
         {m.name: groups_of(m, domain_field) for m in metrics},
         Choice(SHOWN),
     )
-    asked, installed = run["backends"].get("model"), list(here)
+    run_model, installed = run["backends"].get("model"), list(here)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
+        # One pass: samples and assessments of a large run take minutes to read.
         for row in judged(folder, metrics, installed, result.looked):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
@@ -123,7 +133,10 @@ def count(
                 result.add(assessment)
                 if assessment.score is not None:
                     result.groups[assessment.metric].add(
-                        sample.get("model") or asked, domain, assessment.score, rating_of(sample)
+                        sample.get("model") or run_model,
+                        domain,
+                        assessment.score,
+                        rating_of(sample),
                     )
             result.choice.add(row.findings, row.place)
             step()
@@ -138,24 +151,29 @@ def start_outcomes(
     metrics: Sequence[MetricInfo],
     installed: Iterable[Metric],
 ) -> RunOutcomes:
-    """Return what counts the outcomes of a run's samples, which are still to be added to it."""
+    """Return a counter of outcomes for the samples of a run, which are still to be added."""
     unit = run.get(UNIT)
     units = read_units(folder, unit)
-    # Whoever chose single answers as units counts answers; else a question counts once.
+    # By default a question counts once, with however many answers. Users who chose single answers
+    # as units want answers counted.
     questions = units if unit in (None, QUESTION, ANSWER) else read_units(folder)
-    return RunOutcomes(metrics, {one.name: one for one in installed}, questions, units)
+    return RunOutcomes(metrics, {metric.name: metric for metric in installed}, questions, units)
 
 
 def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Outcomes]:
-    """Return the outcomes of a finished run, by metric; those of a run of an earlier version, whose
-    summary has none, are counted now.
+    """Return the outcomes of a finished run, by metric.
+
+    The summary of a run of an earlier version has none: they are counted now.
 
     Args:
         metrics: those of the run that are installed.
     """
     run, summary = folder.read_finished()
-    if stored := summary.get(OUTCOMES):
-        return {name: Outcomes.from_dict(name, one) for name, one in stored.items()}
+    if stored_outcomes := summary.get(OUTCOMES):
+        return {
+            name: Outcomes.from_dict(name, stored_outcome)
+            for name, stored_outcome in stored_outcomes.items()
+        }
     infos, installed = list(metric_infos(folder, run).values()), list(metrics)
     run_outcomes = start_outcomes(folder, run, infos, installed)
     for row in judged(folder, infos, installed, Looked()):
@@ -164,36 +182,51 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
 
 
 class JudgedRow(NamedTuple):
-    """A stored sample with what each metric said of it, in the order of the metrics."""
+    """A stored sample with its results by each metric, in the order of the metrics."""
 
     place: Place
     sample: dict[str, Any]
+    """The sample as it is stored, unchecked."""
     assessments: list[Assessment]
+    """Without evidence."""
     findings: list[Finding]
+    """How bad each metric finds the answer."""
     outcomes: list[Outcome]
+    """The outcome of the question by each metric."""
 
 
 def judged(
-    folder: RunFolder, metrics: Sequence[MetricInfo], drawing: Iterable[Metric], looked: Looked
+    folder: RunFolder,
+    metrics: Sequence[MetricInfo],
+    installed_metrics: Iterable[Metric],
+    look_counts: Looked,
 ) -> Iterator[JudgedRow]:
-    """Yield :func:`rows` with what each metric found, and count in ``looked`` who needs a look.
+    """Yield the rows of :func:`read_rows` with findings and outcomes.
 
-    ``drawing`` are the metrics that are installed; those of them that draw a line say who does.
+    Args:
+        installed_metrics: those that have a line say which answers need a look.
+        look_counts: each answer is counted there.
     """
-    installed = {metric.name: metric for metric in drawing}
+    installed = {metric.name: metric for metric in installed_metrics}
+    # Only a metric with a line can say which answers need a look; without any, nothing is counted.
     lines = {name: metric for name, metric in installed.items() if metric.line}
-    looked.lines = bool(lines)
+    look_counts.lines = bool(lines)
     for place, sample, assessments in rows(folder, metrics):
+        # ``None``: this metric has no line, which is not the same as a good answer.
         flags = [
-            problem_of(lines[one.metric], one) is not None if one.metric in lines else None
-            for one in assessments
+            problem_of(lines[assessment.metric], assessment) is not None
+            if assessment.metric in lines
+            else None
+            for assessment in assessments
         ]
-        outcomes = [outcome_of(installed.get(one.metric), one) for one in assessments]
-        failed = any(one.error is not None for one in assessments)
-        looked.add([bool(flag) for flag in flags], outcomes, failed=failed)
+        outcomes = [
+            outcome_of(installed.get(assessment.metric), assessment) for assessment in assessments
+        ]
+        has_failure = any(assessment.error is not None for assessment in assessments)
+        look_counts.add([bool(flag) for flag in flags], outcomes, failed=has_failure)
         findings = [
-            finding_of(metric, one, flagged=flag)
-            for metric, one, flag in zip(metrics, assessments, flags, strict=True)
+            finding_of(metric, assessment, flagged=flag)
+            for metric, assessment, flag in zip(metrics, assessments, flags, strict=True)
         ]
         yield JudgedRow(place, sample, assessments, findings, outcomes)
 
@@ -211,9 +244,14 @@ def groups_of(metric: MetricInfo, domain_field: str) -> Groups:
 def rows(
     folder: RunFolder, metrics: Sequence[MetricInfo]
 ) -> Iterator[tuple[Place, dict[str, Any], list[Assessment]]]:
-    """Yield each sample as it is stored (checking it again would take longer than counting) with
-    what each metric said of it, in the order of the metrics and without evidence.
+    """Yield each sample with its assessments by each metric, in the order of the metrics.
+
+    Samples are not checked again, which would take longer than counting. Evidence is not decoded.
+
+    Raises:
+        RunFolderError: the assessments are not sorted, or some are missing.
     """
+    # The iterator is shared by all samples: each takes its lines from it.
     lines = folder.lines()
 
     def out_of_order(sample_id: str) -> RunFolderError:
@@ -222,26 +260,38 @@ def rows(
             "order; delete summary.json and run the command of this run again"
         )
 
-    for number, (at, line) in enumerate(located_lines(folder.samples_path)):
+    for number, (offset, line) in enumerate(located_lines(folder.samples_path)):
         try:
             sample = decoded(line)
         except ValueError as error:
             raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
-        own = list(islice(lines, len(metrics)))
-        by_metric = {read.fields["metric"]: read.fields for _, read in own}
+        # The file is sorted: the next lines are those of this sample, one of each metric.
+        lines_of_sample = list(islice(lines, len(metrics)))
+        by_metric = {read.fields["metric"]: read.fields for _, read in lines_of_sample}
         fields = [by_metric.get(metric.name, {}) for metric in metrics]
-        if any(one.get("id") != sample["id"] for one in fields):
+        # Also true where a metric is missing, since its fields are then empty.
+        if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
             raise out_of_order(sample["id"])
-        place = Place(number, at, own[0][0])
-        yield place, sample, [Assessment.from_dict(one) for one in fields]
+        place = Place(number, offset, lines_of_sample[0][0])
+        yield (
+            place,
+            sample,
+            [Assessment.from_dict(assessment_fields) for assessment_fields in fields],
+        )
+    # A line is left after the last sample.
     for _, read in lines:
         raise out_of_order(read.fields["id"])
 
 
 def domain_of(sample: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a sample's field ``name``, where dots descend into objects, or of the one
-    of that name under ``metadata``; ``None`` if there is none.
+    """Return the value of a sample's field, or of the field of that name under ``metadata``.
+
+    ``None`` if there is none.
+
+    Args:
+        name: dots descend into objects: ``source.site``.
     """
+    # Fields of the input that are not canonical are kept under ``metadata``.
     for outer in (sample, sample.get("metadata")):
         value: Any = outer
         for part in name.split("."):
@@ -252,7 +302,8 @@ def domain_of(sample: Mapping[str, Any], name: str) -> Any:
 
 
 DRAWN, GROWN = "drawn", "grown"
-"""The keys in run.json and summary.json of what was drawn, and of summaries of fewer samples."""
+"""Keys in ``run.json`` and ``summary.json``: how a part of the input was drawn; the figures before
+the run grew."""
 QUESTION = "question"
 """The default: all answers to a question."""
 ANSWER = "answer"
@@ -262,94 +313,115 @@ UNIT = "unit"
 
 
 def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
-    """Return the number of each sample's unit in input order, from 0 on, -1 for a sample that is
-    one by itself; ``None`` if all are.
+    """Return the number of each sample's unit in input order, from 0.
+
+    A sample that is a unit by itself has -1. If all are, ``None`` is returned.
 
     Args:
-        unit: ``None`` or ``question``: all answers to a question, whose case and white space do not
-            count. Where all answers to it have documents, only those that share one with each
-            other, directly or through others, belong together: one instruction for many texts is
-            not one question. ``answer``: each by itself. Else a field of the samples, with dots
-            into objects: samples with the same value belong together, those without it do not.
+        unit: ``None`` or ``question``: all answers to a question; case and white space do not
+            count. If all answers to it have documents, only those belong together that share a
+            document, directly or through others: one instruction for many texts is not one
+            question. ``answer``: each by itself. Else a field of the samples, with dots into
+            objects: samples with the same value belong together, those without it do not.
     """
-    return None if unit == ANSWER else _numbers(unit_keys(folder, unit))
+    # With single answers as units no sample has to be read.
+    return None if unit == ANSWER else _number_units(unit_keys(folder, unit))
 
 
 def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
-    """Return a key of each sample's unit, as in :func:`read_units`, shape (n,): one unit has the
-    same key in other runs. Of ``answer`` it is that of the sample's id."""
+    """Return a key of each sample's unit, shape (n,); a unit has the same key in other runs.
+
+    Args:
+        unit: as in :func:`read_units`. For ``answer`` the key is that of the sample's id.
+    """
     if unit in (None, QUESTION):
-        return _by_question(folder)
+        return _build_question_keys(folder)
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
         value = record["id"] if unit == ANSWER else domain_of(record, str(unit))
-        alone = value in (None, "", [])
-        text = f"alone:{place}" if alone else json.dumps(value, sort_keys=True)
+        is_alone = value in (None, "", [])
+        # A sample without the field is a unit by itself: the place makes its key unique.
+        text = f"alone:{place}" if is_alone else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
     return np.array(keys, dtype=np.uint64)
 
 
-def _by_question(folder: RunFolder) -> NDArray[np.uint64]:
-    """Return a key for each sample that those of its unit share."""
+def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
+    """Return a key for each sample, equal for samples of one unit."""
     questions = array("Q")
     for number, record in enumerate(folder.sample_records(), 1):
         try:
+            # ``question_key`` removes case and white space.
             questions.append(hash64(question_key(record["question"])))
         except (KeyError, TypeError, AttributeError):
             raise folder.bad_sample(number, "has no question") from None
     keys = np.array(questions, dtype=np.uint64)
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    repeated = counts[place] > 1
-    if repeated.any():
-        _part_by_documents(folder, keys, repeated)
+    is_repeated = counts[place] > 1
+    # The documents are read only if a question occurs more than once.
+    if is_repeated.any():
+        _split_by_documents(folder, keys, is_repeated)
     return keys
 
 
-def _part_by_documents(folder: RunFolder, keys: NDArray[np.uint64], repeated: Bools) -> None:
-    """Give answers to one question other keys if they share no document; in place."""
+def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], is_repeated: Bools) -> None:
+    """Give answers to one question different keys, in place, if they share no document.
+
+    Args:
+        is_repeated: which samples have a question that occurs more than once.
+    """
+    # A forest of disjoint sets (union-find): samples with one root belong together.
     parents = list(range(len(keys)))
 
     def root(place: int) -> int:
         while parents[place] != place:
+            # Halving the path keeps the trees flat.
             parents[place] = parents[parents[place]]
             place = parents[place]
         return place
 
     first: dict[tuple[int, int], int] = {}
-    whole: set[int] = set()
+    undivided: set[int] = set()
     for place, record in enumerate(folder.sample_records()):
-        if not repeated[place]:
+        if not is_repeated[place]:
             continue
         question = int(keys[place])
-        texts = [str(one.get("text") or "") for one in record.get("documents") or ()]
+        texts = [str(document.get("text") or "") for document in record.get("documents") or ()]
         texts = [text for text in texts if not is_blank(text)]
+        # An answer without documents could be about any of them, so all answers stay together.
         if not texts:
-            whole.add(question)
+            undivided.add(question)
         for text in texts:
-            before = first.setdefault((question, hash64(text)), place)
-            parents[root(place)] = root(before)
-    for place in np.flatnonzero(repeated).tolist():
-        if int(keys[place]) not in whole:
+            # The same text under two questions does not join them.
+            first_place = first.setdefault((question, hash64(text)), place)
+            parents[root(place)] = root(first_place)
+    for place in np.flatnonzero(is_repeated).tolist():
+        if int(keys[place]) not in undivided:
+            # The key of the question, changed by the first sample of its group.
             keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
 
 
-def _numbers(keys: NDArray[np.uint64]) -> Places | None:
+def _number_units(keys: NDArray[np.uint64]) -> Places | None:
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    # No unit has two samples: intervals are then those of single answers.
     if (counts <= 1).all():
         return None
     return np.where(counts[place] > 1, place, -1).astype(np.int64)
 
 
-FEW_WITHOUT_PASSAGES = 0.05
-"""Share of the answers without passages up to which they are not named by themselves."""
-_LANGUAGE = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
-"""The language that the reason of such an assessment names, and the option."""
-_TOLD = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
-_RESPONSE = re.compile(
+MIN_SHARE_WITHOUT_PASSAGES = 0.05
+"""Share of answers without passages from which a remark mentions them."""
+_LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+"""Finds language and option in the reason of an assessment in another language: "the answer is in
+another language (de) than the entailer reads (en); give another --entailer"."""
+# Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.
+_FAULT_OR_LANGUAGE_PATTERN = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
+_BLANK_OR_CUT_PATTERN = re.compile(
     rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT.encode(), re.IGNORECASE
 )
 """A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
-_WORDS = {
+# In the words of the remarks, for each kind of failed call.
+_FAULT_DESCRIPTIONS = {
     "closed": "the endpoint rejects all requests",
     "connection": "no connection",
     "limited": "too many requests for the endpoint",
@@ -362,7 +434,8 @@ _WORDS = {
 }
 
 
-_OF_ANSWERS = {
+# Continues the sentence "3 of 100 answers were ...".
+_ANSWER_DESCRIPTIONS = {
     "blank": "blank",
     "cut": "cut at max_tokens",
     "repeated": "the same as another answer to the same question, under another id",
@@ -371,72 +444,94 @@ _OF_ANSWERS = {
 
 
 def silence(folder: RunFolder) -> dict[str, Any]:
-    """Return counts for ``summary.json``: ``faults`` by metric and kind, blank and cut answers,
-    ``languages`` that models do not read, by metric, the option that names the model, and language.
+    """Return counts of answers without a score for ``summary.json``.
 
-    Counts of zero are left out.
+    ``faults``: failed calls by metric and kind. ``answers``: blank and cut ones. ``languages``:
+    those that a model does not read, by metric, option of the model and language. Counts of zero
+    are left out.
     """
     faults: dict[str, Counter[str]] = {}
     languages: dict[str, dict[str, Counter[str]]] = {}
-    for assessment in _records(folder.assessments_path, _TOLD):
+    for assessment in _read_matching_records(folder.assessments_path, _FAULT_OR_LANGUAGE_PATTERN):
         if isinstance(kind := assessment.get("fault"), str):
             faults.setdefault(assessment["metric"], Counter())[kind] += 1
         elif OTHER_LANGUAGE in assessment["parts"]:
-            named = _LANGUAGE.search(assessment["reason"])
-            language, option = named.groups() if named else ("unknown", "--entailer")
+            # Another package may word its reason in another way.
+            match = _LANGUAGE_PATTERN.search(assessment["reason"])
+            language, option = match.groups() if match else ("unknown", "--entailer")
             by_option = languages.setdefault(assessment["metric"], {})
             by_option.setdefault(option, Counter())[language] += 1
     answers: Counter[str] = Counter()
-    for sample in _records(folder.samples_path, _RESPONSE):
+    for sample in _read_matching_records(folder.samples_path, _BLANK_OR_CUT_PATTERN):
         response = sample.get("response")
+        # The pattern also matches texts of escaped letters, so that the decoded text decides.
         answers["blank"] += isinstance(response, str) and is_blank(response)
         answers["cut"] += sample.get(CUT) is True
     result: dict[str, Any] = {}
     if faults:
         result["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
-    if told := {name: count for name, count in answers.items() if count}:
-        result["answers"] = told
+    if nonzero := {name: count for name, count in answers.items() if count}:
+        result["answers"] = nonzero
     if languages:
         result["languages"] = {
-            metric: {option: dict(by.most_common()) for option, by in options.items()}
+            metric: {
+                option: dict(counts_by_language.most_common())
+                for option, counts_by_language in options.items()
+            }
             for metric, options in languages.items()
         }
     return result
 
 
 def unread(summary: Mapping[str, Any]) -> int:
-    """Return how many answers no judge of a metric read, by the metric with the most."""
-    options = [one for by in summary.get("languages", {}).values() for one in by.values()]
+    """Return how many answers were in a language that a model does not read.
+
+    The largest number over metrics and models.
+    """
+    options = [
+        language_counts
+        for option_counts in summary.get("languages", {}).values()
+        for language_counts in option_counts.values()
+    ]
     return max((sum(languages.values()) for languages in options), default=0)
 
 
 def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
-    """Return a sentence for each count in a summary of ``samples`` samples.
+    """Return a sentence for each count in a summary that users should know of.
 
-    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``, one
-    that needs passages ``no_passages``, which is named from 5 % of the samples on.
+    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``. A
+    metric that needs passages has ``no_passages``, which is mentioned above 5 % of the samples.
+
+    Args:
+        samples: the number of samples of the run.
     """
     result = []
     for name, count in summary.get("answers", {}).items():
-        how = f"{_be(count)} {_OF_ANSWERS[name]}"
-        result.append(f"{count:,} of {samples:,} answers {how}")
+        status = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
+        result.append(f"{count:,} of {samples:,} answers {status}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
-            what = f"samples failed: {_WORDS.get(kind, kind)}"
+            consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
+            # An empty answer is no failure of a call.
             if kind == "empty":
-                what = f"answers {_be(count)} empty"
-            result.append(f"{metric}: {count:,} of {samples:,} {what}")
+                consequence = f"answers {_was_or_were(count)} empty"
+            result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
     for metric, options in summary.get("languages", {}).items():
         for option, languages in options.items():
             count = sum(languages.values())
-            which = ", ".join(f"{language} {number:,}" for language, number in languages.items())
+            language_list = ", ".join(
+                f"{language} {number:,}" for language, number in languages.items()
+            )
+            # The model that is proposed here reads many languages.
             other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
             result.append(
-                f"{metric}: {count:,} of {samples:,} answers {_be(count)} not scored, being in "
-                f"another language ({which}) than their judge reads; {option} {other} reads them"
+                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
+                f"being in another language ({language_list}) than their judge reads; {option} "
+                f"{other} reads them"
             )
-    for metric, told in summary.get("metrics", {}).items():
-        values = told["values"]
+    for metric, metric_summary in summary.get("metrics", {}).items():
+        values = metric_summary["values"]
+        # Both bounds of the mean, as if all open answers had the lowest or the highest score.
         if count := int(values.get("open") or 0):
             are = "is" if count == 1 else "are"
             result.append(
@@ -445,70 +540,80 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{values['mean_high']:.3f}"
             )
         count = int(values.get("no_passages") or 0)
-        if count > FEW_WITHOUT_PASSAGES * samples:
+        if count > MIN_SHARE_WITHOUT_PASSAGES * samples:
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
-        if cut := sum(used.get("cut", 0) for used in models.values()):
-            calls = sum(used["calls"] for used in models.values())
-            result.append(f"{metric}: {cut:,} of {calls:,} replies {_be(cut)} cut at max_tokens")
+        if cut := sum(usage.get("cut", 0) for usage in models.values()):
+            calls = sum(usage["calls"] for usage in models.values())
+            result.append(
+                f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
+            )
     return result
 
 
-def drawn_sentence(drawn: Mapping[str, Any]) -> str:
-    """Say of how many answers those of a run are, and how they were drawn."""
-    by = f" from {drawn['strata']:,} strata by {', '.join(drawn['by'])}" if "by" in drawn else ""
-    units = f" in {drawn['units']:,} units" if drawn["units"] < drawn["answers"] else ""
-    of = f"{drawn['answers']:,} of {drawn['of']:,} answers{units}"
-    return f"{of}, drawn at random{by} (seed {drawn['seed']})"
+def drawn_sentence(draw: Mapping[str, Any]) -> str:
+    """Return how many answers of how many were drawn, and how, as one sentence."""
+    strata_text = (
+        f" from {draw['strata']:,} strata by {', '.join(draw['by'])}" if "by" in draw else ""
+    )
+    # Units are mentioned only if they differ from answers.
+    units_text = f" in {draw['units']:,} units" if draw["units"] < draw["answers"] else ""
+    answers_text = f"{draw['answers']:,} of {draw['of']:,} answers{units_text}"
+    return f"{answers_text}, drawn at random{strata_text} (seed {draw['seed']})"
 
 
 def notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return a sentence on what was drawn, on what is new, and on what second readers read."""
+    """Return sentences on the draw, on answers that were added, and on second readers."""
     result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
     if grown := summary.get(GROWN):
-        now = max(one["n"] for one in summary["metrics"].values())
-        result.append(f"{now - grown['samples']:,} of {now:,} answers are new.")
+        answer_count = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
+        result.append(f"{answer_count - grown['samples']:,} of {answer_count:,} answers are new.")
     return [*result, *second_readings(summary)]
 
 
 def second_readings(summary: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each metric with a second reader."""
-    return [f"{name}: {_second(told)}." for name, told in summary.get("second", {}).items()]
+    """Return a sentence for each metric that a second reader read for."""
+    return [
+        f"{name}: {_describe_second_reading(reading)}."
+        for name, reading in summary.get("second", {}).items()
+    ]
 
 
-def _second(told: Mapping[str, Any]) -> str:
-    """Say what a second reader read, what it changed, and what follows for all answers."""
-    reader, alone = f"the second reader ({told['reader']})", told.get("alone", 0)
-    in_others = f"alone read {alone:,} answers in languages that the first does not read"
-    if not told["answers"] and alone:
+def _describe_second_reading(reading: Mapping[str, Any]) -> str:
+    """Return what a second reader read and changed, and the estimate for all answers."""
+    reader, alone_count = f"the second reader ({reading['reader']})", reading.get("alone", 0)
+    in_others = f"alone read {alone_count:,} answers in languages that the first does not read"
+    # The first reader read no answer: there is nothing that the second one could have changed.
+    if not reading["answers"] and alone_count:
         return f"{reader} {in_others}"
     message = (
-        f"{reader} read {told['read']:,} of {told['answers']:,} "
-        f"answers: {told['lifted']:,} need no look any more, {told['set']:,} others do"
+        f"{reader} read {reading['read']:,} of {reading['answers']:,} "
+        f"answers: {reading['lifted']:,} need no look any more, {reading['set']:,} others do"
     )
-    message += f"; it {in_others}" if alone else ""
-    if told["failed"]:
-        message += f"; {told['failed']:,} could not be read"
-    if left := told["unread"] - told["failed"]:
-        message += f"; {left:,} were left when its time was spent"
-    if told["share"] is None:
-        return f"{message}; {told['without']}"
-    message += f". Had it read all, {100 * told['share']:.0f} % would need a look"
-    if told["interval"]:
-        low, high = (100 * bound for bound in told["interval"])
+    message += f"; it {in_others}" if alone_count else ""
+    if reading["failed"]:
+        message += f"; {reading['failed']:,} could not be read"
+    # Failed answers are among the unread ones.
+    if out_of_time := reading["unread"] - reading["failed"]:
+        message += f"; {out_of_time:,} were left when its time was spent"
+    if reading["share"] is None:
+        return f"{message}; {reading['without']}"
+    message += f". Had it read all, {100 * reading['share']:.0f} % would need a look"
+    if reading["interval"]:
+        low, high = (100 * bound for bound in reading["interval"])
         return message + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
-    return f"{message} (no interval: {told['without']})"
+    return f"{message} (no interval: {reading['without']})"
 
 
-def _be(count: int) -> str:
+def _was_or_were(count: int) -> str:
     return "was" if count == 1 else "were"
 
 
-def _records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the records of those lines of a file in which ``pattern`` is found."""
+def _read_matching_records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the decoded lines of a file that contain a match of ``pattern``."""
     for line in file_lines(path):
         if pattern.search(line):
             yield json.loads(line)

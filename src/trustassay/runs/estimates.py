@@ -1,4 +1,7 @@
-"""What calls to chat models will take, as ranges: estimated from stored replies, or guessed."""
+"""Estimates of tokens and seconds of calls to chat models, as ranges.
+
+They are learnt from stored replies of the same model, if there are enough, and guessed otherwise.
+"""
 
 from __future__ import annotations
 
@@ -19,200 +22,226 @@ from trustassay.calls.store import CallStore, CallTaken
 from trustassay.capabilities import ChatRequest
 
 ENOUGH = 4
-"""Stored replies from which is learnt; fewer say too little."""
-RECENT = 2000
-"""Stored replies that are looked at, the latest ones."""
-NEAR = 40
-"""Replies to prompts of like length from which these alone are looked at."""
-OUTER = (10, 90)
-"""Percentiles of what is stored that bound a range."""
+"""The least number of stored replies to learn from; fewer say too little."""
+MAX_STORED_REPLIES = 2000
+"""The most stored replies that are read; the latest ones."""
+MIN_NEAR_REPLIES = 40
+"""The number of replies to prompts of similar length from which only these are used."""
+RANGE_PERCENTILES = (10, 90)
+"""Percentiles of stored values that bound a range."""
 OPEN_REPLY = 1000
-"""Tokens of a guessed reply at most, where the request sets no bound."""
+"""The most tokens of a guessed reply, if the request sets no bound."""
 
-_SHORT = re.compile(
+# Prompts that want a reply of a word: "yes/no", "true or false", "in one word", "only the label".
+_SHORT_REPLY_PATTERN = re.compile(
     r"yes[ /]+(or )?no|true[ /]+(or )?false|(one|a|single) (word|number|letter|digit|label)"
     r"|only the (word|number|letter|digit|label|name|answer)",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
+# Prompts that want a sentence: "in one sentence", "a single short sentence".
+_SENTENCE_REPLY_PATTERN = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
 REPLY_TOKENS = 100
-"""Tokens of a reply of which nothing is known, nor its prompt says anything."""
-_EDGE = 400
-"""Characters at both ends of a prompt in which it says how it wants to be answered."""
+"""Tokens of a reply if neither stored replies nor the prompt say anything about its length."""
+_EDGE_CHARACTERS = 400
+"""Characters at both ends of a prompt in which its wording is searched; the middle is data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A quantity that lies between ``low`` and ``high``, likely near ``middle``."""
+    """A quantity that is expected between two bounds."""
 
     low: float = 0.0
+    """The lower bound."""
     middle: float = 0.0
+    """The most likely value."""
     high: float = 0.0
+    """The upper bound."""
 
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.middle + other.middle, self.high + other.high)
 
     def times(self, factor: float) -> Range:
-        """Return so many times as much."""
+        """Return the range with every value multiplied by ``factor``."""
         return Range(self.low * factor, self.middle * factor, self.high * factor)
 
     def at_least(self, other: Range) -> Range:
-        """Return the larger of each value."""
+        """Return the larger of each of the three values."""
         return Range(
             max(self.low, other.low), max(self.middle, other.middle), max(self.high, other.high)
         )
 
     def within(self, low: float, high: float) -> Range:
-        """Return the range with every value moved into the bounds."""
+        """Return the range with every value limited to ``low`` and ``high``."""
         return Range(*(min(max(value, low), high) for value in (self.low, self.middle, self.high)))
 
 
-NOTHING = Range()
+ZERO_RANGE = Range()
 LATENCY = Range(0.3, 2.0, 10.0)
-"""Seconds of a call to expect where nothing is stored to learn from."""
+"""Seconds of a call if there are not enough stored calls to learn from."""
 
 
 def stretch(n: int) -> float:
-    """Return the factor by which a range that was seen on ``n`` values is made wider.
+    """Return the factor by which a range observed on ``n`` values is widened: 1 + 2 / √n.
 
-    1 + 2 / √n: future values differ from those seen, and a few say little about them.
+    Future values differ from observed ones, and few values say little about them.
     """
     return 1 + 2 / math.sqrt(n)
 
 
-def seen(values: Sequence[float]) -> Range:
-    """Return where the mean of further values like these is to be expected.
+def estimate_range(values: Sequence[float]) -> Range:
+    """Return the range in which the mean of further values like these is expected.
 
-    The 10th to the 90th percentile and the mean itself, stretched; the mean in the middle.
+    It reaches from the 10th to the 90th percentile, includes the mean, and is widened by
+    :func:`stretch_factor`. The mean is its middle.
     """
-    low, high = np.percentile(values, OUTER)
+    low, high = np.percentile(values, RANGE_PERCENTILES)
     middle, factor = float(np.mean(values)), stretch(len(values))
     return Range(min(low, middle) / factor, middle, max(high, middle) * factor)
 
 
 class Source(NamedTuple):
-    """Where an estimate is from: from so many replies to ``like`` requests, from those to ``other``
-    requests to the same model, or, if they are too few, from ``none``."""
+    """The basis of an estimate."""
 
     kind: str
+    """``like``: replies to requests of the same kind; ``other``: replies to other requests to the
+    same model; ``none``: there are too few replies."""
     replies: int
+    """The number of stored replies of that kind."""
 
 
 class Estimate(NamedTuple):
-    """What one call will take."""
+    """Tokens and seconds that one call is expected to take."""
 
     prompt_tokens: Range
     reply_tokens: Range
+    """Of all replies that the call asks for together."""
     seconds: Range
     source: Source
+    """The basis of the estimate."""
 
 
-class _Kind(NamedTuple):
-    """What makes requests alike: the prompt's file and version, and the bound of the reply."""
+class _RequestKind(NamedTuple):
+    """Requests of one kind have replies of similar length."""
 
     prompt: str
+    """The prompt's file and version."""
     max_tokens: int | None
+    """The bound of the reply."""
     n: int
+    """The number of replies that are asked for."""
 
 
-class _Stored(NamedTuple):
-    """A stored call in numbers.
+class _StoredReply(NamedTuple):
+    """A stored call in numbers."""
 
-    length: of the prompt, in characters. ratio: the prompt's tokens to those estimated.
-    tokens: of one reply. cut: the reply is as long as was allowed.
-    """
-
-    kind: _Kind
+    kind: _RequestKind
     length: int
+    """Characters of the prompt."""
     ratio: float | None
+    """Counted tokens of the prompt, divided by those estimated; ``None`` if not counted."""
     tokens: float
+    """Tokens of one reply."""
     seconds: float
+    """Duration of the call."""
     cut: bool
+    """Whether the reply is as long as was allowed."""
 
 
 class Estimates:
-    """Estimates calls by what ``stores`` hold of the same model."""
+    """Estimates calls from the calls in ``stores`` to the same model."""
 
     def __init__(self, stores: Iterable[CallStore]) -> None:
         self._stores = list(stores)
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, _ModelHistory] = {}
 
     def of(self, backend: str, request: ChatRequest) -> Estimate:
-        """Return what a request to a model will take."""
+        """Return the estimate for a request to the model ``backend``."""
         if backend not in self._models:
-            latest = (store.latest("chat", backend, RECENT) for store in self._stores)
-            taken = {call.key: call for calls in latest for call in calls}
-            self._models[backend] = _Model([one for call in taken.values() if (one := _read(call))])
+            latest = (store.latest("chat", backend, MAX_STORED_REPLIES) for store in self._stores)
+            # A call may be in the run's store and in the shared cache: by key it counts once.
+            calls_by_key = {call.key: call for calls in latest for call in calls}
+            self._models[backend] = _ModelHistory(
+                [reply for call in calls_by_key.values() if (reply := _read_stored_call(call))]
+            )
         return self._models[backend].estimate(request)
 
 
-def _read(call: CallTaken) -> _Stored | None:
-    """Return a stored call in numbers; ``None`` if the model did not count, or it is damaged."""
+def _read_stored_call(call: CallTaken) -> _StoredReply | None:
+    """Return a stored call in numbers; ``None`` without a count of tokens, or if it is damaged."""
     if call.reply_tokens is None:
         return None
     try:
         fields = json.loads(json.loads(call.request)[0])
         characters = [len(content) for _, content in fields["messages"]]
-        kind = _Kind(fields["prompt"], fields["max_tokens"], fields["n"])
+        kind = _RequestKind(fields["prompt"], fields["max_tokens"], fields["n"])
         tokens = call.reply_tokens / kind.n
     except (ValueError, LookupError, TypeError, ZeroDivisionError):
         return None
-    thought = max(1, sum(characters) // 4 + 4 * len(characters))
-    ratio = None if call.prompt_tokens is None else call.prompt_tokens / thought
+    # The estimate of :func:`~trustassay.calls.prices.estimated_tokens`: 4 characters a token, and 4
+    # tokens around each message.
+    estimated = max(1, sum(characters) // 4 + 4 * len(characters))
+    ratio = None if call.prompt_tokens is None else call.prompt_tokens / estimated
     cut = kind.max_tokens is not None and tokens >= kind.max_tokens
-    return _Stored(kind, sum(characters), ratio, tokens, call.seconds, cut)
+    return _StoredReply(kind, sum(characters), ratio, tokens, call.seconds, cut)
 
 
-class _Model:
-    """What is stored of one model."""
+class _ModelHistory:
+    """The stored calls of one model, as the basis of estimates."""
 
-    def __init__(self, stored: Sequence[_Stored]) -> None:
-        self._stored = stored
-        self._found: dict[tuple[_Kind, int], tuple[Range, Range, bool, Source]] = {}
+    def __init__(self, replies: Sequence[_StoredReply]) -> None:
+        self._replies = replies
+        self._learnt_by_kind: dict[tuple[_RequestKind, int], tuple[Range, Range, bool, Source]] = {}
 
     def estimate(self, request: ChatRequest) -> Estimate:
-        if len(self._stored) < ENOUGH:
-            source = Source("none", len(self._stored))
-            return Estimate(_guessed_prompt(request), guessed_reply(request), LATENCY, source)
-        kind = _Kind(request.prompt, request.max_tokens, request.n)
+        if len(self._replies) < ENOUGH:
+            source = Source("none", len(self._replies))
+            return Estimate(_guess_prompt(request), guess_reply(request), LATENCY, source)
+        kind = _RequestKind(request.prompt, request.max_tokens, request.n)
         length = sum(len(message.content) for message in request.messages)
+        # Prompts between two powers of 2 share one estimate, so that few are computed.
         size = max(1, length).bit_length()
-        if (kind, size) not in self._found:
-            self._found[kind, size] = self._learnt(kind, length)
-        tokens, seconds, cut, source = self._found[kind, size]
+        if (kind, size) not in self._learnt_by_kind:
+            # Keyed without the text: a run has thousands of requests, and few kinds.
+            self._learnt_by_kind[kind, size] = self._learn(kind, length)
+        tokens, seconds, cut, source = self._learnt_by_kind[kind, size]
+        # No estimate is longer than the request allows.
         most = float(request.max_tokens or math.inf)
-        if cut:  # nobody knows how long they would have been
-            tokens = Range(tokens.low, tokens.middle, max(tokens.high, guessed_reply(request).high))
+        if cut:
+            # Many replies were cut off, and this request may allow longer ones: how long they
+            # would have been is not known.
+            tokens = Range(tokens.low, tokens.middle, max(tokens.high, guess_reply(request).high))
         replies = tokens.within(1, most).times(request.n)
-        return Estimate(self._prompt(request), replies, seconds, source)
+        return Estimate(self._estimate_prompt(request), replies, seconds, source)
 
-    def _learnt(self, kind: _Kind, length: int) -> tuple[Range, Range, bool, Source]:
-        """Return what replies teach: tokens, seconds, whether many were as long as was allowed."""
-        result: Sequence[_Stored] = [stored for stored in self._stored if stored.kind == kind]
-        source = Source("like", len(result))
-        if len(result) < ENOUGH:
-            result, source = self._stored, Source("other", len(self._stored))
-        near = [stored for stored in result if length / 2 <= stored.length <= 2 * length]
-        result = near if len(near) >= NEAR else result
-        cut = sum(stored.cut for stored in result) > len(result) / 10
-        tokens, seconds = ([getattr(s, name) for s in result] for name in ("tokens", "seconds"))
-        return seen(tokens), seen(seconds), cut, source
+    def _learn(self, kind: _RequestKind, length: int) -> tuple[Range, Range, bool, Source]:
+        """Return tokens, seconds and source learnt from replies, and whether many were cut."""
+        replies: Sequence[_StoredReply] = [reply for reply in self._replies if reply.kind == kind]
+        source = Source("like", len(replies))
+        if len(replies) < ENOUGH:
+            replies, source = self._replies, Source("other", len(self._replies))
+        # The length of a reply often depends on that of the prompt.
+        near = [reply for reply in replies if length / 2 <= reply.length <= 2 * length]
+        replies = near if len(near) >= MIN_NEAR_REPLIES else replies
+        cut = sum(reply.cut for reply in replies) > len(replies) / 10
+        tokens, seconds = ([getattr(s, name) for s in replies] for name in ("tokens", "seconds"))
+        return estimate_range(tokens), estimate_range(seconds), cut, source
 
-    def _prompt(self, request: ChatRequest) -> Range:
-        if self._ratio is None:
-            return _guessed_prompt(request)
-        return self._ratio.times(max(1, estimated_tokens(request).prompt))
+    def _estimate_prompt(self, request: ChatRequest) -> Range:
+        if self._prompt_ratio is None:
+            return _guess_prompt(request)
+        return self._prompt_ratio.times(max(1, estimated_tokens(request).prompt))
 
     @cached_property
-    def _ratio(self) -> Range | None:
-        ratios = [stored.ratio for stored in self._stored if stored.ratio is not None]
-        return seen(ratios) if len(ratios) >= ENOUGH else None
+    def _prompt_ratio(self) -> Range | None:
+        ratios = [reply.ratio for reply in self._replies if reply.ratio is not None]
+        return estimate_range(ratios) if len(ratios) >= ENOUGH else None
 
 
-def _guessed_prompt(request: ChatRequest) -> Range:
-    """Return the tokens of a prompt: one for six characters to one for three bytes.
+def _guess_prompt(request: ChatRequest) -> Range:
+    """Return the tokens of a prompt: from one per six characters to one per three bytes.
 
-    The first is English of long words, the second a script in which a character is a token.
+    The first holds for English with long words, the second for a script in which each character is
+    a token.
     """
     texts = [message.content for message in request.messages]
     low = sum(map(len, texts)) / 6
@@ -221,66 +250,77 @@ def _guessed_prompt(request: ChatRequest) -> Range:
     return Range(low, min(max(middle, low), high), high)
 
 
-def guessed_reply(request: ChatRequest) -> Range:
-    """Return the tokens of a reply of which nothing is known: 1 to what the request allows.
+def guess_reply(request: ChatRequest) -> Range:
+    """Return the tokens of a reply without stored ones: from 1 to what the request allows.
 
-    In the middle is what the prompt asks for: a word, a sentence, or a paragraph.
+    The middle depends on what the prompt asks for: a word, a sentence, or a paragraph.
     """
     most = float(request.max_tokens or OPEN_REPLY)
     text = request.messages[-1].content if request.messages else ""
-    ends = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
-    middle = 5 if _SHORT.search(ends) else 40 if _SENTENCE.search(ends) else REPLY_TOKENS
+    ends = f"{text[:_EDGE_CHARACTERS]}\n{text[-_EDGE_CHARACTERS:]}"
+    middle = REPLY_TOKENS
+    if _SHORT_REPLY_PATTERN.search(ends):
+        middle = 5
+    elif _SENTENCE_REPLY_PATTERN.search(ends):
+        middle = 40
     return Range(1, min(middle, most), most).times(request.n)
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The calls of one metric to one backend.
+    """The planned calls of one metric to one backend.
 
-    ``cached`` of the ``calls`` are already stored; tokens, money and time are for the others. Each
-    is one likely value, and a range in which it is expected. ``usd`` is ``None`` if no price is
-    known; ``measured`` says whether the time was measured. ``basis`` describes the basis of the
-    estimate, ``learnt_from`` is the number of stored replies used; a ``guess`` used none.
-    ``logprob_bytes`` is what log-probabilities add to the store; they take no tokens.
+    Tokens, money and time are for the calls that are not stored. Each has one likely value, and a
+    range in which it is expected.
     """
 
     metric: str
+    """The metric, or the stage that fills samples."""
     capability: str
     backend: str
     calls: int
+    """All calls, the stored ones included."""
     cached: int
+    """Calls that are stored already."""
     prompt_tokens: int
     prompt_tokens_range: tuple[int, int]
     reply_tokens: int
     reply_tokens_range: tuple[int, int]
     usd: float | None
+    """US dollars; ``None`` if no price is known."""
     usd_range: tuple[float, float] | None
     seconds: float
     seconds_range: tuple[float, float]
     measured: bool
+    """Whether the time is based on measured calls."""
     guess: bool
+    """Whether the estimate is based on no stored reply and no measurement."""
     learnt_from: int
+    """The number of stored replies that were used."""
     basis: str
+    """The basis of the estimate in words."""
     logprob_bytes: int
+    """What log-probabilities add to the store; they take no tokens."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The calls of a run by metric and backend; a request that two share counts for the first.
-
-    ``unsure`` counts samples for each metric whose rehearsal ended early, at a stand-in reply.
-    ``second`` is the name of a second reader: what it will read depends on what the first one
-    finds, and is not among the calls.
-    """
+    """The planned calls of a run."""
 
     samples: int
+    """The number of samples."""
     parts: Sequence[Planned]
+    """The calls by metric and backend; a request that two metrics share counts for the first."""
     unsure: Mapping[str, int] = field(default_factory=dict)
+    """By metric, the samples whose rehearsal ended early, at a stand-in reply."""
     second: str | None = None
+    """The name of a second reader. Its calls depend on the findings of the first one, and are not
+    counted."""
 
     @property
     def usd(self) -> float | None:
         """The likely price of all, if all prices are known."""
+        # Only chat models cost money; one unknown price makes the sum unknown.
         prices = [part.usd for part in self.parts if part.capability == "chat"]
         return None if None in prices else sum(filter(None, prices))
 
@@ -288,7 +328,7 @@ class Plan:
     def usd_range(self) -> tuple[float, float] | None:
         """The lowest and highest price of all calls, if all prices are known."""
         ranges = [part.usd_range for part in self.parts if part.capability == "chat"]
-        return None if None in ranges else _summed(list(filter(None, ranges)))
+        return None if None in ranges else _sum_ranges(list(filter(None, ranges)))
 
     @property
     def seconds(self) -> float:
@@ -298,7 +338,7 @@ class Plan:
     @property
     def seconds_range(self) -> tuple[float, float]:
         """The shortest and longest time of all calls."""
-        return _summed([part.seconds_range for part in self.parts])
+        return _sum_ranges([part.seconds_range for part in self.parts])
 
     @property
     def guess(self) -> bool:
@@ -320,7 +360,9 @@ class Plan:
         }
 
 
-def _summed(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _sum_ranges(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    # All lower bounds together: the calls of several backends need not be low at once, so that the
+    # range is wide.
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
@@ -332,14 +374,21 @@ class Part:
     capability: str
     backend: str
     calls: int = 0
+    """All calls, the stored ones included."""
     cached: int = 0
-    prompt: Range = NOTHING
-    reply: Range = NOTHING
-    seconds: Range = NOTHING
-    """Of all calls one after the other."""
+    """Calls that are stored already."""
+    prompt: Range = ZERO_RANGE
+    """Tokens of all prompts."""
+    reply: Range = ZERO_RANGE
+    """Tokens of all replies."""
+    seconds: Range = ZERO_RANGE
+    """Of all calls, one after the other."""
     sources: Counter[str] = field(default_factory=Counter)
+    """How many estimates have which kind of source."""
     replies: int = 0
+    """The largest number of stored replies that an estimate is based on."""
     logprob_bytes: float = 0.0
+    """What log-probabilities add to the store."""
 
     @property
     def new(self) -> int:
@@ -348,6 +397,7 @@ class Part:
 
     def add(self, estimate: Estimate, request: ChatRequest) -> None:
         """Add a call to a chat model that is not stored."""
+        # For each token the store holds the chosen one and ``logprobs`` others.
         if request.logprobs is not None:
             each = OWN_BYTES + OTHER_BYTES * request.logprobs
             self.logprob_bytes += each * estimate.reply_tokens.middle / request.n
@@ -358,10 +408,14 @@ class Part:
         self.replies = max(self.replies, estimate.source.replies)
 
     def chat(self, prices: Prices, seconds: Range) -> Planned:
-        """Return the part of a chat model, whose calls take ``seconds`` together."""
+        """Return the planned calls to a chat model.
+
+        Args:
+            seconds: duration of all calls together, some of them at once.
+        """
         low, middle, high = (
-            Tokens(whole(prompt), whole(reply))
-            for whole, prompt, reply in (
+            Tokens(rounding(prompt), rounding(reply))
+            for rounding, prompt, reply in (
                 (math.floor, self.prompt.low, self.reply.low),
                 (round, self.prompt.middle, self.reply.middle),
                 (math.ceil, self.prompt.high, self.reply.high),
@@ -370,18 +424,25 @@ class Part:
         least, likely, most = (
             prices.usd(self.backend, tokens) if self.new else 0.0 for tokens in (low, middle, high)
         )
+        # Cheapest and dearest: few tokens of both kinds, and many of both.
         between = None if least is None or most is None else (least, most)
-        basis = "; price: ".join(filter(None, (self._basis(), prices.basis(self.backend))))
-        return self._planned((low, middle, high), likely, between, seconds, basis)
+        basis = "; price: ".join(filter(None, (self._describe_basis(), prices.basis(self.backend))))
+        return self._build_planned((low, middle, high), likely, between, seconds, basis)
 
     def local(self, seconds: Range, measured_on: int) -> Planned:
-        """Return the part of any other model; ``measured_on`` requests of which the time is."""
+        """Return the planned requests to any other model, which take no tokens.
+
+        Args:
+            seconds: duration of all requests.
+            measured_on: the number of requests that were timed; 0 if none was.
+        """
+        # The order matters: with nothing new, neither a measurement nor a guess is used.
         basis = "everything is cached" if not self.new else "guess: not measured"
         if measured_on and self.new:
             basis = f"measured on {measured_on:,} request{'s' if measured_on > 1 else ''}"
-        return self._planned((Tokens(0, 0),) * 3, None, None, seconds, basis)
+        return self._build_planned((Tokens(0, 0),) * 3, None, None, seconds, basis)
 
-    def _planned(
+    def _build_planned(
         self,
         tokens: tuple[Tokens, Tokens, Tokens],
         usd: float | None,
@@ -412,18 +473,20 @@ class Part:
             round(self.logprob_bytes),
         )
 
-    def _basis(self) -> str:
-        """Return in words what the tokens and the time of a chat model are based on."""
+    def _describe_basis(self) -> str:
+        """Return the basis of tokens and time of a chat model in words."""
         if not self.new:
             return "everything is cached"
+        # One estimate without a basis makes the whole part a guess.
         if self.sources["none"]:
             if self.replies == 0:
                 return "guess: no reply of this model is stored yet"
             are = "reply of this model is" if self.replies == 1 else "replies of this model are"
             return f"guess: only {self.replies} {are} stored yet"
+        # Replies to other prompts are a weaker basis, which the user should know of.
         message = f"based on {self.replies:,} stored replies"
-        if others := self.sources["other"]:
+        if to_other_prompts := self.sources["other"]:
             message += " to other prompts"
             if self.sources["like"]:
-                message += f" for {others:,} of {self.new:,} calls"
+                message += f" for {to_other_prompts:,} of {self.new:,} calls"
         return message

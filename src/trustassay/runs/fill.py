@@ -1,7 +1,7 @@
-"""What fills samples before they are scored: responses, references, pairs of answers, documents.
+"""Stages that fill samples before they are scored: responses, references, pairs, documents.
 
-A stage requests what a sample lacks. The replies are written into the run's samples. From then on
-they are samples like others: scored, planned, resumed, and scored again without new calls.
+A stage requests what a sample lacks. The replies are written into the run's samples. After that
+the samples are like any others: scored, planned, resumed, and scored again without new calls.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from trustassay.metric import Metric
 from trustassay.options import check_bounds
 from trustassay.sample import TOKENS, Document, Problem, Sample
 
-STAND_IN = "A stand-in."
+STAND_IN_TEXT = "A stand-in."
 """A placeholder for a text that is not there yet."""
 CUT = "response_cut"
 """Field of a sample whose response was cut at ``max_tokens``."""
@@ -54,10 +54,12 @@ class Filling:
 
 
 class Failure(NamedTuple):
-    """Why something was not filled, and the kind of the failed call if it was one."""
+    """Why a field was not filled."""
 
     error: str
+    """The message."""
     fault: str | None = None
+    """The kind of the failed call (``timeout``, ``limited``, ...); ``None`` if no call failed."""
 
     @classmethod
     def of(cls, error: BackendError, name: str = "") -> "Failure":
@@ -65,15 +67,15 @@ class Failure(NamedTuple):
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
 
-class Filled(NamedTuple):
-    """A sample after a stage, and why the stage failed, all of it or in part.
-
-    asked: calls that were answered.
-    """
+class StageResult(NamedTuple):
+    """What a stage made of a sample."""
 
     sample: Sample
+    """The sample, filled as far as possible."""
     failure: Failure | None = None
-    asked: int = 0
+    """Why the stage failed, for all of the field or for a part of it."""
+    calls: int = 0
+    """Calls that were answered."""
 
 
 class Stage(ABC):
@@ -94,15 +96,16 @@ class Stage(ABC):
     def stand_in(self, sample: Sample) -> Sample:
         """Return a sample that lacks the field with placeholders, for the checks before."""
 
-    async def fill(self, sample: Sample, models: SampleModels) -> Filled:
+    async def fill(self, sample: Sample, models: SampleModels) -> StageResult:
         """Request what a sample lacks."""
         try:
-            return await self._filled(sample, models)
+            return await self._request_field(sample, models)
         except BackendError as error:
-            return Filled(sample, Failure.of(error))
+            return StageResult(sample, Failure.of(error))
 
     @abstractmethod
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled: ...
+    # Subclasses may raise BackendError: :meth:`fill` turns it into a failure.
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult: ...
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -124,6 +127,8 @@ class Responses(Stage):
 
     def lacks(self, sample: Sample) -> bool:
         """Return whether a sample is to be filled; a blank response counts as missing."""
+        # A blank response counts as missing: CSV cannot distinguish an empty cell from none
+        # (decision 47).
         return not sample.answered
 
     def problems(self, sample: Sample) -> list[Problem]:
@@ -134,18 +139,21 @@ class Responses(Stage):
         """Return the sample with placeholders, for checks before it is filled."""
         return replace(sample, response="")
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         request = self.answering.request(sample, self.repeat)
         reply = await models.request(request, MODEL, self.which)
+        # With a blank response the sample's ``model`` wrote that one, not this reply.
         model = (sample.model if sample.response is None else None) or self.name
         metadata = unanswered(sample).metadata
         if reply.finish == "length":
             metadata = {**metadata, CUT: True}
+        # Some endpoints return tokens of another text than the reply; these would mislead every
+        # metric.
         if reply.logprobs and spell(reply.logprobs, reply.text):
             most = self.answering.logprobs or 0
             metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
         text = reply.text.strip()
-        return Filled(replace(sample, response=text, model=model, metadata=metadata), asked=1)
+        return StageResult(replace(sample, response=text, model=model, metadata=metadata), calls=1)
 
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the result, as JSON values."""
@@ -153,7 +161,7 @@ class Responses(Stage):
 
 
 @dataclass(frozen=True)
-class _References(Stage):
+class _ReferenceStage(Stage):
     """Asks every reference model for its answer; those that fail are missing from the sample.
 
     ``diverse`` more than 1 asks each of them for that many different answers in one call; fewer
@@ -169,11 +177,12 @@ class _References(Stage):
         return any(name not in sample.references for name in self.names)
 
     def stand_in(self, sample: Sample) -> Sample:
-        missing = dict.fromkeys(self.names, _stand_ins(self.diverse))
+        missing = dict.fromkeys(self.names, _build_stand_ins(self.diverse))
         return replace(sample, references={**missing, **sample.references})
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         missing = [name for name in self.names if name not in sample.references]
+        # One prompt asks for all of them, so that the answers differ from each other.
         if self.diverse > 1:
             request = diverse_request(sample, self.diverse, self.answering)
         else:
@@ -182,21 +191,27 @@ class _References(Stage):
             *(models.request(request, "references", name) for name in missing),
             return_exceptions=True,
         )
-        result, failures = dict(sample.references), []
+        references, failures = dict(sample.references), []
         for name, reply in zip(missing, replies, strict=True):
             if isinstance(reply, BackendError):
                 failures.append(Failure.of(reply, name))
+            # Cancellation, or an error of the program: not a failure of this sample.
             elif isinstance(reply, BaseException):
                 raise reply
             elif texts := answers_in(reply.text, self.diverse):
-                result[name] = texts
+                references[name] = texts
             else:
                 failures.append(Failure(f"{name}: its reply holds no numbered answer"))
-        ordered = {name: result[name] for name in [*self.names, *result] if name in result}
-        asked = len(missing) - len(failures)
-        message = "; ".join(one.error for one in failures)
+        # Ordered by model, not by which answered first: the stored sample must not depend on
+        # timing.
+        ordered = {
+            name: references[name] for name in [*self.names, *references] if name in references
+        }
+        answered = len(missing) - len(failures)
+        message = "; ".join(item.error for item in failures)
+        # One sample has one failure; the kind of the first stands for all.
         failure = Failure(message, failures[0].fault) if failures else None
-        return Filled(replace(sample, references=ordered), failure, asked)
+        return StageResult(replace(sample, references=ordered), failure, answered)
 
     def settings(self) -> dict[str, Any]:
         several = {"diverse": self.diverse} if self.diverse > 1 else {}
@@ -204,7 +219,7 @@ class _References(Stage):
 
 
 @dataclass(frozen=True)
-class _Pairs(Stage):
+class _PairStage(Stage):
     """Asks the generator for wrong answers, each with a corrected one."""
 
     field: ClassVar[str] = "wrong_answers"
@@ -215,26 +230,27 @@ class _Pairs(Stage):
 
     def stand_in(self, sample: Sample) -> Sample:
         wrong, corrected = (
-            tuple(f"{kind} {text}" for text in _stand_ins(self.pairing.pairs))
+            tuple(f"{kind} {text}" for text in _build_stand_ins(self.pairing.pairs))
             for kind in ("Wrong:", "Corrected:")
         )
         return replace(sample, wrong_answers=wrong, corrected_answers=corrected)
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         reply = await models.request(self.pairing.request(sample), "generator")
         pairs = pairs_in(reply.text)
+        # The call was answered and paid for, so it counts, although nothing could be read from it.
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return Filled(sample, Failure(message), asked=1)
+            return StageResult(sample, Failure(message), calls=1)
         result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
-        return Filled(result, asked=1)
+        return StageResult(result, calls=1)
 
     def settings(self) -> dict[str, Any]:
         return self.pairing.settings()
 
 
 @dataclass(frozen=True)
-class _Documents(Stage):
+class _DocumentStage(Stage):
     """Retrieves passages for the question."""
 
     field: ClassVar[str] = "documents"
@@ -246,10 +262,10 @@ class _Documents(Stage):
     def stand_in(self, sample: Sample) -> Sample:
         return replace(sample, documents=())
 
-    async def _filled(self, sample: Sample, models: SampleModels) -> Filled:
+    async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         passages = await models.search(sample.question, self.k)
-        documents = tuple(Document(one.id, one.text, one.title) for one in passages)
-        return Filled(replace(sample, documents=documents), asked=1)
+        documents = tuple(Document(passage.id, passage.text, passage.title) for passage in passages)
+        return StageResult(replace(sample, documents=documents), calls=1)
 
     def settings(self) -> dict[str, Any]:
         return {"documents": self.k}
@@ -258,88 +274,98 @@ class _Documents(Stage):
 def stages_of(
     metrics: Collection[Metric], backends: Backends, filling: Filling
 ) -> tuple[Stage, ...]:
-    """Return the stages that metrics want and backends can do, in their order.
+    """Return the stages that metrics want and backends can do, in the order in which they run.
 
-    Documents come first, since responses may need them.
+    Documents come first, since a response may be written from them.
     """
-    wanted = {name for metric in metrics for name in metric.fills}
-    filling = _as_wanted(filling, metrics)
+    wanted_fields = {name for metric in metrics for name in metric.fills}
+    filling = _apply_metric_wishes(filling, metrics)
     result: list[Stage] = []
-    if "documents" in wanted and backends.find("search"):
-        result.append(_Documents(filling.documents))
+    if "documents" in wanted_fields and backends.find("search"):
+        result.append(_DocumentStage(filling.documents))
     model = backends.find("chat", MODEL)
+    # Without metrics the caller only generates answers.
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
         result.append(Responses(filling.answering, model.name))
-    if "references" in wanted and (names := backends.named("references")):
+    if "references" in wanted_fields and (names := backends.named("references")):
         answering = filling.answering
+        # A reference answers from what its model knows, also where the sample has passages.
         if answering.style == "auto":  # the user chose none
             answering = replace(answering, style="closed-book")
-        result.append(_References(answering, names, filling.diverse or 1))
-    if wanted & {"wrong_answers", "corrected_answers"} and backends.find("chat", "generator"):
-        result.append(_Pairs(filling.pairing))
+        result.append(_ReferenceStage(answering, names, filling.diverse or 1))
+    if wanted_fields & {"wrong_answers", "corrected_answers"} and backends.find(
+        "chat", "generator"
+    ):
+        result.append(_PairStage(filling.pairing))
     return tuple(result)
 
 
-def _as_wanted(filling: Filling, metrics: Collection[Metric]) -> Filling:
-    """Return how samples are filled, as many as metrics want where the user does not say."""
-    numbers: dict[str, tuple[str, int]] = {}
+def _apply_metric_wishes(filling: Filling, metrics: Collection[Metric]) -> Filling:
+    """Return the options with the numbers that metrics want, where the user gave none."""
+    wanted_numbers: dict[str, tuple[str, int]] = {}
     for metric in metrics:
         for name, number in metric.filling.items():
-            first, other = numbers.setdefault(name, (metric.name, number))
+            # All metrics of a run share the filled samples, so they must want the same number.
+            first, other = wanted_numbers.setdefault(name, (metric.name, number))
             if other != number:
                 raise UsageError(
                     f"{first} wants {other} {name} of a call and {metric.name} {number}; "
                     "score them in runs of their own"
                 )
-    if filling.pairing == Pairing() and "wrong_answers" in numbers:
-        filling = replace(filling, pairing=Pairing(pairs=numbers["wrong_answers"][1]))
-    if filling.diverse is None and "references" in numbers:
-        filling = replace(filling, diverse=numbers["references"][1])
+    # The default pairing means that the user gave none.
+    if filling.pairing == Pairing() and "wrong_answers" in wanted_numbers:
+        filling = replace(filling, pairing=Pairing(pairs=wanted_numbers["wrong_answers"][1]))
+    if filling.diverse is None and "references" in wanted_numbers:
+        filling = replace(filling, diverse=wanted_numbers["references"][1])
     return filling
 
 
-def _stand_ins(n: int) -> tuple[str, ...]:
-    """Return what is taken for n texts that are not there yet; they differ, as the texts will."""
-    return (STAND_IN,) if n == 1 else tuple(f"{STAND_IN} {number}" for number in range(1, n + 1))
+def _build_stand_ins(n: int) -> tuple[str, ...]:
+    """Return n placeholder texts that differ from each other, as replies will."""
+    if n == 1:
+        return (STAND_IN_TEXT,)
+    return tuple(f"{STAND_IN_TEXT} {number}" for number in range(1, n + 1))
 
 
 def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
-    """Return the settings that determine the results of stages, by field, as in ``run.json``."""
+    """Return the settings that determine what stages fill in, by field, as in ``run.json``."""
     return {stage.field: stage.settings() for stage in stages}
 
 
 AHEAD = 4
-"""Samples in progress for each call at once, since a sample may wait before it is tried again."""
-KEPT = 16
-"""Samples for each of those in progress that are kept while an earlier one is not finished."""
+"""Samples in progress per concurrent call: a sample that waits for a retry must not idle a call."""
+MAX_BUFFERED_PER_SAMPLE = 16
+"""Finished samples that are buffered behind a slow one, per sample in progress."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Counts of filled samples: by field the calls, the cut replies and the failures.
-
-    failed: why, by id and field.
-    """
+    """Counts over all filled samples of a run."""
 
     asked: Counter[str] = field(default_factory=Counter)
+    """Answered calls by field."""
     failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    """Failures by the sample's id and the field."""
 
-    def note(self, found: "FilledSample") -> None:
-        """Count a sample."""
-        self.asked.update(found.asked)
-        for name, failure in found.failures.items():
+    def note(self, sample: "FilledSample") -> None:
+        """Add the counts and failures of a sample."""
+        self.asked.update(sample.asked)
+        for name, failure in sample.failures.items():
             message = f"no {name}: {failure.error}"
-            self.failed[found.sample.id, name] = Failure(message, failure.fault)
+            self.failed[sample.sample.id, name] = Failure(message, failure.fault)
 
 
 @dataclass(slots=True)
 class FilledSample:
-    """A sample that went through the stages; counts and failures stand by field."""
+    """A sample that went through the stages."""
 
     sample: Sample
     repeat: int = 0
+    """The number of the repetition, from 0, where a question is answered several times."""
     asked: Counter[str] = field(default_factory=Counter)
+    """Answered calls by field."""
     failures: dict[str, Failure] = field(default_factory=dict)
+    """Failures by field."""
 
 
 async def filled(
@@ -348,48 +374,57 @@ async def filled(
     at_once: int,
     step: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[FilledSample]:
-    """Yield samples in their order, each filled by its stages, one after the other.
+    """Yield samples in input order, each filled by its stages, one stage after the other.
 
-    Each comes with its stages and with the number of its repetition.
-
-    ``at_once`` samples are in progress at most. One that is slow does not hold up the others: up to
-    ``KEPT`` times as many are kept until it is finished. ``step`` is called when one is finished
-    that lacked something.
+    Args:
+        samples: each with its stages and the number of its repetition; read as there is room.
+        at_once: samples in progress at most. A slow sample does not hold up the others: up to
+            ``MAX_BUFFERED_PER_SAMPLE * at_once`` finished ones wait behind it.
+        step: called after each sample that lacked something.
     """
     tasks: deque[asyncio.Task[FilledSample]] = deque()
+    # One less: the sample that is read next has its task before there is room for it.
     free = asyncio.Semaphore(at_once - 1)
     try:
         for sample, stages, repeat in samples:
             result = FilledSample(sample, repeat)
-            tasks.append(asyncio.create_task(_through(result, stages, models, step)))
+            tasks.append(asyncio.create_task(_run_stages(result, stages, models, step)))
             tasks[-1].add_done_callback(lambda _: free.release())
             await free.acquire()  # the next sample is read when there is room for it
-            while tasks and (tasks[0].done() or len(tasks) >= KEPT * at_once):
+            # Only the oldest task may be yielded. With a full buffer it is awaited even if it is
+            # slow.
+            while tasks and (tasks[0].done() or len(tasks) >= MAX_BUFFERED_PER_SAMPLE * at_once):
                 yield await tasks.popleft()
         while tasks:
             yield await tasks.popleft()
     finally:
+        # The consumer stopped, or a task raised: the others must not go on asking.
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _through(
-    found: FilledSample, stages: Sequence[Stage], models: SampleModels, step: Callable[[], None]
+async def _run_stages(
+    filled_sample: FilledSample,
+    stages: Sequence[Stage],
+    models: SampleModels,
+    step: Callable[[], None],
 ) -> FilledSample:
-    lacking = False
+    # Stages run in order, since a response may be written from the documents filled before it.
+    is_incomplete = False
     for stage in stages:
-        if not stage.lacks(found.sample):
+        if not stage.lacks(filled_sample.sample):
             continue
-        lacking = True
-        if problems := stage.problems(found.sample):
-            found.failures[stage.field] = Failure("; ".join(map(str, problems)))
+        is_incomplete = True
+        # A problem can appear here for the first time, if an earlier stage failed.
+        if problems := stage.problems(filled_sample.sample):
+            filled_sample.failures[stage.field] = Failure("; ".join(map(str, problems)))
             continue
-        result = await stage.fill(found.sample, models)
-        found.sample = result.sample
-        found.asked[stage.field] += result.asked
+        result = await stage.fill(filled_sample.sample, models)
+        filled_sample.sample = result.sample
+        filled_sample.asked[stage.field] += result.calls
         if result.failure:
-            found.failures[stage.field] = result.failure
-    if lacking:
+            filled_sample.failures[stage.field] = result.failure
+    if is_incomplete:
         step()
-    return found
+    return filled_sample

@@ -1,8 +1,8 @@
-"""A finished run as Python users have it, and which of its answers need a look, the worst first.
+"""A finished run as Python users see it, and its answers that need a look, the worst first.
 
-An answer needs one if a metric says so by its own line (:attr:`~trustassay.metric.Metric.line`), or
-if it could not be scored: the count and the sentence are those with which the report opens. Of
-metrics without a line the worst scores are listed.
+An answer needs a look if a metric says so by its line (:attr:`~trustassay.metric.Metric.line`), or
+if it could not be scored. The report opens with the same count and sentence. For metrics without a
+line the worst scores are listed.
 """
 
 import heapq
@@ -34,22 +34,21 @@ from trustassay.show.notebook import BINS, MetricShown, RunShown, as_html, as_te
 if TYPE_CHECKING:
     import pandas
 
-LONGEST = 120
+MAX_VERDICT_CHARACTERS = 120
 """Characters of a question, and of a reason, in the line of the first verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorstAnswer:
-    """An answer that needs a look: the sample, what the metric found, and why a reader should look.
-
-    With several metrics it is the one that finds it worst. ``badness`` is 0 to 1, 1 the worst
-    (:func:`~trustassay.metric.badness_of`).
-    """
+    """An answer that needs a look, as the metric sees it that finds it worst."""
 
     sample: Sample
     assessment: Assessment
+    """The assessment by that metric."""
     reason: str
+    """Why a reader should look, in one line."""
     badness: float
+    """From 0 to 1, 1 the worst (:func:`~trustassay.metric.badness_of`)."""
 
     @property
     def id(self) -> str:
@@ -68,100 +67,119 @@ class WorstAnswer:
 
     @property
     def verdict(self) -> str:
-        """The verdict, ``failed`` if it could not be scored; a metric without verdicts gives a
-        score.
-        """
-        return verdict_of(self.assessment)
+        """The verdict; ``failed`` if the answer could not be scored, or the score in words."""
+        return describe_verdict(self.assessment)
 
     def __repr__(self) -> str:
-        shown = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
-        return f"WorstAnswer({self.id!r}, {', '.join(map(repr, shown))})"
+        fields = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
+        return f"WorstAnswer({self.id!r}, {', '.join(map(repr, fields))})"
 
 
 class Looks(NamedTuple):
-    """How many answers there are, how many need a look or failed, and the worst of them.
-
-    found: how many could be among the worst. verdicts: how often each metric gave which verdict.
-    scores: how many of its scores are in each of :data:`~trustassay.show.notebook.BINS` parts of
-    its range.
-    """
+    """How many answers there are, how many need a look or failed, and the worst of them."""
 
     looked: Looked
+    """The counts of answers."""
     found: int
+    """How many answers were candidates for the list of the worst."""
     worst: Sequence[WorstAnswer]
+    """The worst answers, the worst first."""
     verdicts: Mapping[str, Counter[str]]
+    """How often each metric gave each verdict."""
     scores: Mapping[str, Sequence[int]]
+    """By metric, the number of scores in each of :data:`~trustassay.show.notebook.BINS` equal parts
+    of its range."""
 
     def sentence(self) -> str:
-        """Return what there is to say in one plain sentence, without its full stop."""
+        """Return how many answers need a look, as one sentence without its full stop."""
         return self.looked.sentence
 
 
-def looks_of(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
-    """Return which answers need a look; takes one pass, in which no evidence is read."""
+def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
+    """Find the answers that need a look, in one pass that decodes no evidence.
+
+    Args:
+        metrics: those of the run, in its order.
+        most: how many of the worst answers are returned.
+    """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    looked, ranking = Looked(), 0
+    look_counts, candidates = Looked(), 0
     worst: list[tuple[tuple[float, ...], int, float, int, Place]] = []
-    """A heap: what needs a look least is the smallest."""
+    """A heap of the worst answers so far. Its smallest entry is the one that needs a look least."""
+    # Verdicts that did not occur are shown with a count of zero.
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for row in judged(folder, infos, metrics, looked):
-        for info, one in zip(infos, row.assessments, strict=True):
-            only_score = one.error is None and one.verdict is None and one.score is not None
-            verdicts[info.name]["scored" if only_score else verdict_of(one)] += 1
-            if one.score is not None:
+    for row in judged(folder, infos, metrics, look_counts):
+        for info, assessment in zip(infos, row.assessments, strict=True):
+            # A metric without verdicts: its answers are counted as scored.
+            only_score = (
+                assessment.error is None
+                and assessment.verdict is None
+                and assessment.score is not None
+            )
+            verdicts[info.name]["scored" if only_score else describe_verdict(assessment)] += 1
+            if assessment.score is not None:
                 low, high = info.score_range
-                part = int(BINS * (one.score - low) / (high - low))
+                # The upper end of the range falls into the last part.
+                part = int(BINS * (assessment.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
-        telling = [one for one in row.findings if one.kind.level != Level.REST]
-        chosen = worst_of(telling)
-        if chosen is None:
+        # Findings of this level say only that an answer was scored: they put it into no list.
+        findings = [finding for finding in row.findings if finding.kind.level != Level.REST]
+        worst_finding = worst_of(findings)
+        if worst_finding is None:
             continue
-        ranking += 1
-        need = tuple(-number for number in need_of(telling))
-        number = row.findings.index(chosen)
-        entry = need, -looked.answers, chosen.badness, number, row.place
+        candidates += 1
+        # ``need_of`` sorts the neediest first; negated, the neediest is the largest in the heap.
+        need = tuple(-number for number in need_of(findings))
+        number = row.findings.index(worst_finding)
+        # Of equal need the earlier answer wins: the count of answers is its number in the input.
+        entry = need, -look_counts.answers, worst_finding.badness, number, row.place
         (heapq.heappush if len(worst) < most else heapq.heappushpop)(worst, entry)
-    listed = []
+    worst_answers = []
+    # Only now samples and evidence are read, for the few that are listed.
     for _, _, badness, number, place in sorted(worst, reverse=True):
         metric = metrics[number]
-        own = folder.assessments_at(place.assessments, len(metrics))
-        assessment = next(told for told in own if told.metric == metric.name)
+        assessments_of_sample = folder.assessments_at(place.assessments, len(metrics))
+        assessment = next(
+            candidate for candidate in assessments_of_sample if candidate.metric == metric.name
+        )
         reason, sample = reason_of(metric, assessment), folder.sample_at(place.sample)
-        listed.append(WorstAnswer(sample, assessment, reason, badness))
-    return Looks(looked, ranking, listed, verdicts, scores)
+        worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
+    return Looks(look_counts, candidates, worst_answers, verdicts, scores)
 
 
 def reason_of(metric: Metric, assessment: Assessment) -> str:
-    """Return in one line why an answer has its verdict; the error of one that failed."""
+    """Return in one line why an answer has its verdict, or the error if it failed."""
     if assessment.error is not None:
         return one_line(assessment.error)
     try:
-        said = assessment.reason or metric.problem(assessment) or ""
-    except Exception as error:  # of another package's metric: the verdict stands
-        said = f"the reason is not available: {type(error).__name__}: {error}"
-    return one_line(said)
+        reason = assessment.reason or metric.problem(assessment) or ""
+    # A metric of another package may fail here; the verdict stands without its reason.
+    except Exception as error:
+        reason = f"the reason is not available: {type(error).__name__}: {error}"
+    return one_line(reason)
 
 
-def verdict_of(assessment: Assessment) -> str:
-    """Return the verdict, or what stands for it."""
+def describe_verdict(assessment: Assessment) -> str:
+    """Return the verdict; ``failed``, the score or "no score" if there is none."""
     if assessment.error is not None:
         return "failed"
     if assessment.verdict is not None:
         return assessment.verdict
+    # A metric without verdicts: its score says what it found.
     return NO_SCORE if assessment.score is None else f"score {assessment.score:.3g}"
 
 
 def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:
     """Return the line that a run shows when the first of its ``total`` answers is judged."""
-    question = short(one_line(sample.question), LONGEST)
-    message = f"first of {total:,}: {question} – {one_line(verdict_of(assessment))}"
-    reason = short(reason_of(metric, assessment), LONGEST)
+    question = short(one_line(sample.question), MAX_VERDICT_CHARACTERS)
+    message = f"first of {total:,}: {question} – {one_line(describe_verdict(assessment))}"
+    reason = short(reason_of(metric, assessment), MAX_VERDICT_CHARACTERS)
     return f"{message}: {reason}" if reason else message
 
 
 def one_line(text: str) -> str:
-    """Return text on one line, without characters that a terminal obeys."""
+    """Return text on one line, without control characters, which a terminal would obey."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -170,30 +188,43 @@ def short(text: str, length: int) -> str:
     if len(text) <= length:
         return text
     head = text[: length - 1]
-    at = head.rfind(" ")
-    return (head[:at] if at > length // 2 else head).rstrip() + "…"
+    # A space in the first half would cut away more than it tidies: then the cut is inside a word.
+    last_space = head.rfind(" ")
+    return (head[:last_space] if last_space > length // 2 else head).rstrip() + "…"
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """What :func:`~trustassay.runs.execute.execute` did in this process; the results themselves are
-    in the folder.
+    """What :func:`~trustassay.runs.execute.execute` did in this process.
+
+    The results themselves are in the folder.
     """
 
     metrics: Sequence[Metric]
+    """The metrics, with their ``auto`` options settled."""
     intake: Intake
+    """The result of the first pass over the input."""
     scored_before: int
+    """(sample, metric) pairs that an earlier process had scored."""
     counts: Mapping[str, Counts]
+    """Counts of calls by capability; empty if nothing was left to do."""
     filled: Outcome
+    """What the stages filled."""
     endpoints: Mapping[str, Endpoint]
+    """The endpoints that were called, by address."""
     seconds: float
+    """Duration of this process' part of the run."""
 
 
 class Run:
-    """A finished run; everything is read from its folder when it is used."""
+    """A finished run. Everything is read from its folder when it is used."""
 
     def __init__(self, folder: RunFolder, outcome: RunOutcome, index: Any = None) -> None:
-        """``index`` is that of a data frame's rows that were scored."""
+        """Take a folder with a finished run.
+
+        Args:
+            index: the index of the rows that were scored, if the input was a pandas frame.
+        """
         self._folder = folder
         self._index = index
         self.outcome = outcome
@@ -236,37 +267,39 @@ class Run:
 
     @property
     def calibrated(self) -> Mapping[str, Any] | None:
-        """What the calibrator found, ``None`` without one: how many answers it accepts, and whether
-        the run is like the one that it was made from. ``to_pandas`` has each answer's probability.
+        """The result of the calibrator; ``None`` without one.
+
+        It says how many answers are accepted, and whether the run is like the one that the
+        calibrator was made from. ``to_pandas`` has each answer's probability.
         """
         from trustassay.runs.probabilities import CALIBRATED
 
         return self.summary_file.get(CALIBRATED)
 
     def looks(self, most: int = 5) -> Looks:
-        """Return how many answers need a look, and the worst ``most`` of them."""
-        return looks_of(self._folder, self.metrics, most)
+        """Return how many answers need a look, and the ``most`` worst of them."""
+        return find_worst_answers(self._folder, self.metrics, most)
 
     def worst(self, n: int = 5) -> list[WorstAnswer]:
-        """Return the ``n`` answers that need a look most, the worst first, each with its reason.
+        """Return the ``n`` worst answers, the worst first, each with its reason.
 
         An answer needs a look if a metric says so by its line, or if it could not be scored; those
-        come last. Of a metric without a line the worst scores come first.
+        that could not be scored come last. For a metric without a line the worst scores come first.
         """
         return list(self.looks(n).worst)
 
     def __repr__(self) -> str:
         """The outcomes, how many answers need a look, the headline figures, and the folder."""
-        return as_text(self._shown(0))
+        return as_text(self._build_view(0))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the same as a table, the scores as a picture, the worst answers.
 
         Every text of the samples is escaped.
         """
-        return as_html(self._shown(5))
+        return as_html(self._build_view(5))
 
-    def _shown(self, worst: int) -> RunShown:
+    def _build_view(self, worst: int) -> RunShown:
         from trustassay.runs.report import judge_of
 
         result = self.looks(worst)
@@ -285,16 +318,20 @@ class Run:
                 )
                 for metric in self.metrics
             ],
-            [(one.id, short(one.question, 240), one.verdict, one.reason) for one in result.worst],
+            [
+                (answer.id, short(answer.question, 240), answer.verdict, answer.reason)
+                for answer in result.worst
+            ],
             judge.note if judge else "",
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return the assessments as a table: ``id``, ``question``, ``response``, what was found.
+        """Return the assessments as a table: ``id``, ``question``, ``response`` and results.
 
         ``outcome`` is ``passed``, ``failed`` or ``not_answered``, of a metric without a line
         ``scored`` or ``not_scored``; ``outcome_reason`` says why an answer was not judged.
-        That of a pandas frame has the frame's index, unless more than 1,000 rows were skipped.
+        If the input was a pandas frame, the table has its index, unless more than 1,000 rows were
+        skipped.
 
         Raises:
             ImportError: pandas is not installed; the message says how to install it.
@@ -304,22 +341,28 @@ class Run:
         except ImportError as error:
             message = f"to_pandas needs pandas, which is not installed: {install('pandas')}"
             raise ImportError(message) from error
+        # Imported here: most users of a run never ask for a table.
         import arro3.io
 
+        # arro3 and not pyarrow, which would take most of the size of an installation (decision 1).
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
-        if "outcome" not in columns:  # the table of a run of an earlier version
+        # The table of a run of an earlier version: its outcomes are counted from the assessments.
+        if "outcome" not in columns:
             metrics = {metric.name: metric for metric in self.metrics}
             columns |= outcome_columns(metrics, self.assessments)
+        # Questions and responses are not in the table; with several metrics a sample has several
+        # rows.
         places: dict[str, int] = {}
         texts: dict[str, list[Any]] = {"question": [], "response": []}
         for place, record in enumerate(self._folder.sample_records()):
             places[record["id"]] = place
             for name, result in texts.items():
                 result.append(record.get(name))
-        rows = [places[one] for one in columns["id"]]
-        shown = {name: [found[row] for row in rows] for name, found in texts.items()}
-        frame = pandas.DataFrame({"id": columns.pop("id"), **shown, **columns})
+        rows = [places[sample_id] for sample_id in columns["id"]]
+        text_columns = {name: [values[row] for row in rows] for name, values in texts.items()}
+        frame = pandas.DataFrame({"id": columns.pop("id"), **text_columns, **columns})
+        # The frame's own labels, repeated for each metric, so that users can join on them.
         return frame if self._index is None else frame.set_axis(self._index.take(rows))
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Path:

@@ -5,10 +5,9 @@
 ``assessments.jsonl``   one line for each assessment; grows as they finish, sorted at the end
 ``calls.sqlite``        every model call and its reply
 ``pool.jsonl``          the samples of ``--pool``, if there is one
-``second.json``         what the first reader found of each answer, where a second one reads, too
-``prepared.json``       the requests that metrics made before the first sample, where they did
-``tracebacks/``         of errors that metrics do not tell of themselves; tried again, they are
-                        written anew
+``second.json``         the findings of the first reader, if the run has a second one
+``prepared.json``       the requests that metrics made before the first sample, if they made any
+``tracebacks/``         of errors that metrics do not report themselves; rewritten by each attempt
 ``summary.json``, ``assessments.parquet``, ``report.html``   made at the end
 """
 
@@ -44,8 +43,8 @@ REPAIRS = {
 }
 """What a user can do about a damaged file."""
 STARTED, ENDED = "started", "ended"
-"""The keys in ``run.json`` of when a run began and when its last answer was scored, in UTC and ISO
-8601; runs of earlier versions have neither."""
+"""Keys in ``run.json``: when the run began and when its last answer was scored, in UTC and
+ISO 8601. Runs of earlier versions have neither."""
 SAMPLES_REPAIR = (
     "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
 )
@@ -55,8 +54,8 @@ class RunFolder:
     """The files of one run.
 
     Raises:
-        RunFolderError: by all methods that read, where a file or a line is damaged; the message
-            names it and says what to do.
+        RunFolderError: by all methods that read, if a file or a line is damaged; the message names
+            it and says what to do.
     """
 
     last_locked: ClassVar[Path | None] = None
@@ -75,13 +74,18 @@ class RunFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Make the folder, and hold it for this process; one that was made and stays empty goes.
+        """Create the folder and lock it for this process until the block ends.
+
+        Folders that were created here and are still empty at the end are removed.
 
         Raises:
             RunFolderError: another process works in it.
         """
+        # Innermost first, the order in which they can be removed.
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
+        # The folder itself is locked: a lock file would be left behind by a killed process, and the
+        # system releases this lock however the process ends.
         lock = os.open(self.path, os.O_RDONLY)
         RunFolder.last_locked = self.path
         try:
@@ -93,13 +97,14 @@ class RunFolder:
             yield
         finally:
             os.close(lock)
+            # An error before the first file, such as a fault of the input, leaves no empty folders.
             for path in created:
                 if any(path.iterdir()):
                     break
                 path.rmdir()
 
     def check_empty(self, what: str = "run") -> None:
-        """Refuse a folder in which something else is kept.
+        """Refuse a folder that holds other files.
 
         Raises:
             RunFolderError: it holds files whose names do not begin with a dot.
@@ -118,23 +123,24 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self._damaged(name, f"is not JSON: {error}") from None
+            raise self._build_damage_error(name, f"is not JSON: {error}") from None
         if not isinstance(content, dict):
-            raise self._damaged(name, "expected an object")
+            raise self._build_damage_error(name, "expected an object")
         return content
 
-    def _damaged(self, name: str, why: str) -> RunFolderError:
+    def _build_damage_error(self, name: str, reason: str) -> RunFolderError:
         repair = REPAIRS.get(name, "choose another --out")
-        return RunFolderError(f"{self.path / name}.json: damaged ({why}); {repair}")
+        return RunFolderError(f"{self.path / name}.json: damaged ({reason}); {repair}")
 
     def read_run(self) -> dict[str, Any] | None:
         """Return the content of ``run.json``, or ``None`` if there is none."""
+        # The fields that other modules read without checking them again.
         parts = {"input": str, "metrics": dict, "backends": dict, "seed": int, "samples": dict}
-        return self._with_parts("run", parts)
+        return self._read_with_parts("run", parts)
 
     def read_summary(self) -> dict[str, Any] | None:
         """Return the content of ``summary.json``, or ``None`` if there is none."""
-        return self._with_parts("summary", {"metrics": dict, "calls": dict})
+        return self._read_with_parts("summary", {"metrics": dict, "calls": dict})
 
     def read_finished(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the contents of ``run.json`` and ``summary.json``.
@@ -147,30 +153,32 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: holds no finished run")
         return run, summary
 
-    def _with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
+    def _read_with_parts(self, name: str, parts: Mapping[str, type]) -> dict[str, Any] | None:
         content = self.read_json(name)
         for part, kind in parts.items():
             if content is not None and not isinstance(content.get(part), kind):
-                raise self._damaged(name, f"{part} is missing")
+                raise self._build_damage_error(name, f"{part} is missing")
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any], indent: int | None = 2) -> None:
         """Write ``NAME.json`` in full or not at all."""
+        # NaN is refused: other programs could not read the file.
         text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
         with whole(self.path / f"{name}.json") as file:
             file.write(text.encode())
 
     def finished(self, *, report: bool) -> bool:
-        """Whether everything that is made at the end of a run is there, and can be read."""
+        """Whether all outputs of a finished run exist, and the summary can be read."""
         try:
             if self.read_summary() is None:
                 return False
         except RunFolderError:
-            return False  # it is made again
+            return False  # a damaged summary is written again
         return self.parquet_path.exists() and (self.report_path.exists() or not report)
 
     def drop_outputs(self) -> None:
-        """Remove the results of an earlier state, and its end, before the state changes."""
+        """Remove the outputs and the end of the run, before its assessments change."""
+        # The summary goes first: it marks the run as finished.
         for path in (self.path / "summary.json", self.parquet_path, self.report_path):
             path.unlink(missing_ok=True)
         shutil.rmtree(self.path / TRACEBACKS, ignore_errors=True)
@@ -179,9 +187,9 @@ class RunFolder:
             self.write_json("run", run)
 
     def note_end(self) -> None:
-        """Write into ``run.json`` that the run ends now, unless its end is there.
+        """Record in ``run.json`` that the run ends now, unless it has an end already.
 
-        Outputs can be made again later, which does not move the end of the run.
+        Outputs can be written again later, which does not move the end of the run.
         """
         run = self.read_json("run")
         if run is not None and ENDED not in run:
@@ -198,14 +206,17 @@ class RunFolder:
                 raise self.bad_sample(number, str(error)) from None
 
     def check_samples(self, expected: int) -> None:
-        """Check that there are so many samples."""
+        """Check that the file of samples has the ``expected`` number of lines."""
         result = sum(1 for _ in lines.file_lines(self.samples_path))
         if result != expected:
             message = f"lines: {result:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({message}); {SAMPLES_REPAIR}")
 
     def sample_records(self) -> Iterator[dict[str, Any]]:
-        """Yield the samples as they are stored: checking them takes longer than reading them."""
+        """Yield the samples as dictionaries, unchecked.
+
+        Checking them, as :meth:`samples` does, takes longer than reading them.
+        """
         with self.samples_path.open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -213,37 +224,43 @@ class RunFolder:
                 except ValueError as error:
                     raise self.bad_sample(number, f"is not JSON: {error}") from None
 
-    def bad_sample(self, number: int, why: str) -> RunFolderError:
+    def bad_sample(self, number: int, reason: str) -> RunFolderError:
         """Return the error of line ``number`` of the samples."""
         where = f"{self.samples_path}:{number}"
-        return RunFolderError(f"{where}: damaged ({why}); {SAMPLES_REPAIR}")
+        return RunFolderError(f"{where}: damaged ({reason}); {SAMPLES_REPAIR}")
 
     # assessments while the run goes on
 
     def scored(self, *, or_failed: bool = False) -> lines.HashSet:
-        """Return the (id, metric) pairs that are already scored; failures are tried again.
+        """Return hashes of the (id, metric) pairs that are scored.
 
-        With ``or_failed`` they are among the pairs, too. A line that a killed process left
-        unfinished is cut off.
+        A line that a killed process left unfinished is cut off.
+
+        Args:
+            or_failed: include pairs that failed. Without it they are tried again.
         """
-        done = lines.HashSet()
+        scored_pairs = lines.HashSet()
+        # Before appending: the rest of half a line would join the next one.
         cut_unfinished(self.assessments_path)
         for number, line in enumerate(lines.file_lines(self.assessments_path), 1):
             identity = lines.checked_identity(self.assessments_path, line, number)
             if or_failed or lines.is_scored(line):
-                done.add(lines.hash64(*identity))
-        return done
+                scored_pairs.add(lines.hash64(*identity))
+        return scored_pairs
 
     def open_assessments(self) -> Appender:
         """Open the file of assessments for appending."""
         return Appender(self.assessments_path)
 
     def sort_assessments(self, metrics: Sequence[str], step: Step = lines.nothing) -> None:
-        """Sort the assessments into input order; keep only the last of each sample and metric."""
-        offsets, lengths, places = self._index(metrics, step)
+        """Sort the assessments into input order; keep the last one of each sample and metric."""
+        offsets, lengths, places = self._index_lines(metrics, step)
+        # By place in the input, then by offset: of several attempts the latest comes last.
         order = np.lexsort((offsets, places))
+        # Keep a line if the next one has another place.
         last = np.append(places[order][1:] != places[order][:-1], True)
         order = order[last] if len(order) else order
+        # Sorted already, as after a first run with one sample at a time: nothing is rewritten.
         if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
             return
         with self.assessments_path.open("rb") as source, whole(self.assessments_path) as target:
@@ -252,36 +269,45 @@ class RunFolder:
                 target.write(source.read(lengths[index]))
                 step()
 
-    def _index(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
-        """Return each line's offset, length, and place in input order."""
-        owns, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
+    def _index_lines(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
+        """Return of each assessment the line's offset and length, and its place in input order.
+
+        The place is that of the sample times the number of metrics, plus that of the metric.
+        """
+        # Compact arrays: a run may have millions of assessments, and only numbers are held of each.
+        id_hashes, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
         for number, (offset, line) in enumerate(lines.located_lines(self.assessments_path), 1):
-            own_id, metric = lines.checked_identity(self.assessments_path, line, number)
-            owns.append(lines.hash64(own_id))
+            sample_id, metric = lines.checked_identity(self.assessments_path, line, number)
+            id_hashes.append(lines.hash64(sample_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
             lengths.append(len(line))
             step()
-        places = self._places_of_samples(np.array(owns, dtype=np.uint64), step)
-        strange = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
-        if len(strange):
-            where = f"{self.assessments_path}:{strange[0] + 1}"
+        places = self._find_sample_places(np.array(id_hashes, dtype=np.uint64), step)
+        # A line of another run would silently change the figures.
+        unknown_lines = np.flatnonzero((places < 0) | (np.array(ranks, dtype=np.int64) < 0))
+        if len(unknown_lines):
+            where = f"{self.assessments_path}:{unknown_lines[0] + 1}"
             raise RunFolderError(f"{where}: belongs to no sample and metric of this run")
         places = places * len(metrics) + ranks
         return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
 
-    def _places_of_samples(self, hashes: NDArray[np.uint64], step: Step) -> Places:
-        """Return the places in input order of the samples with these hashes; -1 if unknown."""
+    def _find_sample_places(self, hashes: NDArray[np.uint64], step: Step) -> Places:
+        """Return the places in input order of the samples whose ids have these hashes.
+
+        -1 for hashes that no sample has.
+        """
         ids = array("Q")
         for line in lines.file_lines(self.samples_path):
             ids.append(lines.hash64(lines.sample_id(line)))
             step()
-        known = np.array(ids, dtype=np.uint64)
-        by_hash = np.argsort(known, kind="stable")
-        result = np.searchsorted(known, hashes, sorter=by_hash)
+        sample_hashes = np.array(ids, dtype=np.uint64)
+        by_hash = np.argsort(sample_hashes, kind="stable")
+        result = np.searchsorted(sample_hashes, hashes, sorter=by_hash)
+        # A hash above all others is searched for at the end, where the appended -1 stands.
         places = np.append(by_hash, -1)[result]
-        return np.where(np.append(known, 0)[places] == hashes, places, -1)
+        return np.where(np.append(sample_hashes, 0)[places] == hashes, places, -1)
 
     def assessments(
         self,
@@ -294,12 +320,12 @@ class RunFolder:
         """Return the assessments, of one metric or all, as a sequence that reads from disk.
 
         Args:
-            evidence_later: that of each is decoded when it is looked at, as summaries rarely do.
-            units: the number of each sample's unit in input order, -1 for one by itself, as
-                :func:`~trustassay.runs.counts.read_units` gives it.
+            evidence_later: decode evidence only when it is accessed, which summaries rarely do.
+            units: the number of each sample's unit in input order, -1 for a unit of one sample, as
+                :func:`~trustassay.runs.counts.read_units` returns it.
 
         Raises:
-            RunFolderError: there are units, and not an assessment of each sample.
+            RunFolderError: ``units`` are given and some samples have no assessment.
         """
         path = self.assessments_path
         result = lines.StoredAssessments(
@@ -313,9 +339,9 @@ class RunFolder:
         return result
 
     def lines(self) -> Iterator[tuple[int, lines.Line]]:
-        """Yield the assessments in the order of the file: offset and line, evidence not decoded."""
+        """Yield offset and line of each assessment in file order, with evidence not decoded."""
         for offset, line in lines.located_lines(self.assessments_path):
-            yield offset, self._decoded(lines.read_line, offset, line)
+            yield offset, self._decode_line(lines.read_line, offset, line)
 
     def sample_at(self, offset: int) -> Sample:
         """Return the sample whose line begins at the byte ``offset``."""
@@ -324,17 +350,17 @@ class RunFolder:
             return Sample.parse(json.loads(file.readline()))
 
     def assessments_at(self, offset: int, count: int) -> list[Assessment]:
-        """Return ``count`` assessments, the first of which begins at the byte ``offset``."""
+        """Return ``count`` consecutive assessments; the first begins at the byte ``offset``."""
         result = []
         with self.assessments_path.open("rb") as file:
             for _ in range(count):
                 file.seek(offset)
                 line = file.readline()
-                result.append(Assessment.from_dict(self._decoded(json.loads, offset, line)))
+                result.append(Assessment.from_dict(self._decode_line(json.loads, offset, line)))
                 offset += len(line)
         return result
 
-    def _decoded(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
+    def _decode_line(self, decode: Callable[[bytes], T], offset: int, line: bytes) -> T:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
@@ -347,7 +373,7 @@ def utc_now() -> str:
 
 
 def start_of(run: Mapping[str, Any]) -> datetime | None:
-    """Return when a run began, in UTC, by its ``run.json``; ``None`` if that does not say it."""
+    """Return when a run began, in UTC, from its ``run.json``; ``None`` if it does not say so."""
     try:
         start = datetime.fromisoformat(run[STARTED])
     except (KeyError, TypeError, ValueError):
@@ -355,13 +381,17 @@ def start_of(run: Mapping[str, Any]) -> datetime | None:
     # Years at the ends of the calendar cannot be written in each time zone, and no run is of them.
     if not 1970 < start.year < 9000:
         return None
+    # A time without a zone is read as UTC, which is what a run writes.
     return start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
 
 
 def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``settings`` as they will be read back from ``run.json``."""
-    stored: dict[str, Any] = json.loads(json.dumps(settings, default=str))
-    return stored
+    """Return ``settings`` as they will be read back from ``run.json``.
+
+    Tuples become lists, and other objects texts, so that they can be compared with stored ones.
+    """
+    result: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+    return result
 
 
 def check_settings(
@@ -370,58 +400,71 @@ def check_settings(
     """Check that a folder is reopened with the settings that it holds.
 
     Args:
-        before: what is stored. now: what is asked for, as it would be stored.
-        what: what the folder holds if they differ.
+        before: the stored settings.
+        now: those of this command, as they would be stored.
+        what: how the message names the content of the folder if they differ.
 
     Raises:
         RunFolderError: they differ; the message names each setting, its old and its new value.
     """
     if changes := list(setting_changes(before, now)):
-        grown = all(one.startswith(("samples.", "skipped", "drawn.")) for one in changes)
-        more = " (--append scores records that were added)" if grown else ""
+        # Only the input has changed: --append may be what the user wants.
+        only_input_changed = all(
+            change.startswith(("samples.", "skipped", "drawn.")) for change in changes
+        )
+        advice = " (--append scores records that were added)" if only_input_changed else ""
         raise RunFolderError(
-            f"{folder}: holds {what}; choose another folder, or use the same settings{more}. "
+            f"{folder}: holds {what}; choose another folder, or use the same settings{advice}. "
             "Different: " + "; ".join(changes)
         )
 
 
 def setting_changes(
-    before: Mapping[str, Any], now: Mapping[str, Any], at: str = ""
+    before: Mapping[str, Any], now: Mapping[str, Any], path: str = ""
 ) -> Iterator[str]:
-    """Yield what differs between the settings of a stored run and those asked for."""
+    """Yield a text for each setting that differs: its path, its old and its new value.
+
+    Args:
+        path: of the block that is compared, with a final dot.
+    """
     for key in {**before, **now}:
         old, value = before.get(key), now.get(key)
+        # A metric from the user's own file is the same while its class and the file's content are.
         if key == ORIGIN and isinstance(value, Mapping) and isinstance(old, Mapping):
             if old.get("class") != value.get("class"):
-                yield f"{at}class was {old.get('class')!r}, now {value.get('class')!r}"
+                yield f"{path}class was {old.get('class')!r}, now {value.get('class')!r}"
             elif old.get("sha256") != value.get("sha256"):
-                yield f"{at[:-1]}: {value.get('file')} was changed since the run began"
+                yield f"{path[:-1]}: {value.get('file')} was changed since the run began"
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from setting_changes(old, value, f"{at}{key}.")
+            yield from setting_changes(old, value, f"{path}{key}.")
         elif old != value:
-            yield f"{at}{key} was {old!r}, now {value!r}"
+            yield f"{path}{key} was {old!r}, now {value!r}"
 
 
 ABOUT = "about"
-"""The part of ``run.json`` that holds it; runs of earlier versions have none."""
+"""Key in ``run.json`` of the descriptions of metrics; runs of earlier versions have none."""
 
 
 def run_settings(
-    metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **others: Any
+    metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **other_fields: Any
 ) -> dict[str, Any]:
-    """Return the fields of ``run.json`` that every run has, with ``others`` among them."""
-    own = {metric.name: metric.settings() for metric in metrics}
-    first = {"trustassay": version("trustassay"), "metrics": own, "backends": backends}
-    return {**first, **others, "seed": seed}
+    """Return the fields of ``run.json`` that every run has, in their order.
+
+    Args:
+        others: further fields, which stand before the seed.
+    """
+    metric_settings = {metric.name: metric.settings() for metric in metrics}
+    first = {"trustassay": version("trustassay"), "metrics": metric_settings, "backends": backends}
+    return {**first, **other_fields, "seed": seed}
 
 
 def described(metrics: Iterable[Metric]) -> dict[str, Any]:
-    """Return the descriptions of metrics, by name, as :func:`metric_infos` reads them back."""
+    """Return the descriptions of metrics by name, as :func:`read_metric_infos` reads them back."""
     return {metric.name: MetricInfo.of(metric).to_dict() for metric in metrics}
 
 
 def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
-    """Return, by name, the descriptions of the metrics of a run.
+    """Return the descriptions of a run's metrics by name, from ``run.json``.
 
     Raises:
         RunFolderError: ``run.json`` is damaged.
@@ -429,13 +472,14 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
     """
     result = {}
     for name, settings in run["metrics"].items():
-        told = run.get(ABOUT, {}).get(name)
-        if told is None:
+        description = run.get(ABOUT, {}).get(name)
+        # A run of an earlier version: the description comes from the installed metric.
+        if description is None:
             metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
             result[name] = MetricInfo.of(metric)
             continue
         try:
-            result[name] = MetricInfo.from_dict(told)
+            result[name] = MetricInfo.from_dict(description)
         except (KeyError, TypeError, ValueError):
             message = f"damaged (the description of {name} cannot be read)"
             raise RunFolderError(f"{folder.path / 'run.json'}: {message}") from None
@@ -443,7 +487,7 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
 
 
 def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
-    """Return, by name, those metrics of a run that are installed, with the run's options."""
+    """Return the metrics of a run that are installed, by name, with the run's options."""
     result = {}
     for name, settings in run["metrics"].items():
         with suppress(UnknownNameError, TypeError, ValueError):

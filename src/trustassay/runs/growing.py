@@ -1,8 +1,9 @@
-"""Runs that grow: by single samples, each on disk before it is scored, or with their input.
+"""Runs that grow: by single samples, each stored before it is scored, or with their input.
 
-The folder of a :class:`GrowingRun` is a run like any other when it is closed. Killed and opened
-again it lacks nothing: what was accepted and not scored is scored then, and replies are among the
-calls. Of an input that grew (:class:`StoredSamples`) the new samples alone are scored.
+The folder of a :class:`GrowingRun` is a run like any other when it is closed. If the process is
+killed, nothing is lost: the next one scores the samples that were accepted and not scored, with the
+replies that are stored among the calls. If an input grew (:class:`StoredSamples`), only the new
+samples are scored.
 """
 
 import hashlib
@@ -41,23 +42,18 @@ from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import FILE, readers_of
 from trustassay.sample import Problem, Sample, SampleError
 
-SENT = "samples sent one by one"
-"""What ``run.json`` names as the input of a scorer's run."""
-SETTLED = "settled_by"
-"""Part of ``run.json``: the fields of the samples by which ``auto`` options were settled."""
+SENT_INPUT = "samples sent one by one"
+"""The input of a scorer's run in ``run.json``."""
+SETTLED_KEY = "settled_by"
+"""Key in ``run.json``: the inventory of fields by which ``auto`` options were settled."""
 
 
 class GrowingRun:
-    """The folder of a run to which samples are added, inside :meth:`opened`.
+    """A run to which samples are added one by one, inside :meth:`claim`.
 
     Args:
-        source: what ``run.json`` names as the input.
-        place: returns further fields of ``run.json``, which say how far the source was read.
-
-    metrics: their ``auto`` options are settled, as ``run.json`` says: by :meth:`settle`, else by
-    the first sample. before: ``run.json`` as it was found. last: the last sample that was there.
-    settled: by what the options were. ids: hashes of all ids. faulty: records of the source that
-    were left out.
+        source: the input in ``run.json``.
+        read_position: returns further fields of ``run.json``: how far the source was read.
     """
 
     def __init__(
@@ -66,25 +62,30 @@ class GrowingRun:
         metrics: Sequence[Metric],
         backends: Backends,
         options: RunOptions,
-        source: str = SENT,
-        place: Callable[[], Mapping[str, Any]] = dict,
+        source: str = SENT_INPUT,
+        read_position: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.metrics = list(metrics)
+        """Their ``auto`` options are settled by :meth:`settle`, else by the first sample."""
         self.folder, self.faulty, self.ids = folder, 0, HashSet()
+        """``faulty``: records of the source that were left out. ``ids``: hashes of all ids."""
         self.before: Mapping[str, Any] = {}
+        """``run.json`` of the run that is continued; empty for a new one."""
         self.last: Sample | None = None
-        self._source, self._place = source, place
+        """The last sample of the run that is continued."""
+        self._source, self._read_position = source, read_position
         self._backends, self._options = backends, options
         self.settled: Inventory | None = None
-        self._known, self._scored = HashSet(), HashSet()
+        """The fields by which ``auto`` options were settled."""
+        self._content_hashes, self._scored = HashSet(), HashSet()
         self._started = time.monotonic()
         self._began: str | None = utc_now()
 
     @contextmanager
     def opened(self) -> Iterator[list[Sample]]:
-        """Hold the folder, begin or take up its run, and yield the samples that lack a score."""
+        """Lock the folder, begin or continue its run, and yield the samples that lack a score."""
         with self.folder.claimed():
-            waiting = self._take_up()
+            waiting = self._resume()
             self._samples = Appender(self.folder.samples_path)
             self._assessments = self.folder.open_assessments()
             try:
@@ -93,34 +94,38 @@ class GrowingRun:
                 self.close_files()
 
     def settle(self, inventory: Inventory) -> None:
-        """Settle the ``auto`` options of the metrics by what samples bring, and store it."""
+        """Settle the ``auto`` options of the metrics by the fields of samples, and store that."""
         self._resolve(inventory)
         self._write_run(Intake(faulty=self.faulty))
 
     def accept(self, sample: Sample) -> None:
-        """Store a sample, before it is scored; one that equals an earlier one is there already.
+        """Store a sample before it is scored; do nothing if an equal one is stored.
 
         Raises:
             SampleError: an earlier sample with other content has its id.
             DiskFullError: it could not be stored.
         """
         line = encoded_sample(sample)
-        known = hash64(line.decode())
-        if known in self._known:
+        # A client that sends a sample twice, since it got no reply, is not at fault.
+        content_hash = hash64(line.decode())
+        if content_hash in self._content_hashes:
             return
         if hash64(sample.id) in self.ids:
             message = f"{sample.id!r} is already used by an earlier sample with other content"
             raise SampleError([Problem("id", message)])
+        # Options such as ``auto`` must not change from sample to sample: the first one decides.
         if self.settled is None:
             inventory = Inventory()
             inventory.add(sample)
             self.settle(inventory)
+        # Stored first, remembered second: a full disk raises here, and the sample can be sent
+        # again.
         self._samples.append(line)
-        self._known.add(known)
+        self._content_hashes.add(content_hash)
         self.ids.add(hash64(sample.id))
 
     def note(self, assessment: Assessment, line: bytes) -> None:
-        """Store an assessment, unless its sample is scored by this metric already."""
+        """Store an assessment, unless this metric has scored its sample already."""
         pair = hash64(assessment.id, assessment.metric)
         if pair in self._scored:
             return
@@ -134,60 +139,66 @@ class GrowingRun:
         self._assessments.close()
 
     async def finish(self) -> None:
-        """Write the results of the run, once nothing is added any more.
+        """Write the results of the run after the last sample.
 
         Raises:
-            OSError: they cannot be written; all that was scored is on disk.
+            OSError: they cannot be written; all assessments are on disk.
         """
         self.close_files()
+        # The digest and the inventory of all samples are known only now.
         intake = Intake(faulty=self.faulty)
         with self.folder.samples_path.open("rb") as file:
             intake.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         for sample in self.folder.samples():
             intake.inventory.add(sample)
         if intake.inventory.samples:
-            self._fail_the_rest()
+            self._fail_unscored()
         self._write_run(intake)
         if intake.inventory.samples:
-            how = self.metrics, intake, self._options, self._started
-            await run_in_thread(partial(write_results, self.folder, *how))
+            arguments = self.metrics, intake, self._options, self._started
+            await run_in_thread(partial(write_results, self.folder, *arguments))
 
-    # what is there already
+    # continuing a run
 
-    def _take_up(self) -> list[Sample]:
+    def _resume(self) -> list[Sample]:
         folder = self.folder
-        before = folder.read_run()
-        if before is None:
+        stored_run = folder.read_run()
+        if stored_run is None:
             folder.check_empty()
             self._write_run(Intake(faulty=self.faulty))
             return []
-        self._check_source(before)
-        if isinstance(before.get(SETTLED), dict):
-            self._resolve(Inventory(**before[SETTLED]))
-        now = self._settings()
-        check_settings(folder.path, {name: before.get(name) for name in now}, now)
-        self.before, self.faulty = before, int(before.get("skipped") or 0)
-        # a run of an earlier version has no start, and this is not it
-        self._began = before.get(STARTED)
+        # Order matters: a run of another kind is refused before its settings are compared.
+        self._check_source(stored_run)
+        if isinstance(stored_run.get(SETTLED_KEY), dict):
+            self._resolve(Inventory(**stored_run[SETTLED_KEY]))
+        current = self._settings()
+        check_settings(folder.path, {name: stored_run.get(name) for name in current}, current)
+        self.before, self.faulty = stored_run, int(stored_run.get("skipped") or 0)
+        # A run of an earlier version has no start; that of this process is not the run's.
+        self._began = stored_run.get(STARTED)
+        # Before reading: a killed process may have left half a line.
         cut_unfinished(folder.samples_path)
         self._scored = folder.scored()
         waiting = []
         for sample in folder.samples() if folder.samples_path.exists() else ():
             self.last = sample
             self.ids.add(hash64(sample.id))
-            self._known.add(hash64(encoded_sample(sample).decode()))
+            self._content_hashes.add(hash64(encoded_sample(sample).decode()))
             if any(hash64(sample.id, m.name) not in self._scored for m in self.metrics):
                 waiting.append(sample)
+        # The summary would say that the run is finished.
         folder.drop_outputs()
         return waiting
 
-    def _check_source(self, before: Mapping[str, Any]) -> None:
+    def _check_source(self, stored_run: Mapping[str, Any]) -> None:
         """Refuse a run of another kind, to which nothing can be added."""
-        if self._source == SENT:
-            same, maker = before["input"] == SENT, "a scorer"
+        # A followed file leaves fields in run.json that say how far it was read; other runs lack
+        # them.
+        if self._source == SENT_INPUT:
+            is_same_kind, maker = stored_run["input"] == SENT_INPUT, "a scorer"
         else:
-            same, maker = self._place().keys() <= before.keys(), "watching"
-        if not same:
+            is_same_kind, maker = self._read_position().keys() <= stored_run.keys(), "watching"
+        if not is_same_kind:
             message = f"holds a run that was not made by {maker}; choose another folder"
             raise RunFolderError(f"{self.folder.path}: {message}")
 
@@ -208,53 +219,56 @@ class GrowingRun:
             **({STARTED: self._began} if self._began else {}),
             **self._settings(),
             "skipped": intake.faulty,
-            **self._place(),
-            SETTLED: None if self.settled is None else asdict(self.settled),
+            **self._read_position(),
+            SETTLED_KEY: None if self.settled is None else asdict(self.settled),
             "samples": intake.digested(),
             ABOUT: described(self.metrics),
         }
         self.folder.write_json("run", as_stored(content))
 
-    def _fail_the_rest(self) -> None:
-        """Note what has no assessment, since the disk was full or the closing was interrupted.
+    def _fail_unscored(self) -> None:
+        """Store a failure for each sample that has no assessment.
 
-        The next opening scores it.
+        There are some if the disk was full or the closing was interrupted. The next process scores
+        them.
         """
         noted = self.folder.scored(or_failed=True)
-        ended = "the scorer" if self._source == SENT else "watching"
+        ended = "the scorer" if self._source == SENT_INPUT else "watching"
         with closing(self.folder.open_assessments()) as writer:
             for sample in self.folder.samples():
                 for metric in self.metrics:
                     if hash64(sample.id, metric.name) not in noted:
                         message = f"{ended} ended before it was scored"
-                        failed = Assessment.failed(sample.id, metric.name, message)
-                        writer.append(encoded(failed))
+                        failed_assessment = Assessment.failed(sample.id, metric.name, message)
+                        writer.append(encoded(failed_assessment))
 
 
-ANOTHER = "choose another --out to score all"
+OTHER_OUT_ADVICE = "choose another --out to score all"
 
 
 def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
-    """Raise :class:`UsageError` if new samples would change what is found of earlier ones."""
-    whys = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
-    if whys := whys + ["a second reader's part is drawn from all answers"] * second:
-        raise UsageError(f"append: earlier scores would change, as {whys[0]}")
+    """Raise :class:`UsageError` if new samples would change the scores of earlier ones."""
+    reasons = [f"{metric.name} compares answers with others" for metric in metrics if metric.pool]
+    if reasons := reasons + ["a second reader's part is drawn from all answers"] * second:
+        raise UsageError(f"append: earlier scores would change, as {reasons[0]}")
 
 
 class StoredSamples:
-    """The samples that a run has, 24 bytes of each, as a check of those that its input has today.
+    """The stored samples of a run whose input grew, to check the samples that the input has today.
 
-    Fields that the run filled (``stages``), as a response, may be absent today.
+    24 bytes are held of each: hashes of id and content, and the offset. A field that ``stages`` of
+    the run filled, such as the response, may be absent today.
     """
 
     def __init__(self, folder: RunFolder, stages: Sequence[Stage]) -> None:
         self._folder, self._stages = folder, stages
         lines = located_lines(folder.samples_path)
-        rows = ((hash64(sample_id(line)), hash64(line.decode()), at) for at, line in lines)
-        stored = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
-        self._ids, self._contents, self._at = (stored[name] for name in ("f0", "f1", "f2"))
+        rows = ((hash64(sample_id(line)), hash64(line.decode()), offset) for offset, line in lines)
+        # Sorted by the hash of the id, for binary search.
+        samples = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
+        self._ids, self._contents, self._at = (samples[name] for name in ("f0", "f1", "f2"))
 
-    def _place(self, own_id: str) -> int | None:
+    def _find_place(self, own_id: str) -> int | None:
         key = np.uint64(hash64(own_id))
         place = int(np.searchsorted(self._ids, key))
         return place if place < len(self._ids) and self._ids[place] == key else None
@@ -265,45 +279,71 @@ class StoredSamples:
             return file.readline()
 
     def __call__(self, sample: Sample) -> list[Problem]:
-        """Return the fields of a sample that differ from what the run has of its id."""
-        place, line = self._place(sample.id), encoded_sample(sample)
+        """Return a problem for each field of a sample that differs from the stored sample."""
+        place, line = self._find_place(sample.id), encoded_sample(sample)
         if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
-        stored, today = json.loads(self._line(place)), json.loads(line)
-        keys = today if any(stage.lacks(sample) for stage in self._stages) else today | stored
-        message = f"was changed since {sample.id!r} was scored; {ANOTHER} again"
-        return [Problem(key, message) for key in keys if stored.get(key) != today.get(key)]
+        stored_record, record = json.loads(self._line(place)), json.loads(line)
+        # If a stage filled the stored sample, it has more fields: only those of today are compared.
+        keys = (
+            record if any(stage.lacks(sample) for stage in self._stages) else record | stored_record
+        )
+        message = f"was changed since {sample.id!r} was scored; {OTHER_OUT_ADVICE} again"
+        return [Problem(key, message) for key in keys if stored_record.get(key) != record.get(key)]
 
-    def _join(self, part: Path) -> bool:
-        """Put what the run has into the file of today's samples; return whether any are new."""
-        gone, new = np.ones(len(self._ids), dtype=bool), False
-        with part.open("rb") as today, whole(part) as file:
-            for line in today:
-                if (place := self._place(sample_id(line))) is None:
-                    new = bool(file.write(line))
-                else:
-                    gone[place] = not file.write(self._line(place))
-            if gone.any():
-                first = sample_id(self._line(int(np.flatnonzero(gone)[0])))
-                count = f"{gone.sum():,} of {len(gone):,} scored samples, as {first!r},"
-                why = f"{count} were changed or are not in the input any more; {ANOTHER}"
-                raise RunFolderError(f"{self._folder.path}: {why}")
-        return new
-
-    def grow(self, before: Mapping[str, Any], now: dict[str, Any], part: Path) -> None:
-        """Add today's samples, the file ``part``, to the run, and keep its figures beside today's.
+    def _merge_stored(self, part: Path) -> bool:
+        """Replace today's samples by the stored ones where there are; return whether any are new.
 
         Raises:
-            RunFolderError: one is gone, or a setting ``now`` is not that of ``before`` (run.json).
+            RunFolderError: a stored sample is not among today's.
         """
-        new, of_input = self._join(part), {name: now[name] for name in ("skipped", "samples")}
-        if DRAWN in before and DRAWN in now:
-            counts = {name: now[DRAWN][name] for name in ("answers", "of", "units")}
-            of_input[DRAWN] = {**before[DRAWN], **counts}
-        check_settings(self._folder.path, {**before, **of_input}, now)
-        if new and (summary := self._folder.read_summary()):
-            now[GROWN] = {"samples": before["samples"]["samples"], "metrics": summary["metrics"]}
-        self._folder.write_json("run", {**before, **now})
+        is_missing, has_new = np.ones(len(self._ids), dtype=bool), False
+        with part.open("rb") as today, whole(part) as file:
+            for line in today:
+                if (place := self._find_place(sample_id(line))) is None:
+                    has_new = bool(file.write(line))
+                else:
+                    # ``write`` returns the number of bytes, which is true: this sample is not gone.
+                    is_missing[place] = not file.write(self._line(place))
+            # A lost sample is an error: its old score would stay in the figures (decision 163).
+            if is_missing.any():
+                first = sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
+                count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"
+                message = (
+                    f"{count} were changed or are not in the input any more; {OTHER_OUT_ADVICE}"
+                )
+                raise RunFolderError(f"{self._folder.path}: {message}")
+        return has_new
+
+    def grow(self, stored_run: Mapping[str, Any], current: dict[str, Any], part: Path) -> None:
+        """Add the new samples to the run, and keep its figures so far for comparison.
+
+        Args:
+            stored_run: ``run.json`` of the run.
+            current: ``run.json`` of this command; changed in place.
+            part: the file of today's samples, which replaces the run's.
+
+        Raises:
+            RunFolderError: a stored sample is gone, or a setting has changed.
+        """
+        has_new, of_input = (
+            self._merge_stored(part),
+            {name: current[name] for name in ("skipped", "samples")},
+        )
+        # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
+        # not.
+        if DRAWN in stored_run and DRAWN in current:
+            counts = {name: current[DRAWN][name] for name in ("answers", "of", "units")}
+            of_input[DRAWN] = {**stored_run[DRAWN], **counts}
+        check_settings(self._folder.path, {**stored_run, **of_input}, current)
+        # The figures are kept in run.json, so that they survive a kill before the new summary.
+        if has_new and (summary := self._folder.read_summary()):
+            current[GROWN] = {
+                "samples": stored_run["samples"]["samples"],
+                "metrics": summary["metrics"],
+            }
+        # run.json before the samples: after a kill in between, the same command joins them again.
+        self._folder.write_json("run", {**stored_run, **current})
         part.replace(self._folder.samples_path)
-        if any(before[name] != value for name, value in of_input.items()):
+        if any(stored_run[name] != value for name, value in of_input.items()):
             self._folder.drop_outputs()

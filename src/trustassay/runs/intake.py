@@ -1,4 +1,10 @@
-"""How a run is carried out, and the first pass over its input, before anything is started."""
+"""The options of a run, and the first pass over its input, before anything is started.
+
+1. Read the records, check each sample, and give it a unique id.
+2. Draw a part of them, if that is wanted.
+3. Write them in canonical form and count their fields.
+4. Refuse the input if a record is faulty, or if metrics need what no sample has.
+"""
 
 import asyncio
 import dataclasses
@@ -39,7 +45,7 @@ from trustassay.sample import Problem, Sample
 from trustassay.text.limits import LONGEST_ANSWER, TextLimits
 
 WHY = "why"
-"""Key in ``run.json`` of why the metric was chosen, where nobody named it."""
+"""Key in ``run.json``: why the metric was chosen, if the user did not name one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +99,10 @@ class RunOptions(InputOptions):
             raise UsageError("sample: not with limit, which takes the first records")
         if self.sample is None and self.sample_by:
             raise UsageError("sample_by: needs sample, how many answers are drawn")
+        # A fixed number, or strata, would draw other answers from a larger input; a share does not.
         if self.append and (self.sample_by or "%" not in str(self.sample or "%")):
             raise UsageError("append: of samples only a share without strata grows (sample 1%)")
+        # The turns of a chat are alike; as single units they would make intervals too narrow.
         if self.turns == ALL and self.unit is None:
             object.__setattr__(self, "unit", CHAT)
 
@@ -118,6 +126,7 @@ def run_options(**options: Any) -> RunOptions:
     """
     if (path := options.get("calibrator")) is not None:
         options["calibrator"] = read_calibrator(Path(path))
+    # Python users give all options flat; each dataclass of options takes its own fields.
     filling, calls, second = (
         {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
         for kind in (Filling, CallOptions, SecondOptions)
@@ -133,10 +142,11 @@ def run_options(**options: Any) -> RunOptions:
 PathText = str | os.PathLike[str]
 Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
 FAULTS_KEPT = 1000
+"""Faults that are kept in memory; more are only counted."""
 CHAT = "conversation"
-"""The field by which the turns of a chat are one unit."""
+"""Field of samples that are turns of a chat: those with the same value are one unit."""
 SHARD = "trustassay_shard"
-"""The field by which a sample says that it belongs to a shard of an input."""
+"""Field of samples that belong to a shard of an input; holds a :class:`ShardMark`."""
 YIELD_EVERY = 256
 """Samples after which the event loop may do something else."""
 Check = Callable[[Sample], list[Problem]]
@@ -144,23 +154,24 @@ Check = Callable[[Sample], list[Problem]]
 
 @dataclass(frozen=True, slots=True)
 class ShardMark:
-    """To what a sample belongs.
-
-    of: SHA-256 of all samples of the input, in canonical form. samples: how many there are.
-    skipped: records that were left out as faulty. into: the number of shards. number: the sample's
-    shard, from 0. order: its place in the input, from 0.
-    """
+    """The shard and the input to which a sample belongs."""
 
     of: str
+    """SHA-256 of all samples of the input, in canonical form."""
     samples: int
+    """The number of samples of the input."""
     skipped: int
+    """Records of the input that were left out as faulty."""
     into: int
+    """The number of shards."""
     number: int
+    """The sample's shard, from 0."""
     order: int
+    """The sample's place in the input, from 0."""
 
     @classmethod
     def take(cls, record: dict[str, Any]) -> Self | None:
-        """Take the mark out of a stored sample; ``None`` if there is none that can be read."""
+        """Remove the mark from a stored sample and return it; ``None`` if it has no valid one."""
         result = record.pop(SHARD, None)
         kinds = {"of": str, **dict.fromkeys(("samples", "skipped", "into", "number", "order"), int)}
         if not isinstance(result, Mapping) or result.keys() != kinds.keys():
@@ -170,28 +181,36 @@ class ShardMark:
 
 
 class BadInputError(Portable, UsageError):
-    """The input has faults: the first thousand in ``faults``, ``count`` of them in all."""
+    """The input has faults.
+
+    ``faults`` holds the first thousand of them, ``count`` their number.
+    """
 
     def __init__(self, faults: Sequence[Fault], count: int) -> None:
-        told = summarised(faults)
-        if untold := untold_of(faults):
-            told.append(str(untold))
-        super().__init__("\n".join(told))
+        lines = summarised(faults)
+        if untold_fields := untold_of(faults):
+            lines.append(str(untold_fields))
+        super().__init__("\n".join(lines))
         self.faults, self.count = tuple(faults), count
 
 
 @dataclass(slots=True)
 class Intake:
-    """The result of the first pass: the samples' digest, counts of fields, faults, the draw."""
+    """The result of the first pass over an input."""
 
     sha256: str = ""
+    """Digest of the samples in canonical form."""
     inventory: Inventory = field(default_factory=Inventory)
+    """How many samples have which fields."""
     faults: list[Fault] = field(default_factory=list)
+    """The first thousand faults."""
     faulty: int = 0
+    """The number of faulty records."""
     drawn: Mapping[str, Any] | None = None
+    """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
 
     def note(self, fault: Fault) -> None:
-        """Count a fault; the first thousand are kept."""
+        """Count a fault, and keep it if it is among the first thousand."""
         self.faulty += 1
         if len(self.faults) < FAULTS_KEPT:
             self.faults.append(fault)
@@ -211,24 +230,28 @@ async def take_in(
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
-    ``check`` returns the problems of a well-formed sample. The progress is shown as one of
-    checking ``what``. With a ``drawing`` the samples that it draws are written alone.
+    Args:
+        check: returns the problems of a well-formed sample.
+        what: how the progress names the input.
+        drawing: draws a part of the samples; only these are written.
 
     Raises:
-        BadInputError: samples have faults, and ``skip_bad`` is off; ``target`` is not there then.
+        BadInputError: samples have faults, and ``skip_bad`` is off. ``target`` does not exist then.
         InputError: the input cannot be read at all, or holds no usable sample.
     """
     intake = Intake()
     digest = hashlib.sha256()
-    read = read_samples(source, fields=options.fields, turns=options.turns)
-    records = islice(read, options.limit)
+    samples = read_samples(source, fields=options.fields, turns=options.turns)
+    records = islice(samples, options.limit)
     try:
         with (
             Progress(f"checking {what}", shown=options.progress) as progress,
             named(target),
             target.open("wb") as file,
         ):
-            async for sample in _sound(records, check, intake, progress.step):
+            async for sample in _yield_sound_samples(records, check, intake, progress.step):
+                # Samples that cannot be drawn any more are not written; of the others some are
+                # dropped below.
                 if drawing and not drawing.takes(sample):
                     continue
                 line = encoded_sample(sample)
@@ -236,10 +259,11 @@ async def take_in(
                     intake.inventory.add(sample)
                     digest.update(line)
                 file.write(line)
+        # After all records: the user sees all faults at once.
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if drawing:
-            _keep(target, drawing.kept(), intake, digest)
+            _write_drawn_lines(target, drawing.kept(), intake, digest)
             intake.drawn = drawing.told
             if options.progress:
                 tell(drawn_sentence(intake.drawn))
@@ -248,14 +272,15 @@ async def take_in(
     except BaseException:
         target.unlink(missing_ok=True)
         raise
+    # The digest is of the written samples: the same content gives it from CSV, JSON or a frame.
     intake.sha256 = digest.hexdigest()
     return intake
 
 
-def _keep(path: Path, kept: Iterable[bool], intake: Intake, digest: Any) -> None:
-    """Leave some lines of a file of samples, and count them."""
+def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, digest: Any) -> None:
+    """Rewrite a file of samples with some of its lines; add them to inventory and digest."""
     with path.open("rb") as lines, whole(path) as file:
-        for line in compress(lines, kept):
+        for line in compress(lines, is_drawn):
             intake.inventory.add(Sample.parse(json.loads(line)))
             digest.update(line)
             file.write(line)
@@ -270,22 +295,25 @@ async def admit(
     options: RunOptions,
     also: Check = lambda _: [],
 ) -> Intake:
-    """Take in the samples of a run: all that can be refused before anything is asked.
+    """Take in the samples of a run, and refuse all that can be refused before a call.
 
-    ``stages`` fill samples before they are scored. ``also`` returns further problems of a sample.
+    Args:
+        stages: they fill samples before these are scored.
+        also: returns further problems of a sample.
 
     Raises:
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
-        ValueError: a metric needs a backend or a field that is not there.
+        ValueError: a metric needs a backend that the run lacks, or a field that no sample has.
     """
-    asked = backends.find("chat", MODEL) is not None
-    check = checks_of(metrics, stages, asked=asked, pool=options.pool)
-    both: Check = lambda one: [*also(one), *check(one)]  # noqa: E731
+    has_model = backends.find("chat", MODEL) is not None
+    check = checks_of(metrics, stages, asked=has_model, pool=options.pool)
+    check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
     drawing = None
     if options.sample is not None:
         drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
-    intake = await take_in(source, target, options, both, drawing=drawing)
+    intake = await take_in(source, target, options, check_all, drawing=drawing)
     try:
+        # Only now is it known whether any sample brings the field that replaces a backend.
         check_served(metrics, backends, intake.inventory)
         _check_unit(target, options)
     except BaseException:
@@ -295,11 +323,13 @@ async def admit(
 
 
 def _check_unit(samples: Path, options: RunOptions) -> None:
-    """Refuse samples of which none has the field that says what is independent."""
+    """Refuse the samples if none has the field of ``options.unit``."""
     if options.unit in (None, QUESTION, ANSWER):
         return
     with samples.open("rb") as file:
-        if any(domain_of(json.loads(one), str(options.unit)) not in (None, "", []) for one in file):
+        if any(
+            domain_of(json.loads(line), str(options.unit)) not in (None, "", []) for line in file
+        ):
             return
     message = (
         f"unit: no sample has the field {options.unit!r}; expected question, answer, or a field of "
@@ -311,12 +341,13 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
 
 
 def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
-    """Return the index of the rows of a pandas frame that were taken in; ``None`` of all else.
+    """Return the index of the rows of a pandas frame that were taken in.
 
-    Drawn rows, and more faulty ones than are kept, are not known one by one: no index either.
+    ``None`` for other sources, after a draw, and if more rows were faulty than faults are kept:
+    which rows are left is not known then.
     """
-    known = len(intake.faults) == intake.faulty and not intake.drawn
-    return frame_index(source, intake.faults, limit) if known else None
+    is_complete = len(intake.faults) == intake.faulty and not intake.drawn
+    return frame_index(source, intake.faults, limit) if is_complete else None
 
 
 def checks_of(
@@ -326,37 +357,42 @@ def checks_of(
     asked: bool,
     pool: str | os.PathLike[str] | None = None,
 ) -> Check:
-    """Return the check of a run's samples: why they cannot be filled, or cannot be scored.
+    """Return a function that says why a sample cannot be filled, or cannot be scored.
 
-    ``asked`` says whether the run has a model under assessment. The check raises
-    :class:`ValueError` for a sample of a shard if a metric looks at other samples, and ``pool`` is
-    not the file of all samples.
+    It raises :class:`ValueError` for a sample of a shard if a metric looks at other samples and
+    ``pool`` is not the file of all samples.
+
+    Args:
+        has_model: whether the run has a model under assessment.
     """
-    beyond = [metric.name for metric in metrics if metric.pool]
-    known: set[Any] = set()
+    pool_metrics = [metric.name for metric in metrics if metric.pool]
+    checked_inputs: set[Any] = set()
 
     def check(sample: Sample) -> list[Problem]:
-        if beyond and (mark := sample.metadata.get(SHARD)) is not None:
-            of = mark.get("of") if isinstance(mark, Mapping) else None
-            if of not in known:
-                _check_whole(pool, of, beyond[0])
-                known.add(of)
+        if pool_metrics and (mark := sample.metadata.get(SHARD)) is not None:
+            digest = mark.get("of") if isinstance(mark, Mapping) else None
+            # The file of the pool is hashed once for each input, not for each sample.
+            if digest not in checked_inputs:
+                _check_pool_digest(pool, digest, pool_metrics[0])
+                checked_inputs.add(digest)
         result: list[Problem] = []
         as_filled = sample
         for stage in stages:
             if stage.lacks(sample):
                 result += stage.problems(as_filled)
+                # Metrics check the sample as it will be when it is filled.
                 as_filled = stage.stand_in(as_filled)
         for metric in metrics:
             result += metric.problems(as_filled)
             if not asked:
+                # The sample as it came: a stand-in is no reply of the model.
                 result += metric.problems_without_model(sample)
         return result
 
     return check
 
 
-def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> None:
+def _check_pool_digest(pool: str | os.PathLike[str] | None, input_digest: Any, metric: str) -> None:
     """Raise :class:`ValueError` unless a file holds all samples of the input of a shard."""
     message = f"{metric} compares a sample with all others, and the input is one shard of several"
     repair = "give --pool the file NAME.whole.jsonl that trustassay shard --whole writes"
@@ -364,17 +400,17 @@ def _check_whole(pool: str | os.PathLike[str] | None, of: Any, metric: str) -> N
         raise UsageError(f"{message}: {repair}")
     with Path(pool).open("rb") as file:
         result = hashlib.file_digest(file, "sha256").hexdigest()
-    if result != of:
+    if result != input_digest:
         raise UsageError(
-            f"{message}, whose samples have the SHA-256 {of}; {os.fspath(pool)} has {result}: "
-            f"{repair}"
+            f"{message}, whose samples have the SHA-256 {input_digest}; {os.fspath(pool)} "
+            f"has {result}: {repair}"
         )
 
 
-async def _sound(
+async def _yield_sound_samples(
     records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
 ) -> AsyncIterator[Sample]:
-    """Yield the samples without fault, each with a unique id; record the faults of others."""
+    """Yield the samples without faults, each with a unique id; record the faults in ``intake``."""
     ids = HashSet()
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):
@@ -385,26 +421,33 @@ async def _sound(
             intake.note(record)
             continue
         sample = record.sample
-        lacking = check(sample)
-        problems = [record.in_own_words(problem) for problem in lacking]
-        known_as = hash64(sample.id)
-        if known_as in ids:
+        sample_problems = check(sample)
+        problems = [record.in_own_words(problem) for problem in sample_problems]
+        # Hashes and not the ids themselves: an input may have millions of samples.
+        id_hash = hash64(sample.id)
+        if id_hash in ids:
+            # An id from the input that occurs twice is a fault; ids that were made from content get
+            # a number.
             if record.has_id:
                 message = f"{sample.id!r} is already used by an earlier record"
                 problems.append(Problem("id", message))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
-                known_as = hash64(sample.id)
+                id_hash = hash64(sample.id)
         if problems:
-            shown = tuple(dict.fromkeys(problems))
-            intake.note(Fault(record.where, shown, record.untold(lacking)))
+            # Two metrics may have the same problem with a sample.
+            distinct_problems = tuple(dict.fromkeys(problems))
+            intake.note(Fault(record.where, distinct_problems, record.untold(sample_problems)))
             continue
-        ids.add(known_as)
+        ids.add(id_hash)
         yield sample
 
 
 def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
-    """Return the first of ``ID-2``, ``ID-3``, ... that is not taken; ``repeats`` says how far."""
+    """Return the first of ``ID-2``, ``ID-3``, ... that is free.
+
+    ``repeats`` holds how many were tried for each id, so that many equal records take linear time.
+    """
     while True:
         repeats[sample_id] += 1
         name = f"{sample_id}-{repeats[sample_id] + 1}"
@@ -412,29 +455,30 @@ def _next_free(sample_id: str, ids: HashSet, repeats: Counter[str]) -> str:
             return name
 
 
-HOME = "trustassay-runs"
-STEM = 60
+RUNS_FOLDER = "trustassay-runs"
+MAX_STEM_CHARACTERS = 60
 """Characters of the input's name that are kept; a file system takes 255 bytes."""
 
 
 def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Path:
     """Return the folder for these settings and this state of the input, one source or several.
 
-    The same command finds its folder again; a file that was changed since gets a new one. What
-    comes on standard input is known by its content.
+    The same command finds its folder again; after a change of the file it gets a new one. Standard
+    input is identified by its content.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
     state = [part for path in paths for part in state_of(path)]
     content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
-    given = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
-    names = [name_of(path).split(".")[0] for path in given]
-    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:STEM] or "run"
-    return Path(HOME) / f"{stem}-{digest}"
+    path_texts = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
+    names = [name_of(path).split(".")[0] for path in path_texts]
+    # Other characters of file names are awkward in a shell: "my data (1).csv" gives "my_data_1_".
+    stem = re.sub(r"[^\w.-]+", "_", "-".join(names))[:MAX_STEM_CHARACTERS] or "run"
+    return Path(RUNS_FOLDER) / f"{stem}-{digest}"
 
 
 def state_of(source: PathText) -> list[str]:
-    """Return what changes with an input: of a folder, the state of each file in it."""
+    """Return texts that change when an input does: path, size and time of each file of it."""
     if is_standard_input(source):
         return [kept_input().digest]
     if (place := place_of(os.fspath(source))) is not None:
@@ -443,8 +487,8 @@ def state_of(source: PathText) -> list[str]:
     if not path.exists():
         return [str(path.resolve())]
     state = [str(path.resolve())]
-    for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        stat, inside = one.stat(), [str(one.relative_to(path))] if one != path else []
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        stat, inside = file.stat(), [str(file.relative_to(path))] if file != path else []
         state += [*inside, str(stat.st_size), str(stat.st_mtime_ns)]
     return state
 
@@ -454,6 +498,6 @@ async def samples_of(
     source: Source, options: InputOptions, check: Check = lambda _: []
 ) -> AsyncIterator[tuple[RunFolder, Intake]]:
     """Read and check an input, and yield a folder that holds its samples until the block ends."""
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        folder = RunFolder(Path(place))
+    with TemporaryDirectory(prefix="trustassay-") as temporary_path:
+        folder = RunFolder(Path(temporary_path))
         yield folder, await take_in(source, folder.samples_path, options, check)

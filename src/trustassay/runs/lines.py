@@ -1,8 +1,8 @@
-"""Lines of samples and assessments, read only as far as needed, and sets of their hashes.
+"""Lines of samples and assessments, decoded only as far as needed, and sets of hashes.
 
 Evidence makes up most of a line, and most readers do without it. It stands between two marks that
-no JSON string can hold (a quotation mark inside a string has a backslash before it), so it is cut
-out before the rest is decoded. What is damaged raises :class:`ValueError` or :class:`KeyError`.
+no JSON string can contain (a quotation mark inside a string has a backslash before it), so it is
+cut out before the rest is decoded. Damaged lines raise :class:`ValueError` or :class:`KeyError`.
 """
 
 import hashlib
@@ -21,21 +21,25 @@ from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
 from trustassay.sample import Sample, clean
 
+# The spaces are those that ``json.dumps`` writes by default.
 BEFORE_EVIDENCE = b', "evidence": ['
 AFTER_EVIDENCE = b'], "calls": {'
+# The last field of an assessment, so that the end of a line tells whether it failed.
 WITHOUT_ERROR = b'"error": null}'
-REQUIRED = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
-_decode = json.JSONDecoder().raw_decode
-_PLAIN = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
-_PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN)
-_PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN + rb"[,}]")
+# Earlier versions wrote lines without these three fields.
+REQUIRED_FIELDS = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
+_decode_json = json.JSONDecoder().raw_decode
+# A JSON string of printable ASCII without escapes: "q1", but not "caf\u00e9" or "a\"b".
+_PLAIN_STRING = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'
+_PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN_STRING)
+_PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN_STRING + rb"[,}]")
 
 
 def encoded(assessment: Assessment) -> bytes:
     """Return the line of an assessment.
 
     Raises:
-        TypeError, ValueError: it holds something that JSON cannot say.
+        TypeError, ValueError: it holds a value that JSON cannot express, such as NaN.
     """
     return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
@@ -46,33 +50,34 @@ def encoded_sample(sample: Sample) -> bytes:
 
 
 def decoded(line: bytes) -> dict[str, Any]:
-    """Return what ``json.loads`` returns for the line of an object, in less time."""
+    """Decode the line of an object, in less time than ``json.loads`` takes."""
     text = line.decode()
-    result, end = _decode(text)
+    result, end = _decode_json(text)
     if not isinstance(result, dict) or text[end:].strip():
         raise ValueError("expected one JSON object")
     return result
 
 
 def is_scored(line: bytes) -> bool:
-    """Whether the line tells of no failure."""
+    """Whether the line of an assessment reports no failure."""
     return line.rstrip().endswith(WITHOUT_ERROR)
 
 
 def sample_id(line: bytes) -> str:
-    """Return the id of a sample's line, without decoding the rest of it."""
+    """Return the id in a sample's line, without decoding the rest of it."""
     if plain := _PLAIN_ID.match(line):
         return plain[1].decode()
-    return str(_decode(line.decode(), len('{"id": '))[0])
+    # An id with escapes or other characters: decode this one string.
+    return str(_decode_json(line.decode(), len('{"id": '))[0])
 
 
 def identity(line: bytes) -> tuple[str, str]:
-    """Return id and metric of an assessment's line, without decoding the rest of it."""
+    """Return id and metric in an assessment's line, without decoding the rest of it."""
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
     text = line.decode()
-    result, end = _decode(text, len('{"id": '))
-    metric, _ = _decode(text, end + len(', "metric": '))
+    result, end = _decode_json(text, len('{"id": '))
+    metric, _ = _decode_json(text, end + len(', "metric": '))
     return result, metric
 
 
@@ -85,19 +90,19 @@ def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
     try:
         return identity(line)
     except ValueError:
-        raise damaged_assessment(path, number) from None
+        raise build_assessment_error(path, number) from None
 
 
 class Line(NamedTuple):
-    """A line that was read: all fields decoded but ``evidence``, which is the JSON text between
-    the brackets of its list and begins at the byte ``start`` of the line.
-
-    A line that is not as :func:`encoded` writes it is decoded whole, and ``start`` is -1.
-    """
+    """The line of an assessment, decoded except for its evidence."""
 
     fields: Mapping[str, Any]
+    """All fields but ``evidence``, or all, if the line could not be cut."""
     evidence: bytes
+    """The JSON text between the brackets of the list of evidence."""
     start: int
+    """The byte of the line at which ``evidence`` begins; -1 if the line is not as
+    :func:`encode_assessment` writes it and was decoded as a whole."""
 
     def located(self, path: Path, offset: int) -> dict[str, Any]:
         """Return the fields of an assessment whose line begins at the byte ``offset`` of a file."""
@@ -108,6 +113,7 @@ class Line(NamedTuple):
 
     def evidence_text(self) -> str:
         """Return the evidence as the JSON text of a list, with all characters as themselves."""
+        # Most evidence is ASCII and is passed on as it is; only escapes have to be decoded.
         text = f"[{self.evidence.decode()}]"
         if "\\u" not in text:
             return text
@@ -116,20 +122,25 @@ class Line(NamedTuple):
 
 def read_line(line: bytes) -> Line:
     """Read an assessment's line without decoding its evidence."""
-    before, after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
-    start = before + len(BEFORE_EVIDENCE)
-    if before < 0 or after < start:
+    # The second mark is searched from the right, since "calls" stands behind the evidence.
+    mark_before, mark_after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
+    start = mark_before + len(BEFORE_EVIDENCE)
+    # Another program wrote the line: the marks are missing, or in another order.
+    if mark_before < 0 or mark_after < start:
         fields = decoded(line)
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
-        fields, evidence = decoded(line[:start] + line[after:]), line[start:after]
-    if not fields.keys() >= REQUIRED:
-        raise ValueError(f"has no {' and no '.join(sorted(REQUIRED - fields.keys()))}")
+        fields, evidence = decoded(line[:start] + line[mark_after:]), line[start:mark_after]
+    if not fields.keys() >= REQUIRED_FIELDS:
+        raise ValueError(f"has no {' and no '.join(sorted(REQUIRED_FIELDS - fields.keys()))}")
     return Line(fields, evidence, start)
 
 
 class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
-    """The evidence of one assessment: where it stands; read again each time it is looked at."""
+    """The evidence of one assessment, read from its file each time it is accessed.
+
+    A table or a summary of a million assessments would not fit into memory with all evidence.
+    """
 
     __hash__ = None  # type: ignore[assignment]  # as a list
     __slots__ = ("_length", "_path", "_start")
@@ -165,9 +176,9 @@ def nothing() -> None:
 
 
 class StoredAssessments(Sequence[Assessment]):
-    """Assessments in a file; only their places are held in memory.
+    """The assessments in a file; only their offsets are held in memory.
 
-    They keep a reference to their owner, so that a temporary folder exists as long as they do.
+    They keep a reference to their ``owner``, so that a temporary folder exists as long as they do.
     """
 
     def __init__(
@@ -187,8 +198,9 @@ class StoredAssessments(Sequence[Assessment]):
                 self._offsets.append(offset)
 
     def failed(self) -> Iterator[Assessment]:
-        """Yield those that failed, without decoding the others."""
-        for offset, line in self._lines_at(self._offsets):
+        """Yield the assessments that failed, without decoding the others."""
+        for offset, line in self._read_lines_at(self._offsets):
+            # The end of the line is a quick test; a line of another program is decoded to be sure.
             if not is_scored(line) and (result := self._read(offset, line)).error is not None:
                 yield result
 
@@ -196,12 +208,13 @@ class StoredAssessments(Sequence[Assessment]):
         return len(self._offsets)
 
     def __iter__(self) -> Iterator[Assessment]:
-        result = self._at(self._offsets)
+        result = self._read_at(self._offsets)
         if self._units is None:
             return result
         return (
-            one if unit < 0 else replace(one, unit=unit)
-            for one, unit in zip(result, self._units.tolist(), strict=True)
+            # -1: a unit of one sample, which needs no number.
+            assessment if unit < 0 else replace(assessment, unit=unit)
+            for assessment, unit in zip(result, self._units.tolist(), strict=True)
         )
 
     @overload
@@ -210,22 +223,23 @@ class StoredAssessments(Sequence[Assessment]):
     def __getitem__(self, index: slice) -> list[Assessment]: ...
     def __getitem__(self, index: int | slice) -> Assessment | list[Assessment]:
         if isinstance(index, slice):
-            return list(self._at(self._offsets[index]))
-        return next(self._at([self._offsets[index]]))
+            return list(self._read_at(self._offsets[index]))
+        return next(self._read_at([self._offsets[index]]))
 
-    def _at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
-        for offset, line in self._lines_at(offsets):
+    def _read_at(self, offsets: Iterable[int]) -> Iterator[Assessment]:
+        for offset, line in self._read_lines_at(offsets):
             self._step()
             yield self._read(offset, line)
 
-    def _lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        at = 0
+    def _read_lines_at(self, offsets: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        position = 0
         with self._path.open("rb") as file:
             for offset in offsets:
-                if offset != at:
+                # Consecutive lines are read without seeking, which would empty the buffer.
+                if offset != position:
                     file.seek(offset)
                 line = file.readline()
-                at = offset + len(line)
+                position = offset + len(line)
                 yield offset, line
 
     def _read(self, offset: int, line: bytes) -> Assessment:
@@ -240,57 +254,60 @@ class StoredAssessments(Sequence[Assessment]):
 
 
 def damaged_at(path: Path, offset: int) -> RunFolderError:
-    """Return the error of the line that begins at a byte."""
+    """Return the error for a damaged line that begins at the byte ``offset``."""
     with path.open("rb") as file:
-        return damaged_assessment(path, 1 + file.read(offset).count(b"\n"))
+        return build_assessment_error(path, 1 + file.read(offset).count(b"\n"))
 
 
-def damaged_assessment(path: Path, number: int) -> RunFolderError:
-    """Return the error of a line that is not an assessment."""
+def build_assessment_error(path: Path, number: int) -> RunFolderError:
+    """Return the error for a damaged line with this number."""
     return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 
 def file_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, none if it is not there."""
+    """Yield the lines of a file; none if it does not exist."""
     if path.exists():
         with path.open("rb") as file:
             yield from file
 
 
 def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file, each with the byte at which it begins."""
+    """Yield the lines of a file, each with its offset in bytes."""
     offset = 0
     for line in file_lines(path):
         yield offset, line
         offset += len(line)
 
 
-FRESH = 65_536
+MAX_RECENT_HASHES = 65_536
+"""Hashes that are collected before they are merged into the sorted array."""
 
 
 def hash64(*parts: str) -> int:
-    """Return 64 bits of BLAKE2b of the parts."""
+    """Return 64 bits of BLAKE2b of the parts, which are separated by the character U+001F."""
+    # Half of a surrogate pair, as some JSON has it, must not raise here.
     text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
 
 
 class HashSet:
-    """A growing set of 64-bit hashes: recent ones in a set, the rest in one sorted array.
+    """A growing set of 64-bit hashes: recent ones in a set, the others in one sorted array.
 
-    Two different texts among a million share a hash with a probability of about 3e-8.
+    8 bytes are held of each, where a set of integers takes about 60. Two different texts among a
+    million share a hash with a probability of about 3e-8.
     """
 
     def __init__(self) -> None:
-        self._fresh: set[int] = set()
+        self._recent: set[int] = set()
         self._sorted: NDArray[np.uint64] = np.empty(0, dtype=np.uint64)
 
     def __contains__(self, value: int) -> bool:
-        if value in self._fresh:
+        if value in self._recent:
             return True
         if not len(self._sorted):
             return False
-        place = int(np.searchsorted(self._sorted, np.uint64(value)))
-        return place < len(self._sorted) and int(self._sorted[place]) == value
+        position = int(np.searchsorted(self._sorted, np.uint64(value)))
+        return position < len(self._sorted) and int(self._sorted[position]) == value
 
     def __len__(self) -> int:
         self._merge()
@@ -298,11 +315,11 @@ class HashSet:
 
     def add(self, value: int) -> None:
         """Put a hash in."""
-        self._fresh.add(value)
-        if len(self._fresh) >= FRESH:
+        self._recent.add(value)
+        if len(self._recent) >= MAX_RECENT_HASHES:
             self._merge()
 
     def _merge(self) -> None:
-        fresh = np.fromiter(self._fresh, dtype=np.uint64, count=len(self._fresh))
+        fresh = np.fromiter(self._recent, dtype=np.uint64, count=len(self._recent))
         self._sorted = np.union1d(self._sorted, fresh)
-        self._fresh.clear()
+        self._recent.clear()

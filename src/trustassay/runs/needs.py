@@ -1,4 +1,10 @@
-"""From what metrics need, and what a user named, to the backends of a run."""
+"""Choose the backends of a run, from the needs of its metrics and from what the user gave.
+
+1. List the demands: each need of each metric, with its capability and role.
+2. Find a backend for each: the given one, else the default.
+3. Refuse what cannot work: unknown names, unmet needs, unused backends, missing keys.
+4. Load the backends, those that take time last.
+"""
 
 import asyncio
 import re
@@ -34,27 +40,28 @@ ROLES: Mapping[str, tuple[str, str]] = {
     "references": ("--reference", "models whose answers are compared"),
     SECOND: ("--second", "a second reader"),
 }
-"""The roles of chat models, and of the second reader among entailers: the option on the command
+"""By role of a chat model, and of the second reader among entailers: the option on the command
 line, and a description."""
-_NAMED = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
+# "mine=openai:gpt-4o", but not "openai:gpt-4o?temperature=0": a name has no colon.
+_NAMED_URI = re.compile(r"(?P<name>[\w.-]+)=(?P<uri>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a metric needs of one backend, looked up once.
-
-    asked: the capability. served: the one whose backends serve it.
-    """
+    """One need of a metric, with the capabilities that it refers to."""
 
     metric: Metric
     need: Need
     role: str
+    """The role of a chat model or entailer; empty for other backends."""
     asked: Capability[Any, Any]
+    """The capability that the metric uses."""
     served: Capability[Any, Any]
+    """The capability whose backends serve it, often the same."""
 
     @property
     def place(self) -> Place:
-        """The place of the backend; of several in a role each has its name as well."""
+        """The place of the backend. If a role has several, each place has a name too."""
         return Place(self.served.name, self.role)
 
     @property
@@ -64,129 +71,163 @@ class Demand:
 
     @property
     def default(self) -> str | None:
-        """The backend that is taken where none is named."""
+        """The backend that is used if the user gives none."""
         return self.need.default or self.served.default
 
-    def choices(self, given: Mapping[str, Any]) -> dict[Place, Any]:
-        """Return the backends by place; empty for an optional need that is not met."""
-        if self.served.choices and (self.word in given or not self.need.optional):
-            named = self.served.choices(given.get(self.word, self.served.default))
-        elif self.word in given:
-            choice, many = given[self.word], self.need.many
-            named = named_models(choice, self.role, many=many) if self.role else {"": choice}
+    def choices(self, given_backends: Mapping[str, Any]) -> dict[Place, Any]:
+        """Return the backends by place; empty for an optional need that is not met.
+
+        Raises:
+            UsageError: no backend is given, and there is no default.
+        """
+        # A capability may itself turn one value into several backends, as sources of distractors
+        # do.
+        if self.served.choices and (self.word in given_backends or not self.need.optional):
+            models = self.served.choices(given_backends.get(self.word, self.served.default))
+        elif self.word in given_backends:
+            choice, many = given_backends[self.word], self.need.many
+            models = named_models(choice, self.role, many=many) if self.role else {"": choice}
         elif self.need.optional:
             return {}
         elif self.default is None:
             raise UsageError(f"{self.metric.name}: needs {self.who()}")
         else:
-            named = {"": self.default}
-        return {self.place._replace(name=name): choice for name, choice in named.items()}
+            models = {"": self.default}
+        return {self.place._replace(name=name): choice for name, choice in models.items()}
 
     def who(self) -> str:
-        """Return in words who is needed, and the option that names it."""
-        words = ROLES[self.role][1] if self.role else self.served.backend
-        if not words.startswith(("the ", "a ", "models ")):
-            words = f"an {words}" if words[0] in "aeiou" else f"a {words}"
-        return f"{words} ({backend_words()[self.word]})"
+        """Return a description of the backend, and the option that names it."""
+        description = ROLES[self.role][1] if self.role else self.served.backend
+        if not description.startswith(("the ", "a ", "models ")):
+            description = f"an {description}" if description[0] in "aeiou" else f"a {description}"
+        return f"{description} ({backend_words()[self.word]})"
 
 
-def demands_of(metrics: Iterable[Metric], given: Container[str] = ()) -> list[Demand]:
-    """Return what metrics need in a run with the backends ``given``, by their option names.
+def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> list[Demand]:
+    """Return the demands of metrics.
 
-    Raises :class:`UnknownNameError` for what does not exist.
+    Args:
+        given_words: the option names of the backends that the user gave.
+
+    Raises:
+        UnknownNameError: a metric needs a capability or a role that does not exist.
     """
     kinds = capabilities()
     demands = []
     for metric in metrics:
         for need in metric.needs():
-            if need.beside and need.beside not in given:
+            # Some needs only arise if the user gives another backend.
+            if need.beside and need.beside not in given_words:
                 continue
             if need.capability not in {*kinds, "choose"}:
                 message = did_you_mean("capability", need.capability, [*kinds, "choose"])
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
-            asked = kinds["chat" if need.capability == "choose" else need.capability]
-            served = kinds[asked.served_by or asked.name]
-            role = need.role or (MODEL if served.name == "chat" else "")
-            if role not in ROLES and (role or served.name == "chat"):
+            # "choose" is served by chat models: it is a chat with options to choose from.
+            kind = kinds["chat" if need.capability == "choose" else need.capability]
+            serving = kinds[kind.served_by or kind.name]
+            # A chat model without a role is the model under assessment.
+            role = need.role or (MODEL if serving.name == "chat" else "")
+            if role not in ROLES and (role or serving.name == "chat"):
                 message = did_you_mean("role of a chat model", role, ROLES)
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
-            demands.append(Demand(metric, need, role, asked, served))
+            demands.append(Demand(metric, need, role, kind, serving))
     return demands
 
 
 def resolved(
     metrics: Sequence[Metric], inventory: Inventory, backends: Mapping[str, Any]
 ) -> list[Metric]:
-    """Return metrics as they are in a run of these samples and these backends, by their names."""
+    """Return the metrics with options that the samples and the backends of the run decide.
+
+    Args:
+        backends: their names by option name.
+    """
     return [metric.resolved(inventory).served_by(backends) for metric in metrics]
 
 
 async def settle(
     metrics: Sequence[Metric],
-    named: Mapping[str, Any],
+    backends_by_option: Mapping[str, Any],
     *,
     stores: Iterable[Path | None] | None = None,
     unanswered: bool = False,
     load: bool = True,
 ) -> Backends:
-    """Return the backends that metrics need, those named and the defaults, loaded.
+    """Return the backends that metrics need, the given ones and the defaults, loaded.
 
-    ``named`` holds, by a capability's backend (``entailer``, ``token_embedder``) or a chat model's
-    role, a URI or an object; for a role also a list of them, or a mapping of models by name.
-    ``None`` counts as not given. A ``model`` is loaded even if no metric needs it, since it
-    answers samples without a response.
+    A ``model`` is loaded even if no metric needs it, since it answers samples without a response.
 
-    With ``stores``, files of calls, a missing key is refused as well, unless one of them has
-    replies of that backend. The model under assessment is asked where ``unanswered``, or by metrics
-    that do not read responses. Without ``load``, what takes time to load is only checked, and
-    an :class:`Unloaded` stands for it.
+    Args:
+        backends_by_option: URIs or objects by option name: the backend of a capability
+            (``entailer``, ``token_embedder``) or the role of a chat model. A role may also have a
+            list of them, or a mapping of models by name. ``None`` counts as not given.
+        stores: files of calls. If given, a missing key is refused, unless one of them has replies
+            of that backend.
+        unanswered: whether samples lack a response, so that the model under assessment is asked.
+        load: without it, backends that take time to load are only checked, and an
+            :class:`Unloaded` stands for each.
 
     Raises:
-        UnknownNameError: a metric needs a capability or role that does not exist, or ``named``
-            holds an unknown word.
+        UnknownNameError: a metric needs a capability or role that does not exist, or
+            ``backends_by_option`` has an unknown option name.
         ValueError: a need is not met; a backend is given that no metric uses; several models are
-            given where the metric takes one.
+            given and the metric takes one.
         BackendError: a backend cannot be loaded, or cannot do what is needed.
-        FaultsError: there are several such faults. None of these faults waits for a model that
-            takes time to load.
+        FaultsError: there are several of these faults. All are found before a model is loaded that
+            takes time.
     """
-    given = {word: choice for word, choice in named.items() if choice is not None}
+    # Step 1: what the user gave, and what metrics need.
+    given_backends = {
+        word: choice for word, choice in backends_by_option.items() if choice is not None
+    }
     options = backend_words()
-    for word in given:
+    for word in given_backends:
         if word not in options:
             raise UnknownNameError(did_you_mean("backend", word, options))
-    demands = demands_of(metrics, given)
-    _check_defaults(demands, given)
-    wanted: dict[Place, Any] = {}
-    used = {MODEL}
+    demands = demands_of(metrics, given_backends)
+    _check_defaults(demands, given_backends)
+    # Step 2: the backend of each demand. All faults are collected, so that the user sees them at
+    # once.
+    choices_by_place: dict[Place, Any] = {}
+    used_options = {MODEL}
     faults: list[Exception] = []
-    for one in demands:
+    for demand in demands:
         try:
-            if choices := one.choices(given):
-                wanted |= choices
-                used.add(one.word)
+            if choices := demand.choices(given_backends):
+                choices_by_place |= choices
+                used_options.add(demand.word)
         except UsageError as error:
             faults.append(error)
-    if MODEL in given:
-        models = named_models(given[MODEL], MODEL, many=False)
-        wanted |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
-    if not faults and (unused := [word for word in given if word not in used]):
+    if MODEL in given_backends:
+        models = named_models(given_backends[MODEL], MODEL, many=False)
+        choices_by_place |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
+    # A backend that nobody asks is a misunderstanding, most likely of what the metric does.
+    if not faults and (
+        unused_options := [word for word in given_backends if word not in used_options]
+    ):
         names = " and ".join(metric.name for metric in metrics)
-        faults.append(UsageError(f"{options[unused[0]]} is given, but {names} does not use it"))
-    asked = unanswered or not all(metric.reads_response for metric in metrics)
-    held = await load_all(
-        wanted, faults, stores, lambda place: asked or place.role != MODEL, load=load
+        faults.append(
+            UsageError(f"{options[unused_options[0]]} is given, but {names} does not use it")
+        )
+    # Step 3: load them. The key of the model under assessment matters only if it is asked.
+    model_is_asked = unanswered or not all(metric.reads_response for metric in metrics)
+    loaded = await load_all(
+        choices_by_place,
+        faults,
+        stores,
+        lambda place: model_is_asked or place.role != MODEL,
+        load=load,
     )
-    for one in demands:
-        for place, backend in held.items():
-            if place[:2] == one.place[:2] and not isinstance(backend, Unloaded):
+    for demand in demands:
+        for place, backend in loaded.items():
+            if place[:2] == demand.place[:2] and not isinstance(backend, Unloaded):
                 try:
-                    one.asked.check(backend)
-                    if one.need.embeddings:
+                    demand.asked.check(backend)
+                    if demand.need.embeddings:
                         check_embeddings(backend)
                 except BackendError as error:
-                    raise BackendError(f"{one.metric.name}: {error}") from None
-    return Backends(held)
+                    raise BackendError(f"{demand.metric.name}: {error}") from None
+    return Backends(loaded)
 
 
 async def load_all(
@@ -197,74 +238,87 @@ async def load_all(
     *,
     load: bool = True,
 ) -> dict[Place, Any]:
-    """Load backends, given by their place as URIs or objects.
+    """Load backends; those that take time last, and only if nothing else fails.
 
-    What takes time is loaded last, and only if nothing else fails: ``faults`` that are
-    known, what cannot be loaded, and with ``stores`` missing keys of those that are asked. Without
-    ``load`` it is not loaded.
+    Args:
+        wanted: URIs or objects by place.
+        faults: those found so far.
+        stores: files of calls; if given, missing keys are faults, see :func:`choose_backends`.
+        is_asked: whether a backend is called, so that it needs its key.
+        load: without it, backends that take time to load are only checked.
 
     Raises:
-        The fault if there is one; :class:`FaultsError` if there are several.
+        Exception: the fault if there is one; :class:`FaultsError` if there are several.
     """
     faults = list(faults)
-    held: dict[Place, Any] = {}
+    loaded: dict[Place, Any] = {}
     paths = None if stores is None else list(stores)
-    kinds = {place: capability(place.capability) for place in wanted}
+    place_capabilities = {place: capability(place.capability) for place in wanted}
     for place, choice in wanted.items():
         try:
-            if takes_time(kinds[place].backend, choice):
-                if fault := fault_of(kinds[place].backend, choice):
+            if takes_time(place_capabilities[place].backend, choice):
+                # Found without loading: a missing package, a file that does not exist.
+                if fault := fault_of(place_capabilities[place].backend, choice):
                     raise BackendError(fault)
                 continue
-            held[place] = await asyncio.to_thread(kinds[place].load, choice)
+            loaded[place] = await asyncio.to_thread(place_capabilities[place].load, choice)
+            # Only an endpoint has a key, and it is loaded by now: it takes no time.
             if paths is not None and is_asked(place):
-                check_keys(Backends({place: held[place]}).endpoints(), paths)
+                check_keys(Backends({place: loaded[place]}).endpoints(), paths)
         except (UsageError, BackendError) as error:
             faults.append(error)
     if len(faults) == 1:
         raise faults[0]
     if faults:
+        # Two metrics may have the same fault.
         raise FaultsError(list(dict.fromkeys(map(str, faults))))
     for place, choice in wanted.items():
-        if place not in held:
-            slow = asyncio.to_thread(kinds[place].load, choice) if load else None
-            held[place] = await slow if slow else Unloaded(str(choice))
-    return {place: held[place] for place in wanted}
+        if place not in loaded:
+            loading = asyncio.to_thread(place_capabilities[place].load, choice) if load else None
+            loaded[place] = await loading if loading else Unloaded(str(choice))
+    return {place: loaded[place] for place in wanted}
 
 
 @dataclass(frozen=True)
 class Unloaded:
-    """Stands for a backend that another process loads; ``name`` is its URI."""
+    """Stands for a backend that another process loads."""
 
     name: str
+    """Its URI."""
 
 
 def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
-    """Return those names of backends, as in ``run.json``, that a metric asks; of one that is not
-    installed, all."""
+    """Return the option names of the backends that a metric asks, as ``run.json`` has them.
+
+    For a metric that is not installed, all backends of the run are returned.
+    """
     try:
         demands = demands_of([metric_from_settings(metric, options)], backends)
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
-    words = {one.word for one in demands} - {MODEL}
-    return words | {word.replace("_", " ") for word in words}
+    option_names = {demand.word for demand in demands} - {MODEL}
+    # In ``run.json`` the names have spaces: "token embedder".
+    return option_names | {word.replace("_", " ") for word in option_names}
 
 
 def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
-    """Return the models of a role by name: a single one under the name "", or several.
+    """Return the models of a role by name; a single one has the name "".
 
-    Several are given as a mapping, or as a list of URIs and objects. In a list ``NAME=URI`` gives
-    a name; otherwise the model's own is used, with a number if two would share it.
+    Args:
+        choice: a URI or an object, a mapping of them by name, or a list of them. In a list
+            ``NAME=URI`` gives a name; otherwise the model's own name is used, with a number if two
+            would share it.
+        many: whether the role may have several.
 
     Raises:
-        ValueError: several where there may be one, or two of one name.
+        ValueError: several are given and there may be one.
     """
     if isinstance(choice, Mapping):
         result = dict(choice)
     elif isinstance(choice, Sequence) and not isinstance(choice, str):
         result = {}
-        for one in choice:
-            name, model = _name_and_model(one)
+        for item in choice:
+            name, model = _name_and_model(item)
             if name in result:
                 name = next(f"{name}-{n}" for n in range(2, 10**6) if f"{name}-{n}" not in result)
             result[name] = model
@@ -277,60 +331,64 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
     return result
 
 
-def _check_defaults(demands: Iterable[Demand], given: Mapping[str, Any]) -> None:
-    """Refuse metrics of one run that would take different backends where nobody is named."""
-    taken: dict[Place, Demand] = {}
-    for one in demands:
-        if one.word in given or one.need.optional:
+def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]) -> None:
+    """Refuse metrics of one run whose defaults for the same backend differ."""
+    first_demands: dict[Place, Demand] = {}
+    for demand in demands:
+        if demand.word in given_backends or demand.need.optional:
             continue
-        first = taken.setdefault(one.place, one)
-        if first.default != one.default:
+        first = first_demands.setdefault(demand.place, demand)
+        if first.default != demand.default:
             raise UsageError(
-                f"{first.metric.name} would take {first.default} and {one.metric.name} "
-                f"{one.default}; one run has one: name it ({backend_words()[one.word]})"
+                f"{first.metric.name} would take {first.default} and {demand.metric.name} "
+                f"{demand.default}; one run has one: name it ({backend_words()[demand.word]})"
             )
 
 
 def _name_and_model(choice: Any) -> tuple[str, Any]:
-    """Read ``NAME=URI``, or find a name in a URI or an object."""
+    """Return name and model from ``NAME=URI``, or derive the name from a URI or an object."""
     if not isinstance(choice, str):
         return str(getattr(choice, "name", None) or getattr(choice, "__name__", "model")), choice
-    if (result := _NAMED.fullmatch(choice)) and ":" not in result["name"]:
+    if (result := _NAMED_URI.fullmatch(choice)) and ":" not in result["name"]:
         return result["name"], result["uri"]
-    _, _, rest = choice.partition(":")
-    return re.split(r"@(?=https?://)|\?", rest)[0].rsplit("/", 1)[-1] or choice, choice
+    # "openai:org/model@https://host?x=1" gives "model".
+    _, _, model_part = choice.partition(":")
+    return re.split(r"@(?=https?://)|\?", model_part)[0].rsplit("/", 1)[-1] or choice, choice
 
 
 def backend_words() -> dict[str, str]:
-    """Return the names of backends in Python, and the command line's option for each."""
+    """Return the option on the command line for each option name in Python."""
     return {role: option for role, (option, _) in ROLES.items()} | {
-        one.word: one.option or one.backend
-        for one in capabilities().values()
-        if not one.served_by and one.name != "chat"
+        kind.word: kind.option or kind.backend
+        for kind in capabilities().values()
+        if not kind.served_by and kind.name != "chat"
     }
 
 
 def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inventory) -> None:
-    """Refuse a run that has neither a backend nor the samples' field that would serve for it.
+    """Check that each need has a backend, or the field of the samples that replaces it.
 
     Raises:
-        UsageError: it is so; the message names both.
+        UsageError: there is neither; the message names both.
     """
-    for one in demands_of(metrics):
-        field = one.need.field
-        if field and not getattr(inventory, field) and one.place not in backends.held:
+    for demand in demands_of(metrics):
+        field = demand.need.field
+        if field and not getattr(inventory, field) and demand.place not in backends.held:
             raise UsageError(
-                f"{one.metric.name}: needs {one.who()}, or {field} in the samples; no sample has "
-                "any"
+                f"{demand.metric.name}: needs {demand.who()}, or {field} in the samples; no sample "
+                "has any"
             )
 
 
 def check_run_keys(
     metrics: Sequence[Metric], backends: Backends, stores: Iterable[Path | None], missing: int = 0
 ) -> None:
-    """Check the keys of a run in which ``missing`` samples have no response.
+    """Check the keys of the endpoints that a run will call.
 
-    If all have one, only metrics that do not read it ask a chat model.
+    Args:
+        stores: files that may hold replies already.
+        missing: samples without a response. If all have one, only metrics that do not read it ask
+            a chat model.
     """
     reads = [metric.reads_response for metric in metrics]
     asks = not all(reads) or (missing > 0 and any(reads))
@@ -338,55 +396,66 @@ def check_run_keys(
 
 
 def recorded_backends(
-    backends: Mapping[str, Any], metrics: Sequence[Metric], calls: Path, given: Mapping[str, Any]
+    backends: Mapping[str, Any],
+    metrics: Sequence[Metric],
+    calls: Path,
+    given_backends: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the backends of a run that the metrics need, and the model, but for those given.
+    """Load the backends of a stored run that the metrics need, and its model.
+
+    A chat model that cannot be loaded is replaced by one that only has the stored replies.
 
     Args:
-        backends: as ``run.json`` names them. calls: the run's file of calls.
+        backends: their names in ``run.json``.
+        calls: the run's file of calls.
+        given_backends: the backends that the user gave, which are not loaded here.
 
     Raises:
-        UnknownNameError, BackendError: an entailer cannot be loaded, and nothing of it is stored.
+        UnknownNameError, BackendError: an entailer cannot be loaded, and no reply of it is stored.
     """
-    asked = {one.word for one in demands_of(metrics, {*backends, *given})}
-    wanted = {MODEL, *asked} - set(given)
+    demanded = {demand.word for demand in demands_of(metrics, {*backends, *given_backends})}
+    wanted_options = {MODEL, *demanded} - set(given_backends)
     result: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
-        if key not in wanted:
+        if key not in wanted_options:
             continue
         if key in ("entailer", SECOND):
-            result[key] = _entailer(name, calls, backend_words()[key])
+            result[key] = _load_recorded_entailer(name, calls, backend_words()[key])
         elif key in ROLES:
-            result[key] = _or_absent(resolve.chat, name, _AbsentChat, "--model")
+            result[key] = _load_or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             sources = partial(load, "distractors")
-            result[key] = _or_absent(sources, name, _AbsentSource, "--distractors")
+            result[key] = _load_or_absent(sources, name, _AbsentSource, "--distractors")
         else:
             result[key] = name
     return result
 
 
-def _or_absent(load: Callable[[str], Any], name: Any, absent: "type[_Absent]", option: str) -> Any:
-    """Return the backend of a name, or of several by name, each as far as it can be loaded."""
+def _load_or_absent(
+    load: Callable[[str], Any], name: Any, absent: "type[_Absent]", option: str
+) -> Any:
+    """Load a backend, or several by name; one that cannot be loaded is replaced by ``absent``."""
     if isinstance(name, Mapping):
-        return {key: _or_absent(load, one, absent, option) for key, one in name.items()}
+        return {key: _load_or_absent(load, item, absent, option) for key, item in name.items()}
     try:
         return load(name)
     except (UnknownNameError, BackendError) as error:
         return absent(name, str(error), option)
 
 
-def _entailer(name: str, calls: Path, option: str) -> Any:
+def _load_recorded_entailer(name: str, calls: Path, option: str) -> Any:
     from trustassay.backends.chat_entailer import ChatEntailer, judging_of
 
     try:
         return resolve.entailer(name)
     except (UnknownNameError, BackendError) as error:
-        own, judging = judging_of(name.removeprefix("chat:"))
-        if has_replies(calls, own, "chat"):
+        # A chat model that judged, perhaps with options in its name: its replies are stored under
+        # "chat".
+        model_name, judging = judging_of(name.removeprefix("chat:"))
+        if has_replies(calls, model_name, "chat"):
             scheme = "chat:" if name.startswith("chat:") else ""
-            return ChatEntailer(_AbsentChat(own, str(error), option), judging, scheme)
+            return ChatEntailer(_AbsentChat(model_name, str(error), option), judging, scheme)
         if has_replies(calls, name, "entailment"):
             return _AbsentEntailer(name, str(error), option)
         raise
@@ -394,11 +463,13 @@ def _entailer(name: str, calls: Path, option: str) -> Any:
 
 @dataclass(eq=False)
 class _Absent:
-    """A backend of which only the stored replies are available; ``option`` names another one."""
+    """A backend of which only the stored replies are available."""
 
     name: str
     reason: str
+    """Why it could not be loaded."""
     option: str
+    """The option by which the user can give another one."""
 
     def refusal(self, what: str = "") -> str:
         return (

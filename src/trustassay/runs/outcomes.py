@@ -10,13 +10,17 @@ from trustassay.runs.lines import HashSet, hash64
 from trustassay.statistics import Places
 
 MIN_COPIED_WORDS = 8
-"""Words of an answer from which it can be a copy of a passage; a name or a number is an answer."""
+"""Words from which an answer can be a copy of a passage; a name or a number is none."""
 
 
 def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
-    """Return what became of a question; ``metric`` is ``None`` where it is not installed.
+    """Return the outcome of a question.
 
-    A metric of another package that fails here counts as failed: an error hides nothing.
+    If a metric of another package raises here, the question counts as failed, so that an error
+    hides nothing.
+
+    Args:
+        metric: ``None`` if it is not installed.
     """
     if metric is not None:
         kinds = outcomes.WITH_LINE if metric.counts_outcomes else outcomes.WITHOUT_LINE
@@ -24,7 +28,8 @@ def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
             outcome = metric.outcome(assessment)
             if outcome.kind in kinds:
                 return outcome
-        except Exception:  # of another package's metric: below it counts as failed
+        except Exception:
+            # Of another package's metric: the question counts as failed below.
             pass
         failed = outcomes.FAILED if metric.counts_outcomes else outcomes.NOT_SCORED
         return Outcome(failed, "the metric failed")
@@ -39,7 +44,9 @@ def outcome_columns(
 ) -> dict[str, list[str | None]]:
     """Return the columns ``outcome`` and ``outcome_reason`` of a table of assessments.
 
-    ``metrics`` are those that are installed, by name. A reason is ``None`` where there is none.
+    Args:
+        metrics: the installed ones, by name.
+        assessments: one for each row. A row without a reason has ``None``.
     """
     columns: dict[str, list[str | None]] = {"outcome": [], "outcome_reason": []}
     for assessment in assessments:
@@ -53,7 +60,8 @@ class RunOutcomes:
     """Counts the outcomes of a run, and answers that are copies, sample by sample in input order.
 
     Args:
-        infos: the metrics of the run, in their order. metrics: those that are installed, by name.
+        infos: the metrics of the run, in their order.
+        metrics: the installed ones, by name.
         questions, units: as for :meth:`trustassay.core.outcome.OutcomeCounter.outcomes`.
     """
 
@@ -65,15 +73,15 @@ class RunOutcomes:
         units: Places | None,
     ) -> None:
         self._metrics, self._questions, self._units = metrics, questions, units
-        self._counters = {info.name: _counter_of(info.name, metrics) for info in infos}
-        self._answers_seen = HashSet()
+        self._counters = {info.name: _build_counter(info.name, metrics) for info in infos}
+        self._answer_hashes = HashSet()
         self.repeated = 0
-        """Answers that say the same as an earlier one to the same question, by the same model."""
+        """Answers that equal an earlier one to the same question, by the same model."""
         self.copied = 0
-        """Answers that are a passage, word for word."""
+        """Answers that repeat a passage word for word."""
 
     def add(self, sample: Mapping[str, Any], sample_outcomes: Iterable[Outcome]) -> None:
-        """Count a sample as it is stored, with its outcome by each metric, in their order."""
+        """Count a stored sample, with its outcome by each metric, in the order of the metrics."""
         for counter, outcome in zip(self._counters.values(), sample_outcomes, strict=True):
             counter.add(outcome)
         response = " ".join(str(sample.get("response") or "").split())
@@ -82,12 +90,13 @@ class RunOutcomes:
             self.copied += is_copy_of_passage(response, sample.get("documents") or ())
 
     def _count_repeated(self, sample: Mapping[str, Any], response: str) -> None:
-        # Marks and spaces in a question, and its passages, do not make another question of it here.
+        # Questions count as the same whatever their punctuation, spaces and passages: a copy of an
+        # answer under a new id is counted even if these were changed.
         question = "".join(filter(str.isalnum, str(sample.get("question")))).casefold()
         key = hash64(question, str(sample.get("model")), response.casefold())
-        if key in self._answers_seen:
+        if key in self._answer_hashes:
             self.repeated += 1
-        self._answers_seen.add(key)
+        self._answer_hashes.add(key)
 
     def by_metric(self) -> dict[str, Outcomes]:
         """Return the outcomes by the name of the metric."""
@@ -97,9 +106,10 @@ class RunOutcomes:
         }
 
 
-def _counter_of(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
+def _build_counter(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
     metric = metrics.get(name)
-    if metric is None:  # it is not known where it draws a line
+    if metric is None:
+        # A metric that is not installed: where it draws a line is not known.
         words = {outcomes.SCORED: "scored", outcomes.NOT_SCORED: "not scored"}
         return OutcomeCounter(name, words, has_line=False)
     return OutcomeCounter(name, metric.outcome_words, has_line=metric.counts_outcomes)
@@ -108,13 +118,16 @@ def _counter_of(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
 def is_copy_of_passage(response: str, documents: Iterable[Mapping[str, Any]]) -> bool:
     """Whether an answer stands word for word in a passage and is at least half of it.
 
-    ``response`` has single spaces. One sentence out of a long passage is a quotation, no copy.
+    One sentence out of a long passage is a quotation and no copy.
+
+    Args:
+        response: the answer, with single spaces.
     """
     if response.count(" ") + 1 < MIN_COPIED_WORDS:
         return False
     for document in documents:
         raw = str(document.get("text") or "")
-        # Most passages are far longer than an answer; their white space need not be looked at.
+        # Most passages are far longer than an answer: skip them before splitting them into words.
         if len(raw) > 4 * len(response):
             continue
         text = " ".join(raw.split())

@@ -1,8 +1,8 @@
-"""What a run would need, before anything is spent: calls, tokens, money and time.
+"""Plan a run before anything is spent: calls, tokens, money and time.
 
-The plan is a rehearsal: every metric assesses every sample, but the models are stand-ins. Stored
-replies are used; every other request gets a stand-in reply and is counted. A metric whose calls
-depend on the replies may need more or fewer in the end. Tokens and seconds of the calls are
+The plan is a rehearsal: every metric assesses every sample, but stand-ins replace the models.
+Stored replies are used; every other request gets a stand-in reply and is counted. A metric whose
+calls depend on the replies may need more or fewer in the end. Tokens and seconds of calls are
 ranges, estimated from stored calls to the same model; see :mod:`trustassay.runs.estimates`.
 """
 
@@ -37,10 +37,10 @@ from trustassay.sample import Sample
 
 PROBE = 32
 """Requests of a local model that are computed to measure its speed."""
-STAND_IN = "A stand-in reply to request {}."
-"""Different for each request, as replies are: so what is made of them counts each."""
+STAND_IN_REPLY = "A stand-in reply to request {}."
+"""Different for each request, as replies are, so that requests made from them count once each."""
 ANSWERING = "answering"
-"""How a plan calls the stage that asks for responses; others have the name of their field."""
+"""The name in a plan of the stage that asks for responses; others have the name of their field."""
 
 
 async def plan(
@@ -50,25 +50,33 @@ async def plan(
     options: RunOptions,
     out: Path | None = None,
 ) -> Plan:
-    """Rehearse a run; ``out`` is the folder of the run if it has been started already."""
+    """Rehearse a run and return its plan.
+
+    Args:
+        out: the folder of the run, if it has been started already; its replies are used.
+    """
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
         stages = stages_of(metrics, backends, options.filling)
+        # The same checks as before a run: a plan of what would be refused is of no use.
         intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
         metrics = resolved(metrics, intake.inventory, backends.names())
-        stored = out and RunFolder(out).calls_path
-        calls = Calls(_opened(stack, stored), _opened(stack, shared_file(options.calls.cache)))
-        # The client is asked nothing: it only knows how requests are keyed.
+        calls_path = out and RunFolder(out).calls_path
+        calls = Calls(
+            _open_store(stack, calls_path), _open_store(stack, shared_file(options.calls.cache))
+        )
+        # The client makes no call. It is needed for the keys of requests and the names of backends.
         client = Client(backends, CallOptions(policy=options.calls.policy))
         stack.push_async_callback(client.close)
         rehearsal = _Rehearsal(client, calls, options)
         await rehearsal.run(metrics, stages, folder, intake.inventory.samples)
-        parts = await asyncio.to_thread(rehearsal.priced)
+        # In a thread, since local models are timed there.
+        parts = await asyncio.to_thread(rehearsal.price_parts)
         second = backends.names().get(ROLE)
         return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
 
 
-def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
+def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
     if path is None or not path.exists():
         return None
     store = CallStore(path)
@@ -77,15 +85,15 @@ def _opened(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
 
 
 class _Rehearsal:
-    """Counts what is asked, once each."""
+    """Goes through the steps of a run with stand-ins, and counts each different request once."""
 
     def __init__(self, client: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
         self.stood_in = 0
-        """Stand-ins that were given in place of a reply."""
+        """How many stand-ins replaced a reply."""
         self.options = options
         self._client, self._calls = client, calls
-        self._asked: set[bytes] = set()
+        self._request_keys: set[bytes] = set()
         self._parts: dict[tuple[str, str, str], Part] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
         self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
@@ -96,6 +104,8 @@ class _Rehearsal:
         """Go through the steps of a run: fill, prepare, assess."""
         options, prepared = self.options, {}
         with Progress("rehearsing", total, shown=options.progress) as progress:
+            # Metrics that look at all samples want them filled, so they are filled first, into a
+            # folder of their own.
             if any(metric.pool for metric in metrics):
                 filled = RunFolder(folder.path / "filled")
                 filled.path.mkdir()
@@ -108,6 +118,7 @@ class _Rehearsal:
                     await take_in(options.pool, filled.pool_path, reading)
                     pool = StoredPool(filled.pool_path, stages, pool)
                 prepared = await self.prepare(metrics, pool)
+                # The samples are filled now: no stage is rehearsed twice.
                 folder, stages = filled, ()
             for number, sample in enumerate(folder.samples()):
                 if number % YIELD_EVERY == 0:
@@ -116,7 +127,7 @@ class _Rehearsal:
                 progress.step()
 
     async def fill(self, sample: Sample, stages: Sequence[Stage]) -> Sample:
-        """Rehearse the stages of one sample, and return what they would make of it."""
+        """Rehearse the stages for one sample, and return it filled, with stand-ins if needed."""
         for stage in stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 name = ANSWERING if stage.field == "response" else stage.field
@@ -125,14 +136,15 @@ class _Rehearsal:
         return sample
 
     async def prepare(self, metrics: Sequence[Metric], pool: StoredPool) -> dict[str, Any]:
-        """Rehearse what metrics do before the first sample, and return what they prepared."""
+        """Rehearse the preparation of metrics; return what they prepared, by name."""
         prepared: dict[str, Any] = {}
         for metric in metrics:
             if metric.pool:
                 models = cast(Models, _StandIns(self, metric.name, self._client))
                 try:
                     prepared[metric.name] = await metric.prepare(pool, models)
-                except Exception:  # a stand-in's reply is not what a metric hopes for
+                except Exception:
+                    # The metric could not use a stand-in reply: all samples count as unsure.
                     self.unsure[metric.name] += len(pool)
         return prepared
 
@@ -142,43 +154,56 @@ class _Rehearsal:
         """Rehearse the scoring of one sample."""
         for metric in metrics:
             models = cast(Models, _StandIns(self, metric.name, self._client))
-            own, limits = prepared.get(metric.name), self.options.limits
-            context = Context(sample, models, own, self.options.seed, limits)
+            prepared_value, limits = prepared.get(metric.name), self.options.limits
+            context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
                 limits.check(sample)
                 if not in_other_language(metric, sample, models):
                     await metric.assess(context)
-            except Exception:  # a stand-in's reply is not what a metric hopes for
+            except Exception:
+                # The metric could not use a stand-in reply; its later requests are not counted.
                 self.unsure[metric.name] += 1
 
     def reply_to(self, metric: str, name: str, backend: Any, item: Any) -> tuple[Any, bool]:
-        """Count a request; return its reply, or a stand-in, and whether it is stored."""
-        result, gatherer = capability(name), self._client.batcher(name, backend)
-        key, stored = gatherer.look_up(item, self._calls)
-        place = metric, result.stored_as, gatherer.backend
-        part = self._parts.setdefault(place, Part(*place))
-        if new := key not in self._asked:
-            self._asked.add(key)
+        """Count a request; return its reply or a stand-in, and whether the reply is stored.
+
+        Args:
+            metric: the metric or stage that asks.
+            name: the capability.
+            item: the request, as the capability defines it.
+        """
+        kind, batcher = capability(name), self._client.batcher(name, backend)
+        key, stored_reply = batcher.look_up(item, self._calls)
+        part_key = metric, kind.stored_as, batcher.backend
+        part = self._parts.setdefault(part_key, Part(*part_key))
+        # A request that two metrics share is made once, and counts for the first.
+        if is_new := key not in self._request_keys:
+            self._request_keys.add(key)
             part.calls += 1
-            part.cached += stored is not None
-        if stored is not None:
-            return stored, True
+            part.cached += stored_reply is not None
+        if stored_reply is not None:
+            return stored_reply, True
         self.stood_in += 1
         if name == "chat":
-            if new:
-                part.add(self._estimates.of(gatherer.backend, item), item)
-            text = item.stand_in or STAND_IN.format(len(self._asked))
+            if is_new:
+                part.add(self._estimates.of(batcher.backend, item), item)
+            # A metric may give a reply in the form that it can read.
+            text = item.stand_in or STAND_IN_REPLY.format(len(self._request_keys))
             return Reply(text, others=(text,) * (item.n - 1)), False
-        if new:
-            probes = self._probes.setdefault((name, gatherer.backend), [])
+        if is_new:
+            # Some requests to a local model are kept, to measure its speed on them.
+            probes = self._probes.setdefault((name, batcher.backend), [])
             if len(probes) < PROBE:
                 probes.append(item)
-        return result.stand_in(item), False
+        return kind.stand_in(item), False
 
     async def reply_through(
         self, metric: str, name: str, backend: Any, item: Any
     ) -> tuple[Any, bool]:
-        """Do the same for a backend that may ask another one: then that one's requests count."""
+        """Do the same as :meth:`reply_to` for a backend that may ask another one.
+
+        Then the requests to that other one count, as for an entailer that asks a chat model.
+        """
         through = capability(name).through(backend)
         if through is None:
             return self.reply_to(metric, name, backend, item)
@@ -186,65 +211,83 @@ class _Rehearsal:
 
         async def ask(other: Any) -> Any:
             nonlocal all_stored
-            reply, stored = await self.reply_through(
+            reply, is_stored = await self.reply_through(
                 metric, through.capability, through.backend, other
             )
-            all_stored &= stored
+            all_stored &= is_stored
             return reply
 
         try:
             reply = await through.answer(item, ask)
         except BackendError:
+            # With all replies stored the error is real; otherwise it comes from a stand-in reply.
             if all_stored:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
-    def priced(self) -> list[Planned]:
-        """Return the parts with money and time."""
+    def price_parts(self) -> list[Planned]:
+        """Return the planned calls, with money and time."""
         return [
-            part.chat(self.options.calls.prices, self._together(part))
+            part.chat(self.options.calls.prices, self._estimate_seconds(part))
             if part.capability == "chat"
-            else self._measured(part)
+            else self._measure_part(part)
             for part in self._parts.values()
         ]
 
-    def _measured(self, part: Part) -> Planned:
-        """Return the part of a model other than a chat model, by computing some of its requests."""
-        result = next(one for one in capabilities().values() if one.stored_as == part.capability)
-        probes = self._probes.get((result.name, part.backend), ())
-        model = self._backend(result.served_by or result.name, part.backend)
-        if not probes or model is None or is_remote(model):  # an endpoint is not asked
+    def _measure_part(self, part: Part) -> Planned:
+        """Return the planned requests to a model other than a chat model.
+
+        Their time is measured by computing some of them.
+        """
+        measured_kind = next(
+            kind for kind in capabilities().values() if kind.stored_as == part.capability
+        )
+        probes = self._probes.get((measured_kind.name, part.backend), ())
+        model = self._find_backend(measured_kind.served_by or measured_kind.name, part.backend)
+        # A plan calls no endpoint, so that its time stays a guess.
+        if not probes or model is None or is_remote(model):
             return part.local(LATENCY.times(part.new), 0)
         started = time.perf_counter()
-        result.compute(model, list(probes))
+        measured_kind.compute(model, list(probes))
         speed = (time.perf_counter() - started) / len(probes)
         factor = stretch(len(probes))
         each = Range(speed / factor, speed, speed * factor)
         return part.local(each.times(part.new), len(probes))
 
-    def _together(self, part: Part) -> Range:
-        """Return the longest of what latency and the endpoint's limits make of a part's calls."""
-        model = self._backend("chat", part.backend)
+    def _estimate_seconds(self, part: Part) -> Range:
+        """Return the duration of the calls of a part when some run at once.
+
+        It is the longest of three times: by latency and concurrency, and by the endpoint's limits
+        of requests and of tokens per minute.
+        """
+        model = self._find_backend("chat", part.backend)
         limits = getattr(model, "limits", None)
         if not isinstance(limits, EndpointLimits):
             return part.seconds
-        calls = Range(part.new, part.new, part.new)
+        call_range = Range(part.new, part.new, part.new)
         tokens = part.prompt + part.reply
         result = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
-        rates = ((calls, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
+        rates = ((call_range, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
         for amount, rate in rates:
             if rate:
                 result = result.at_least(amount.times(60 / rate))
         return result
 
-    def _backend(self, name: str, backend: str) -> Any:
-        """Return a backend of the run, also one that another asks."""
-        asked = self._client.backends.asked()
-        return next((one for kind, one in asked if kind == name and one.name == backend), None)
+    def _find_backend(self, name: str, backend: str) -> Any:
+        """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
+        backends = self._client.backends.asked()
+        return next(
+            (
+                candidate
+                for kind, candidate in backends
+                if kind == name and candidate.name == backend
+            ),
+            None,
+        )
 
 
 class _StandIns(SampleModels):
-    """The models of one rehearsal, as a metric sees them: what is asked is counted, not sent."""
+    """The models as a metric sees them in a rehearsal: requests are counted and not sent."""
 
     def __init__(self, rehearsal: _Rehearsal, metric: str, client: Client) -> None:
         super().__init__(client)
@@ -252,16 +295,17 @@ class _StandIns(SampleModels):
 
     @property
     def stand_ins(self) -> int:
-        """How many replies the rehearsal made up so far, for any sample."""
+        """How many replies the rehearsal has made up so far, for all samples."""
         return self._rehearsal.stood_in
 
     def uncounted(self) -> SampleModels:
-        """Return the same models: a rehearsal counts everything, once."""
+        """Return these models: a rehearsal counts every request once anyway."""
         return self
 
     def ask(self, name: str, item: Any, role: str = "", which: str = "") -> asyncio.Future[Any]:
-        """Return what is stored for a request, or a stand-in."""
-        self._client.find(name, role, which)  # which fails where the run has no such backend
+        """Return the stored reply to a request, or a stand-in."""
+        # Raises if the run has no such backend, as it would in a run.
+        self._client.find(name, role, which)
         backend = self._client.backends.find(name, role, which)
         if capability(name).through(backend):
 
@@ -276,8 +320,11 @@ class _StandIns(SampleModels):
     async def choose(
         self, text: Turns, options: Sequence[str], /, *, expected: int | None = None, **how: Any
     ) -> Choice:
-        """Return what is stored of a choice, or the option that the metric expects."""
-        before = self._rehearsal.stood_in
+        """Return the stored choice, or else the option that the metric expects.
+
+        So the rehearsal takes the path that is likely in the run.
+        """
+        stood_in_before = self._rehearsal.stood_in
         result = await super().choose(text, options, **how)
-        told = self._rehearsal.stood_in == before
-        return result if told or expected is None else replace(result, index=expected)
+        is_stored = self._rehearsal.stood_in == stood_in_before
+        return result if is_stored or expected is None else replace(result, index=expected)

@@ -1,4 +1,7 @@
-"""The samples of a pool, with random access in a file."""
+"""Pools of samples with random access, and the preparation of metrics before the first sample.
+
+All shards of an input share one preparation: the first process makes it, the others wait for it.
+"""
 
 import asyncio
 import fcntl
@@ -31,16 +34,18 @@ from trustassay.tracebacks import keep_failure, words_of
 
 
 class StoredPool:
-    """Samples in canonical JSON Lines; only their places and ids' hashes are held in memory.
+    """Samples in a file of canonical JSON Lines; only offsets and hashes of ids are in memory.
 
-    Where the pool is a file of its own, ``stages`` fill what a sample lacks when it is wanted, and
-    ``run`` holds the samples of the run.
+    Args:
+        stages: they fill what a sample lacks when it is wanted, if the pool has a file of its own.
+        run: the samples of the run, if the pool has a file of its own.
     """
 
     def __init__(
         self, path: Path, stages: Sequence[Stage] = (), run: "StoredPool | None" = None
     ) -> None:
         self._path, self._stages, self._run = path, stages, run
+        # 16 bytes for each sample: the offset of its line, and the hash of its id.
         places, hashes = array("q"), array("Q")
         for offset, line in located_lines(path):
             places.append(offset)
@@ -67,7 +72,7 @@ class StoredPool:
             yield Sample.parse(json.loads(line))
 
     async def filled(self, index: int, models: Models, /) -> Sample:
-        """Return a sample with the references it lacked; asked once, since calls are stored."""
+        """Return a sample with its references. They are requested once, since calls are stored."""
         sample = self[index]
         for stage in self._stages:
             if stage.field == "references" and stage.lacks(sample):
@@ -76,18 +81,20 @@ class StoredPool:
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
-        wanted = np.uint64(hash64(sample_id))
-        place = int(np.searchsorted(self._hashes, wanted, sorter=self._by_hash))
+        id_hash = np.uint64(hash64(sample_id))
+        # ``searchsorted`` returns where the hash would be inserted, which may be behind the last
+        # one.
+        place = int(np.searchsorted(self._hashes, id_hash, sorter=self._by_hash))
         if place == len(self._by_hash):
             return None
         result = int(self._by_hash[place])
-        return result if self._hashes[result] == wanted else None
+        return result if self._hashes[result] == id_hash else None
 
 
 class WholePool(StoredPool):
-    """All samples of an input of which the run scores a shard: to the run they are its own.
+    """All samples of an input of which the run scores a shard; metrics see them as the run's own.
 
-    They are as they were before the stages; those that are wanted are filled, each once.
+    The file has the samples before the stages. They are filled when they are wanted.
     """
 
     def __init__(self, path: Path, stages: Sequence[Stage] = ()) -> None:
@@ -96,12 +103,12 @@ class WholePool(StoredPool):
         """How often a stage could not fill a sample."""
 
     async def filled(self, index: int, models: Models, /) -> Sample:
-        """Return a sample as its own shard's run fills it; the calls count for no sample."""
+        """Return a sample as the run of its own shard fills it; the calls count for no sample."""
         sample = self[index]
-        own = cast(SampleModels, models).uncounted()
+        uncounted_models = cast(SampleModels, models).uncounted()
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
-                result = await stage.fill(sample, own)
+                result = await stage.fill(sample, uncounted_models)
                 self.failures += result.failure is not None
                 sample = result.sample
         return sample
@@ -109,42 +116,51 @@ class WholePool(StoredPool):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a metric prepared, or why it could not, and the requests that it made."""
+    """The result of a metric's preparation."""
 
     value: Any = None
+    """What the metric prepared; its own type."""
     failure: Failure | None = None
+    """Why it could not be prepared."""
     calls: Mapping[str, int] = field(default_factory=dict)
+    """The requests that it made, by capability."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Calls and tokens by chat model."""
 
 
 async def prepare(
     metrics: Sequence[Metric], pool: StoredPool | None, client: Client, folder: Path
 ) -> dict[str, Prepared]:
-    """Return what each metric prepared, by name; those without a pool prepare nothing.
+    """Prepare each metric that looks at a pool; return the results of all metrics by name.
 
-    A failure is a value: it only fails the samples of its own metric. ``folder`` gets the traceback
-    of an error that a metric does not tell of itself.
+    A failure is a value: it only fails the samples of its own metric.
+
+    Args:
+        folder: it gets the traceback of an error that a metric does not report itself.
     """
     result = {metric.name: Prepared() for metric in metrics}
     for metric in metrics:
         if metric.pool and pool is not None:
-            result[metric.name] = await _prepared(metric, pool, client, folder)
+            result[metric.name] = await _prepare_metric(metric, pool, client, folder)
     return result
 
 
 def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
-    """Return the requests that metrics made while they prepared, by name, of those that did."""
+    """Return the requests of metrics that made some while they prepared, by name."""
     return {
-        name: {"calls": dict(one.calls), "usage": dict(one.usage)}
-        for name, one in prepared.items()
-        if one.calls
+        name: {"calls": dict(preparation.calls), "usage": dict(preparation.usage)}
+        for name, preparation in prepared.items()
+        if preparation.calls
     }
 
 
-async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Path) -> Prepared:
+async def _prepare_metric(
+    metric: Metric, pool: StoredPool, client: Client, folder: Path
+) -> Prepared:
     models = SampleModels(client)
     try:
         value = await metric.prepare(pool, cast(Models, models))
+    # Errors for users: the message is enough. Others leave a traceback in the folder.
     except (AssessmentError, BackendError) as error:
         message = f"could not be prepared: {error}"
         return Prepared(failure=Failure(message, getattr(error, "kind", None)))
@@ -158,20 +174,28 @@ async def _prepared(metric: Metric, pool: StoredPool, client: Client, folder: Pa
 Arrays = Mapping[str, NDArray[Any]]
 
 POOL, PREPARATION = "whole", "preparation"
-"""Fields of the ``run.json`` of a shard: where all samples are, and what is prepared of them."""
+"""Fields in ``run.json`` of a shard: the file of all samples, and the key of the preparation."""
 CALLS, PREPARED = "calls.sqlite", "prepared.json"
+"""Files in the folder of a preparation. The second one says that it is finished."""
 LOOK_EVERY_S = 0.2
+"""Seconds between two attempts to lock the folder."""
 SAY_AFTER_S = 2.0
+"""Seconds of waiting after which the user is told."""
 
 
-def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends) -> str:
-    """Return the key of what metrics prepare: by samples, settings and models.
+def key_of(
+    input_digest: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends
+) -> str:
+    """Return the key of a preparation, which depends on samples, settings and models.
 
-    ``of`` is the SHA-256 of all samples; ``metrics`` are resolved.
+    Args:
+        input_digest: the SHA-256 of all samples.
+        metrics: with their ``auto`` options settled.
     """
     content = [
+        # Another version may prepare in another way.
         version("trustassay"),
-        of,
+        input_digest,
         {metric.name: metric.settings() for metric in metrics if metric.pool},
         backends.names(),
         settings_of(stages),
@@ -181,10 +205,10 @@ def key_of(of: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends
 
 
 class Preparation:
-    """The folder of what metrics prepare for all shards of an input.
+    """The folder of a preparation that all shards share, next to the file of all samples.
 
     Raises:
-        RunFolderError: a file is damaged, or its file system has no locks.
+        RunFolderError: by its methods, if a file is damaged or the file system has no locks.
     """
 
     def __init__(self, pool: Path, key: str) -> None:
@@ -193,45 +217,49 @@ class Preparation:
         self.calls_path = self.path / CALLS
 
     def read(self) -> Mapping[str, Any] | None:
-        """Return the requests by metric; ``None`` where it is not finished."""
+        """Return the requests by metric; ``None`` if the preparation is not finished."""
         try:
             result = json.loads((self.path / PREPARED).read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise self._damaged(PREPARED, error) from None
+            raise self._build_damage_error(PREPARED, error) from None
         if not isinstance(result, dict):
-            raise self._damaged(PREPARED, "expected an object")
+            raise self._build_damage_error(PREPARED, "expected an object")
         return result
 
     def arrays(self, metric: str) -> Arrays | None:
-        """Return what a metric packed; ``None`` if it packed nothing."""
+        """Return the arrays that a metric packed; ``None`` if it packed nothing."""
         name = packed_name(metric)
         if not (self.path / name).exists():
             return None
         try:
+            # No pickles: the folder may come from another machine, and a pickle can run any code.
             with np.load(self.path / name, allow_pickle=False) as file:
                 return dict(file)
         except (OSError, ValueError, EOFError, BadZipFile) as error:
-            raise self._damaged(name, error) from None
+            raise self._build_damage_error(name, error) from None
 
-    def write(self, packed: Mapping[str, Arrays], made: Mapping[str, Any]) -> None:
-        """Write what metrics packed, by name, and end the preparation with their requests."""
+    def write(self, packed: Mapping[str, Arrays], requests: Mapping[str, Any]) -> None:
+        """Write the arrays of metrics by name, and then the requests, which mark the end."""
         for name, arrays in packed.items():
+            # np.savez appends ".npz" to any other name.
             part = self.path / f".{name}.{os.getpid()}.part.npz"
             np.savez(part, allow_pickle=False, **arrays)
             part.replace(self.path / packed_name(name))
         with whole(self.path / PREPARED) as file:
-            file.write((json.dumps(made, indent=2) + "\n").encode())
+            file.write((json.dumps(requests, indent=2) + "\n").encode())
 
     @asynccontextmanager
     async def alone(self, *, shown: bool) -> AsyncIterator[None]:
-        """Hold the folder, so that of several processes one prepares and the others wait."""
+        """Lock the folder until the block ends: one process prepares while the others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
+        # The lock of the folder ends with the process, however that ends.
         lock = os.open(self.path, os.O_RDONLY)
         try:
             waited = 0.0
-            while not self._locked(lock):
+            # Polling, since a blocking flock would stop the event loop, and Ctrl-C with it.
+            while not self._try_lock(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
                 if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
                     tell(f"waiting for another process, which prepares {self.path}")
@@ -239,19 +267,21 @@ class Preparation:
         finally:
             os.close(lock)
 
-    def _locked(self, lock: int) -> bool:
-        """Whether this process holds the folder now."""
+    def _try_lock(self, lock: int) -> bool:
+        """Try to lock the folder; return whether this process has the lock."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        # Some network file systems have no locks. Without one, two processes would pay for the same
+        # calls.
         except OSError as error:
             message = f"cannot be locked ({error}); move the file of all samples to a local disk"
             raise RunFolderError(f"{self.path}: {message}") from None
         return True
 
-    def _damaged(self, name: str, why: object) -> RunFolderError:
-        return RunFolderError(f"{self.path / name}: damaged ({why}); remove {self.path}")
+    def _build_damage_error(self, name: str, reason: object) -> RunFolderError:
+        return RunFolderError(f"{self.path / name}: damaged ({reason}); remove {self.path}")
 
 
 async def prepare_once(
@@ -263,48 +293,56 @@ async def prepare_once(
     *,
     shown: bool = False,
 ) -> dict[str, Prepared]:
-    """Return what each metric prepares, by name, as :func:`~trustassay.runs.prepare.prepare`.
+    """Return the preparation of each metric by name, as :func:`prepare` does, shared by all shards.
 
-    What is there is taken. What is not is prepared, and stored for the runs of other shards; what
-    fails, or lacks what a model did not answer, is not stored.
+    Stored results are loaded. Others are prepared, and stored for the runs of other shards unless
+    a metric failed or a sample could not be filled.
     """
     pool = WholePool(preparation.pool, stages)
     result: dict[str, Prepared] = {}
     async with preparation.alone(shown=shown):
-        made = preparation.read()
+        # Inside the lock: another process may have finished it while this one waited.
+        requests = preparation.read()
+        # Metrics that look at no pool prepare nothing.
         waiting = [metric for metric in metrics if metric.pool]
-        if made is not None:
-            result |= _unpacked(waiting, pool, preparation, made)
+        if requests is not None:
+            result |= _unpack(waiting, pool, preparation, requests)
             waiting = [metric for metric in waiting if metric.name not in result]
         if waiting:
             async with open_calls(backends, calls, preparation.calls_path) as client:
                 result |= await prepare(waiting, pool, client, preparation.path)
-        failed = pool.failures or any(one.failure for one in result.values())
-        if made is None and not failed:
+        # An incomplete preparation is not shared: the next process tries again.
+        has_failed = pool.failures or any(outcome.failure for outcome in result.values())
+        if requests is None and not has_failed:
+            # Packing may take seconds, so that it runs in a thread.
             packed = {
                 metric.name: arrays
                 for metric in waiting
                 if (arrays := await asyncio.to_thread(metric.pack, result[metric.name].value))
                 is not None
             }
-            made = requests_of(result)
-            preparation.write(packed, made)
-            result |= _unpacked(waiting, pool, preparation, made)
+            requests = requests_of(result)
+            preparation.write(packed, requests)
+            result |= _unpack(waiting, pool, preparation, requests)
+    # In the order of the run's metrics, those without a pool included.
     return {metric.name: result.get(metric.name, Prepared()) for metric in metrics}
 
 
-def _unpacked(
-    metrics: Sequence[Metric], pool: WholePool, preparation: Preparation, made: Mapping[str, Any]
+def _unpack(
+    metrics: Sequence[Metric],
+    pool: WholePool,
+    preparation: Preparation,
+    requests: Mapping[str, Any],
 ) -> dict[str, Prepared]:
-    """Return what of metrics is stored in arrays, by name."""
+    """Return the preparations that are stored as arrays, by metric."""
     result = {}
     for metric in metrics:
         if (arrays := preparation.arrays(metric.name)) is not None:
             value = metric.unpack(arrays, pool)
-            result[metric.name] = Prepared(value, None, **made.get(metric.name, {}))
+            result[metric.name] = Prepared(value, None, **requests.get(metric.name, {}))
     return result
 
 
 def packed_name(metric: str) -> str:
-    """Return the name of the file of what a metric packed."""
+    """Return the name of the file with the arrays that a metric packed."""
     return f"{metric}.npz"

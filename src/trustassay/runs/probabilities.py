@@ -1,5 +1,8 @@
-"""A calibrator applied to a finished run: probabilities, what is accepted, and whether the run is
-like the one that it was made from."""
+"""Apply a calibrator to a finished run.
+
+It gives each answer a probability of being right, accepts answers above thresholds, and tests
+whether the run is like the one that the calibrator was made from.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,63 +27,85 @@ from trustassay.statistics.resampling import cluster_numbers, holm
 from trustassay.text.words import amount
 
 CALIBRATED = "calibrated"
-"""The part of ``summary.json`` that says what a calibrator found."""
+"""Key in ``summary.json`` of the result of a calibrator."""
 CALIBRATOR = "calibrator.json"
 """The copy of the calibrator in a run's folder."""
 FALSE_ALARMS = 0.01
-"""How often two files of one kind are said to be unlike, at most."""
-TOLD = 3
+"""The probability, at most, that data of the same kind are called unlike."""
+MAX_DIFFERENCES = 3
+"""Differing settings that a message names."""
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """What a calibrator says of the answers of a run, in their order.
-
-    probabilities: shape (n,), NaN where there is none. accepted: by each promise, shape (n,).
-    failed, without: answers without a probability, since a metric failed or gave no score.
-    unlike: by the names of scores and parts, distance and corrected p-value.
-    """
+    """The result of a calibrator for the answers of a run, in input order."""
 
     calibrator: Calibrator
     probabilities: Floats
+    """The probability that each answer is right, shape (n,), NaN where there is none."""
     accepted: Sequence[Bools]
+    """By promise, which answers are accepted, each of shape (n,)."""
     failed: int
+    """Answers without a probability since a metric failed."""
     without: int
+    """Answers without a probability since a metric gave no score."""
     unlike: Mapping[str, Mapping[str, float]]
+    """By score and part: ``distance`` of the distributions, and corrected ``p``-value."""
 
     def of(self, number: int) -> AnswerChance:
-        """Return what is said of an answer, by its number from 0."""
+        """Return the probability of an answer and whether it is accepted.
+
+        Args:
+            number: of the answer, from 0.
+        """
         probability = float(self.probabilities[number])
-        shown = next((at for at, one in enumerate(self.calibrator.promises) if not one.without), -1)
-        accepted = bool(self.accepted[shown][number]) if shown >= 0 else None
+        # An answer is accepted or not by the first promise that has a threshold.
+        number_of_promise = next(
+            (
+                position
+                for position, promise in enumerate(self.calibrator.promises)
+                if not promise.without
+            ),
+            -1,
+        )
+        accepted = (
+            bool(self.accepted[number_of_promise][number]) if number_of_promise >= 0 else None
+        )
         return AnswerChance(None if math.isnan(probability) else probability, accepted)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, without single answers."""
-        there = self.probabilities[~np.isnan(self.probabilities)]
+        known_probabilities = self.probabilities[~np.isnan(self.probabilities)]
         return {
             "fingerprint": self.calibrator.fingerprint,
             "label": self.calibrator.label,
             "method": self.calibrator.method,
             "labelled": self.calibrator.answers,
             "answers": len(self.probabilities),
-            "with_probability": len(there),
+            "with_probability": len(known_probabilities),
             "failed": self.failed,
             "without_score": self.without,
-            "mean_probability": float(there.mean()) if len(there) else None,
+            "mean_probability": float(known_probabilities.mean())
+            if len(known_probabilities)
+            else None,
             "accepted": [
                 {
                     "kind": promise.kind,
                     "at_most": promise.at_most,
                     "confidence": promise.confidence,
                     "above": promise.above,
-                    "accepted": None if promise.without else int(taken.sum()),
+                    "accepted": None if promise.without else int(is_accepted.sum()),
                     "without": promise.without,
                 }
-                for promise, taken in zip(self.calibrator.promises, self.accepted, strict=True)
+                for promise, is_accepted in zip(
+                    self.calibrator.promises, self.accepted, strict=True
+                )
             ],
-            "likeness": {name: dict(found) for name, found in self.unlike.items()},
-            "unlike": [name for name, found in self.unlike.items() if found["p"] < FALSE_ALARMS],
+            # Distances and p-values of all scores, and the names of those that differ.
+            "likeness": {name: dict(likeness) for name, likeness in self.unlike.items()},
+            "unlike": [
+                name for name, likeness in self.unlike.items() if likeness["p"] < FALSE_ALARMS
+            ],
         }
 
 
@@ -93,34 +118,49 @@ def check_calibrator(
     """Refuse a calibrator of other metrics, options or backends.
 
     Args:
-        metrics: options by name, as in ``run.json``. backends: likewise. where: begins the message.
+        metrics: options by name, as in ``run.json``.
+        backends: names by option name, as in ``run.json``.
+        where: the beginning of the message.
 
     Raises:
         InputError: they differ.
     """
-    for one in calibrator.inputs:
-        if one.metric not in metrics:
+    for score_input in calibrator.inputs:
+        if score_input.metric not in metrics:
             has = ", ".join(metrics) or "none"
             raise InputError(
-                f"{where}: the calibrator is of the metric {one.metric}; this run has {has}"
+                f"{where}: the calibrator is of the metric {score_input.metric}; this run has {has}"
             )
-        asked = needed_words(one.metric, metrics[one.metric], backends) & {SECOND}
-        named = {name: backends.get(name) for name in (*one.backends, *asked)}
-        for what, same, theirs, here in (
-            ("options", "options", one.options, metrics[one.metric]),
-            ("models", "ones", one.backends, named),
+        # A calibrator that was made without a second reader does not fit a run with one.
+        needed = needed_words(score_input.metric, metrics[score_input.metric], backends)
+        model_names = {
+            name: backends.get(name) for name in (*score_input.backends, *(needed & {SECOND}))
+        }
+        for kind, plural, calibrator_settings, run_settings in (
+            ("options", "options", score_input.options, metrics[score_input.metric]),
+            ("models", "ones", score_input.backends, model_names),
         ):
-            if differing := _differing(theirs, as_stored(here)):
+            if differing := _describe_differences(calibrator_settings, as_stored(run_settings)):
                 raise InputError(
-                    f"{where}: {one.metric} has other {what} than the calibrator was made with: "
-                    f"{differing}. Score with the same {same}, or calibrate on a run with these"
+                    f"{where}: {score_input.metric} has other {kind} than the calibrator was made "
+                    f"with: {differing}. Score with the same {plural}, or calibrate on a run with "
+                    "these"
                 )
 
 
-def _differing(theirs: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    names = [name for name in {**theirs, **here} if theirs.get(name) != here.get(name)]
-    told = [f"{name} {here.get(name)!r}, not {theirs.get(name)!r}" for name in names]
-    return "; ".join(told[:TOLD])[:300]
+def _describe_differences(
+    calibrator_settings: Mapping[str, Any], run_settings: Mapping[str, Any]
+) -> str:
+    names = [
+        name
+        for name in {**calibrator_settings, **run_settings}
+        if calibrator_settings.get(name) != run_settings.get(name)
+    ]
+    differences = [
+        f"{name} {run_settings.get(name)!r}, not {calibrator_settings.get(name)!r}"
+        for name in names
+    ]
+    return "; ".join(differences[:MAX_DIFFERENCES])[:300]
 
 
 def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothing) -> Calibrated:
@@ -133,49 +173,57 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
     infos = list(metric_infos(folder, run).values())
-    names = list(dict.fromkeys([*(one.name for one in calibrator.inputs), *calibrator.spreads]))
+    # The inputs first: the columns of the table in front are those that the model reads.
+    names = list(dict.fromkeys([*(item.name for item in calibrator.inputs), *calibrator.spreads]))
     values: list[list[float]] = []
-    failed: list[bool] = []
+    failures: list[bool] = []
     questions: list[str] = []
     for _, sample, assessments in rows(folder, infos):
-        by_metric = {one.metric: one for one in assessments}
-        values.append([_value(by_metric, name) for name in names])
-        failed.append(any(by_metric[name].error is not None for name in calibrator.metrics))
+        by_metric = {item.metric: item for item in assessments}
+        values.append([_read_value(by_metric, name) for name in names])
+        # One failed metric fails the probability: the others cannot stand for it.
+        failures.append(any(by_metric[name].error is not None for name in calibrator.metrics))
         questions.append(question_key(str(sample.get("question") or "")))
         step()
+    # The reshape matters for a run without samples.
     table = np.array(values, dtype=np.float64).reshape(len(values), len(names))
-    out = np.array(failed, dtype=bool)
-    inputs = np.where(out[:, None], np.nan, table[:, : len(calibrator.inputs)])
+    has_failed = np.array(failures, dtype=bool)
+    # An answer that failed in one metric has no probability, even if others scored it.
+    inputs = np.where(has_failed[:, None], np.nan, table[:, : len(calibrator.inputs)])
     probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
+    # Without a probability an answer is never accepted.
     ranks = np.where(np.isnan(probabilities), np.nan, ranks)
     return Calibrated(
         calibrator,
         probabilities,
         [promise.accepts(ranks) for promise in calibrator.promises],
-        int(out.sum()),
-        int((np.isnan(probabilities) & ~out).sum()),
-        _unlike(calibrator, names, table[~out], cluster_numbers(questions)[~out]),
+        int(has_failed.sum()),
+        int((np.isnan(probabilities) & ~has_failed).sum()),
+        _test_unlikeness(
+            calibrator, names, table[~has_failed], cluster_numbers(questions)[~has_failed]
+        ),
     )
 
 
-def _value(by_metric: Mapping[str, Assessment], name: str) -> float:
+def _read_value(by_metric: Mapping[str, Assessment], name: str) -> float:
     metric, _, part = name.partition(".")
-    one = by_metric[metric]
-    result = one.parts.get(part) if part else one.score
+    assessment = by_metric[metric]
+    result = assessment.parts.get(part) if part else assessment.score
     return math.nan if result is None else float(result)
 
 
-def _unlike(
+def _test_unlikeness(
     calibrator: Calibrator, names: Sequence[str], table: Floats, questions: Places
 ) -> dict[str, dict[str, float]]:
+    # Many scores are tested at once, so that the p-values are corrected (Holm).
     spreads = calibrator.spreads
     result = {
         name: unlikeness(spreads[name], table[:, names.index(name)], questions) for name in spreads
     }
-    corrected = holm([one.p for one in result.values()])
+    corrected = holm([test.p for test in result.values()])
     return {
-        name: {"distance": one.distance, "p": p}
-        for (name, one), p in zip(result.items(), corrected, strict=True)
+        name: {"distance": test.distance, "p": p}
+        for (name, test), p in zip(result.items(), corrected, strict=True)
     }
 
 
@@ -183,45 +231,60 @@ def _unlike(
 
 
 def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str:
-    """Say what a promise is."""
+    """Return a promise in words."""
     if kind == AMONG_ACCEPTED:
         sure = 100 * (confidence or 0)
         return f"at most {100 * at_most:.3g} % of them wrong (confidence {sure:.3g} %)"
     return f"at most {100 * at_most:.3g} % of all answers accepted and wrong, on average"
 
 
-def chances_told(found: Mapping[str, Any]) -> ChancesTold:
-    """Say what ``summary.json`` holds of a calibrator."""
-    n = found["with_probability"]
+def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
+    """Return sentences and warnings on the result of a calibrator.
+
+    Args:
+        calibrated: the block ``calibrated`` of ``summary.json``.
+    """
+    n = calibrated["with_probability"]
+    # Counts of zero are not mentioned.
     kinds = (("failed", "failed"), ("without_score", "without a score"))
-    left = ", ".join(f"{found[name]:,} {words}" for name, words in kinds if found[name])
+    without_probability = ", ".join(
+        f"{calibrated[name]:,} {description}" for name, description in kinds if calibrated[name]
+    )
     sentences = [
-        f"Probability of being right ({found['label']}), {found['method']}, from "
-        f"{amount(found['labelled'], 'labelled answer')}: "
-        + (f"mean {found['mean_probability']:.3f} of {amount(n, 'answer')}" if n else "none")
-        + (f"; no probability: {left}" if left else "")
+        f"Probability of being right ({calibrated['label']}), {calibrated['method']}, from "
+        f"{amount(calibrated['labelled'], 'labelled answer')}: "
+        + (f"mean {calibrated['mean_probability']:.3f} of {amount(n, 'answer')}" if n else "none")
+        + (f"; no probability: {without_probability}" if without_probability else "")
     ]
-    for one in found["accepted"]:
-        promise = promise_in_words(one["kind"], one["at_most"], one["confidence"])
-        if one["kind"] != AMONG_ACCEPTED:
+    for acceptance in calibrated["accepted"]:
+        promise = promise_in_words(
+            acceptance["kind"], acceptance["at_most"], acceptance["confidence"]
+        )
+        # The promises on average share one sentence below.
+        if acceptance["kind"] != AMONG_ACCEPTED:
             continue
-        if one["without"]:
-            sentences.append(f"Accepted with {promise}: no threshold; {one['without']}")
+        if acceptance["without"]:
+            sentences.append(f"Accepted with {promise}: no threshold; {acceptance['without']}")
         else:
             sentences.append(
-                f"Accepted with {promise}: {one['accepted']:,} of {found['answers']:,}"
+                f"Accepted with {promise}: {acceptance['accepted']:,} of {calibrated['answers']:,}"
             )
-    average = [one for one in found["accepted"] if one["kind"] == OF_ALL and not one["without"]]
+    average = [
+        acceptance
+        for acceptance in calibrated["accepted"]
+        if acceptance["kind"] == OF_ALL and not acceptance["without"]
+    ]
     if average:
-        shares = " / ".join(f"{100 * one['at_most']:.3g}" for one in average)
-        counts = " / ".join(f"{one['accepted']:,}" for one in average)
+        shares = " / ".join(f"{100 * acceptance['at_most']:.3g}" for acceptance in average)
+        counts = " / ".join(f"{acceptance['accepted']:,}" for acceptance in average)
         sentences.append(
             f"With at most {shares} % of all answers accepted and wrong, on average: {counts} "
             "accepted"
         )
     warnings = []
-    for name in found["unlike"]:
-        distance, p = found["likeness"][name]["distance"], found["likeness"][name]["p"]
+    for name in calibrated["unlike"]:
+        distance, p = calibrated["likeness"][name]["distance"], calibrated["likeness"][name]["p"]
+        # More digits would suggest a precision that the test does not have.
         message = "< 0.0001" if p < 0.0001 else f"{p:.2g}"
         warnings.append(
             f"{name}: its distribution here is unlike that of the labelled answers (largest "

@@ -1,4 +1,4 @@
-"""The report of a run, and that of several."""
+"""Write the report page of a run, and the page of several runs together."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
 LARGER_JUDGE = "larger_judge"
-"""The key in ``summary.json`` of what a larger judge would cost."""
+"""Key in ``summary.json`` of the estimated price of a larger judge."""
 
 
 def write_report(  # noqa: PLR0913 - what a page can show
@@ -50,19 +50,23 @@ def write_report(  # noqa: PLR0913 - what a page can show
     notes: Sequence[str] = (),
     steps: Steps = SILENT,
 ) -> None:
-    """Write ``report.html`` from what is stored in the folder.
+    """Write ``report.html`` from the files of a finished run.
 
-    ``metrics_here`` draw their evidence; else those that are installed do. ``counted`` is what the
-    folder holds, where it was counted just now. ``rated`` holds ratings, which are shown with the
-    answers and take the place of the samples' own labels in drawings. ``calibrated`` is what a
-    calibrator says of the answers; if one was applied before, that is shown. ``notes`` stand below
-    the first sentence.
+    Args:
+        metrics_here: the metrics that draw their evidence; by default those that are installed.
+        domain_field: the field of a sample's domain.
+        counted: the counts over the run, if they were made just now.
+        rated: ratings. They are shown with the answers, and replace the samples' own labels in
+            charts.
+        calibrated: the result of a calibrator. Without it, one that was applied before is shown.
+        notes: texts below the first sentence.
 
     Raises:
         RunFolderError: the folder holds no finished run.
         UnknownNameError: a run of an earlier version, and a metric of it is not installed.
         StoppedError: ``steps`` were asked to stop.
     """
+    # Step 1: read settings and figures. A summary of other metrics would raise far from here.
     run, summary = folder.read_finished()
     metrics = list(metric_infos(folder, run).values())
     try:
@@ -71,6 +75,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
     except (KeyError, TypeError, ValueError):
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
+    # Step 2: count the run, if the caller has not.
     drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
     counted = counted or counts.count(
         folder,
@@ -81,27 +86,32 @@ def write_report(  # noqa: PLR0913 - what a page can show
         rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
+    # Step 3: apply the calibrator that the run had before, from its copy in the folder.
     if calibrated is None and probabilities.CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
             calibrated = probabilities.calibrated_run(
                 folder, read_calibrator(folder.path / probabilities.CALIBRATOR), step
             )
+    # Step 4: the answers that are shown, the neediest first. They are read one by one while the
+    # page is written: all together would not fit into memory.
     places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
 
         def shown() -> Iterator[ReportSample]:
             for place in places:
                 assessments = folder.assessments_at(place.assessments, len(order))
-                assessments.sort(key=lambda one: order.index(one.metric))
+                # In the order of the run's metrics, which is that of the page.
+                assessments.sort(key=lambda assessment: order.index(assessment.metric))
                 sample = folder.sample_at(place.sample)
                 ratings = rated.of(sample.id, sample.model) if rated else None
                 chance = calibrated.of(place.number) if calibrated else None
                 yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
                 step()
 
+        # Step 5: everything that the template shows.
         page = ReportRun(
             title=name_of(run["input"]),
-            facts=_facts(run),
+            facts=_list_facts(run),
             metrics=[
                 ReportMetric(
                     m.name,
@@ -132,8 +142,11 @@ def write_report(  # noqa: PLR0913 - what a page can show
 def judge_of(
     run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
 ) -> EntailerQuality | None:
-    """Return how sure the entailer of a run is, by its ``run.json``, and what a larger one costs,
-    by its ``summary.json``; ``None`` if it had none.
+    """Return how reliable the entailer of a run is; ``None`` if the run has none.
+
+    Args:
+        run: the content of ``run.json``.
+        summary: the content of ``summary.json``, which has the price of a larger entailer.
     """
     entailer = run["backends"].get("entailer")
     if not entailer:
@@ -143,14 +156,14 @@ def judge_of(
     return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
 
 
-def _facts(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a reader needs first; all settings are below the figures."""
+def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings that a reader needs first; all settings are below the figures."""
     facts = {"input": name_of(run["input"])}
     if run.get("skipped"):
         facts["skipped as faulty"] = f"{run['skipped']:,}"
     facts |= {
-        word: ", ".join(map(str, one.values())) if isinstance(one, Mapping) else str(one)
-        for word, one in run["backends"].items()
+        word: ", ".join(map(str, names.values())) if isinstance(names, Mapping) else str(names)
+        for word, names in run["backends"].items()
     }
     for metric, options in run["metrics"].items():
         if "profile" in options:
@@ -159,16 +172,14 @@ def _facts(run: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Rated:
-    """The ratings of each answer of a run.
+    """Ratings joined with the answers of a run.
 
-    A rating belongs to the answer with its id; where both name a model, to that model's.
+    A rating belongs to the answer with its id. If both name a model, the models must be equal too.
 
     Args:
         folder: of the run; its samples are read once.
         ratings: by people or anything else.
         source: the name of their file, which is shown.
-
-    told: what was joined, and what was not.
 
     Raises:
         InputError: the ratings are choices between two answers.
@@ -183,77 +194,95 @@ class Rated:
             )
         self._ratings = ratings
         self._by_item: dict[str, list[Rating]] = {}
-        for one in ratings.ratings:
-            self._by_item.setdefault(one.item, []).append(one)
-        answers, rated, used = 0, 0, 0
+        for rating in ratings.ratings:
+            self._by_item.setdefault(rating.item, []).append(rating)
+        answers, rated_answers, used_ratings = 0, 0, 0
         raters: set[str] = set()
-        unknown = {item: len(own) for item, own in self._by_item.items()}
+        # Ratings that are still unmatched, by id; matched ones are subtracted.
+        unknown = {item: len(ratings_of_item) for item, ratings_of_item in self._by_item.items()}
         for sample in folder.sample_records() if folder.samples_path.exists() else ():
             answers += 1
-            own = self._of(sample["id"], sample.get("model"))
-            rated += bool(own)
-            used += len(own)
-            raters.update(one.rater for one in own)
-            if own:
-                unknown[sample["id"]] -= len(own)
-        left = {item: n for item, n in unknown.items() if n > 0}
+            ratings_of_item = self._ratings_of(sample["id"], sample.get("model"))
+            rated_answers += bool(ratings_of_item)
+            used_ratings += len(ratings_of_item)
+            raters.update(rating.rater for rating in ratings_of_item)
+            if ratings_of_item:
+                unknown[sample["id"]] -= len(ratings_of_item)
+        unmatched = {item: n for item, n in unknown.items() if n > 0}
         numbers = not ratings.categories
-        self.told = RatingsTold(source, numbers, len(raters), used, rated, answers, left)
+        self.told = RatingsTold(
+            source, numbers, len(raters), used_ratings, rated_answers, answers, unmatched
+        )
 
     def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
         """Return the ratings of an answer, ``None`` where it has none."""
         by_rater: dict[str, list[Rating]] = {}
-        for one in self._of(sample_id, model):
-            by_rater.setdefault(one.rater, []).append(one)
+        for rating in self._ratings_of(sample_id, model):
+            by_rater.setdefault(rating.rater, []).append(rating)
         if not by_rater:
             return None
-        return AnswerRatings([self._said(name, own) for name, own in by_rater.items()])
+        return AnswerRatings(
+            [
+                self._list_ratings(name, ratings_of_rater)
+                for name, ratings_of_rater in by_rater.items()
+            ]
+        )
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
-        """Return the mean rating of a stored sample; ``None`` without one, or of words."""
+        """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
         result = self.of(sample["id"], sample.get("model"))
         return result.mean if result else None
 
-    def _of(self, sample_id: str, model: str | None) -> list[Rating]:
+    def _ratings_of(self, sample_id: str, model: str | None) -> list[Rating]:
         return [
-            one
-            for one in self._by_item.get(sample_id, ())
-            if not (one.model and model) or one.model == model
+            rating
+            for rating in self._by_item.get(sample_id, ())
+            if not (rating.model and model) or rating.model == model
         ]
 
-    def _said(self, name: str, own: list[Rating]) -> RaterSaid:
-        own = sorted(own, key=lambda one: one.repeat)
-        words = self._ratings.categories
+    def _list_ratings(self, name: str, ratings_of_rater: list[Rating]) -> RaterSaid:
+        # A rater may rate an answer several times, to measure agreement with themselves.
+        ratings_of_rater = sorted(ratings_of_rater, key=lambda rating: rating.repeat)
+        categories = self._ratings.categories
         return RaterSaid(
             name,
-            [words[int(one.value)] if words else f"{one.value:g}" for one in own],
-            () if words else [one.value for one in own],
-            [one.note for one in own if one.note],
+            [
+                categories[int(rating.value)] if categories else f"{rating.value:g}"
+                for rating in ratings_of_rater
+            ],
+            () if categories else [rating.value for rating in ratings_of_rater],
+            [rating.note for rating in ratings_of_rater if rating.note],
         )
 
 
 QUESTIONS = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
-ALPHA = 0.05
-MODELS = 12
+TEST_LEVEL = 0.05
+"""Level of the tests whether the best model is better than each other one."""
+MAX_ANSWERS_PER_QUESTION = 12
 """Answers to one question that are shown; of more, the best and the worst."""
 
 
-class _Run(NamedTuple):
-    """A finished run, and what is known of its metrics."""
+class _PooledRun(NamedTuple):
+    """A finished run on a page of several."""
 
     folder: RunFolder
     settings: Mapping[str, Any]
+    """The content of ``run.json``."""
     infos: Mapping[str, MetricInfo]
+    """The descriptions of its metrics, by name."""
 
 
-class _Answered(NamedTuple):
-    """Where an answer is: its score, its model, the number of its run, and its place there."""
+class _PooledAnswer(NamedTuple):
+    """An answer of one of several runs."""
 
     score: float
+    """By the first of the common metrics."""
     model: str
     run: int
+    """The number of its run, from 0."""
     place: counts.Place
+    """Where it is stored in the folder of its run."""
 
 
 def write_pooled(
@@ -272,10 +301,11 @@ def write_pooled(
     for path in paths:
         folder = RunFolder(path)
         settings, _ = folder.read_finished()
-        runs.append(_Run(folder, settings, metric_infos(folder, settings)))
-    if len({one.folder.path.resolve() for one in runs}) < len(runs):
+        runs.append(_PooledRun(folder, settings, metric_infos(folder, settings)))
+    # Also the same folder by two paths: its answers would count twice.
+    if len({run.folder.path.resolve() for run in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
-    pool = _Pool(runs, domain_field)
+    pool = _PooledRuns(runs, domain_field)
     for number, run in enumerate(runs):
         total = int(run.settings["samples"]["samples"])
         with steps.begin(f"reading {run.folder.path.name}", total) as step:
@@ -285,15 +315,17 @@ def write_pooled(
         title=f"{len(runs)} runs",
         facts={"runs": ", ".join(run.folder.path.name for run in runs)},
         looked=pool.looked,
-        lines=lines_of({name: info.title for name, info in pool.infos.items()}, pool.here),
+        lines=lines_of(
+            {name: info.title for name, info in pool.infos.items()}, pool.installed_metrics
+        ),
         warnings=list(pool.warnings()),
         metrics=[
             PooledMetric(name, info.title, pool.groups[name]) for name, info in pool.infos.items()
         ],
-        judge=judges[0] if len({one.name if one else None for one in judges}) == 1 else None,
-        questions=pool.asked(),
+        judge=judges[0] if len({judge.name if judge else None for judge in judges}) == 1 else None,
+        questions=pool.pick_questions(),
         outcomes=pool.outcomes(),
-        apart=pool.apart(),
+        apart=pool.test_models_apart(),
     )
     # The ratings that the drawing of groups looks for in a run are the samples' own labels here.
     write_template("pooled.html.jinja", out, page=page, run={"ratings": None})
@@ -306,145 +338,188 @@ def write_pooled(
     return [*first_lines, f"{page.headline} {page.models}".strip()]
 
 
-def _shared(runs: Sequence[_Run]) -> dict[str, MetricInfo]:
-    """Return the metrics that all runs have."""
-    shared = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
-    if not shared:
+def _find_shared_metrics(runs: Sequence[_PooledRun]) -> dict[str, MetricInfo]:
+    """Return the descriptions of the metrics that all runs have, by name.
+
+    Raises:
+        RunFolderError: there is none, or the ranges of its scores differ.
+    """
+    shared_names = [name for name in runs[0].infos if all(name in run.infos for run in runs)]
+    if not shared_names:
         message = "; ".join(f"{run.folder.path.name}: {', '.join(run.infos)}" for run in runs)
         raise RunFolderError(f"the runs have no metric in common ({message})")
-    for name in shared:
+    for name in shared_names:
+        # Scores with different ranges cannot be averaged.
         kinds = {(run.infos[name].score_range, run.infos[name].lower_is_better) for run in runs}
         if len(kinds) > 1:
             raise RunFolderError(
                 f"the scores of {name} have different ranges in these runs; expected equal options"
             )
-    return {name: runs[0].infos[name] for name in shared}
+    return {name: runs[0].infos[name] for name in shared_names}
 
 
-class _Pool:
-    """Finished runs, and what is counted over all of them.
+class _PooledRuns:
+    """Counts over several finished runs, by the metrics that all of them have."""
 
-    infos: the metrics that all have. here: those of them that are installed. answers: by the hash
-    of the question, as the first of the metrics scores them.
-    """
-
-    def __init__(self, runs: Sequence[_Run], domain_field: str) -> None:
-        self.runs, self.infos, self._domain_field = runs, _shared(runs), domain_field
+    def __init__(self, runs: Sequence[_PooledRun], domain_field: str) -> None:
+        self.runs, self.infos, self._domain_field = runs, _find_shared_metrics(runs), domain_field
         installed = metrics_of(runs[0].settings)
-        self.here = {name: metric for name, metric in installed.items() if name in self.infos}
+        self.installed_metrics = {
+            name: metric for name, metric in installed.items() if name in self.infos
+        }
+        """The common metrics that are installed; only these can say which answers need a look."""
         self._first = next(iter(self.infos.values()))
         self.groups = {
             name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
         }
-        self.looked = Looked(any(metric.line for metric in self.here.values()))
-        self.answers: dict[int, list[_Answered]] = {}
-        self._seen: set[int] = set()
+        self.looked = Looked(any(metric.line for metric in self.installed_metrics.values()))
+        self.answers: dict[int, list[_PooledAnswer]] = {}
+        """Answers by the hash of their question; 8 bytes, as all runs together may be large."""
+        self._answer_hashes: set[int] = set()
         self.repeated = 0
 
     def count(self, number: int, step: Step) -> None:
+        """Count all answers of the run with this number."""
         run = self.runs[number]
         unnamed = run.settings["backends"].get("model") or run.folder.path.name
         for place, sample, all_of_sample in counts.rows(run.folder, list(run.infos.values())):
-            by_name = {one.metric: one for one in all_of_sample}
+            # Each run may have further metrics, in another order.
+            by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
             domain = counts.domain_of(sample, self._domain_field)
-            flags = [problem_of(self.here.get(one.metric), one) is not None for one in assessments]
-            outcomes = [outcome_of(self.here.get(one.metric), one) for one in assessments]
-            failed = any(one.error is not None for one in assessments)
-            self.looked.add(flags, outcomes, failed=failed)
-            for one in assessments:
-                if one.score is not None:
-                    self.groups[one.metric].add(model, domain, one.score, counts.own_label(sample))
+            flags = [
+                problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
+                for assessment in assessments
+            ]
+            outcomes = [
+                outcome_of(self.installed_metrics.get(assessment.metric), assessment)
+                for assessment in assessments
+            ]
+            has_failure = any(assessment.error is not None for assessment in assessments)
+            self.looked.add(flags, outcomes, failed=has_failure)
+            for assessment in assessments:
+                if assessment.score is not None:
+                    self.groups[assessment.metric].add(
+                        model, domain, assessment.score, counts.own_label(sample)
+                    )
+            # The same answer in two runs, as after a copy of a part: it would count twice in every
+            # mean.
             key = hash64(json.dumps([sample["id"], model, sample.get("response")]))
-            self.repeated += key in self._seen
-            self._seen.add(key)
+            self.repeated += key in self._answer_hashes
+            self._answer_hashes.add(key)
             if assessments[0].score is not None:
-                asked = self.answers.setdefault(hash64(sample["question"].strip()), [])
-                asked.append(_Answered(assessments[0].score, model, number, place))
+                answers = self.answers.setdefault(hash64(sample["question"].strip()), [])
+                answers.append(_PooledAnswer(assessments[0].score, model, number, place))
             step()
 
     def warnings(self) -> Iterator[str]:
-        """Say in which settings the runs differ, and how many answers are in several of them."""
+        """Yield a sentence for each setting in which runs differ, and on repeated answers."""
         for name in self.infos:
-            told = [json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs]
-            if len(set(told)) > 1:
+            options = [
+                json.dumps(run.settings["metrics"][name], sort_keys=True) for run in self.runs
+            ]
+            if len(set(options)) > 1:
                 yield f"{name} was run with different options: its scores may not be comparable"
         for backend in ("entailer", "second", "embedder", "similarity", "judge"):
             names = {str(run.settings["backends"].get(backend, "none")) for run in self.runs}
             if len(names) > 1:
                 yield f"the runs have different backends for {backend}: {', '.join(sorted(names))}"
         if self.repeated:
-            are = "answer is" if self.repeated == 1 else "answers are"
-            yield f"{self.repeated:,} {are} counted twice: same id, model and text"
+            subject = "answer is" if self.repeated == 1 else "answers are"
+            yield f"{self.repeated:,} {subject} counted twice: same id, model and text"
 
     def outcomes(self) -> dict[str, list[Outcomes]]:
         """Return the outcomes by the name of the run, one for each of the metrics."""
         result: dict[str, list[Outcomes]] = {}
         for run in self.runs:
             by_metric = counts.read_outcomes(run.folder, metrics_of(run.settings).values())
-            # Folders of one name in different places are told apart by their whole path.
+            # Folders with the same name in different places are distinguished by their full path.
             name = run.folder.path.name
             name = str(run.folder.path) if name in result else name
             result[name] = [by_metric[metric] for metric in self.infos]
         return result
 
-    def apart(self) -> dict[tuple[str | None, str | None], bool]:
-        """Return whether a test tells the model with the best mean from each other one.
+    def test_models_apart(self) -> dict[tuple[str | None, str | None], bool]:
+        """Test for each other model whether the model with the best mean is better.
 
-        The scores of the questions that both answered are compared in pairs, by sign flips;
+        The scores of questions that both answered are compared in pairs, by sign flips. The
         p-values are corrected for the number of models (Holm).
+
+        Returns:
+            By the names of both models, whether the difference is significant.
         """
         groups = self.groups[self._first.name]
         models = [name.model for name in groups.models()]
         by_model: dict[str, dict[int, list[float]]] = {}
         for question, answers in self.answers.items():
-            for one in answers:
-                held = by_model.setdefault(one.model[:LONGEST_NAME], {})
-                held.setdefault(question, []).append(one.score)
+            for answer in answers:
+                # The groups of the page have names cut to this length, by which they are found
+                # here.
+                scores_by_question = by_model.setdefault(answer.model[:LONGEST_NAME], {})
+                scores_by_question.setdefault(question, []).append(answer.score)
         means = {
-            model: {question: sum(scores) / len(scores) for question, scores in held.items()}
-            for model, held in by_model.items()
+            model: {
+                question: sum(scores) / len(scores)
+                for question, scores in scores_by_question.items()
+            }
+            for model, scores_by_question in by_model.items()
         }
         sign = -1 if groups.lower_is_better else 1
         p_values = []
         for model in models[1:]:
             best, other = means.get(str(models[0]), {}), means.get(str(model), {})
-            shared = sorted(best.keys() & other.keys())
-            ahead = [sign * (best[question] - other[question]) for question in shared]
+            shared_questions = sorted(best.keys() & other.keys())
+            differences = [
+                sign * (best[question] - other[question]) for question in shared_questions
+            ]
             rng = generator(0, "pooled", str(model))
-            p_values.append(sign_flip_p(ahead, rng) if sum(ahead) > 0 else 1.0)
-        others = zip(models[1:], holm(p_values), strict=True)
-        return {(models[0], model): p < ALPHA for model, p in others}
+            # A model that is ahead on the common questions cannot be worse.
+            p_values.append(sign_flip_p(differences, rng) if sum(differences) > 0 else 1.0)
+        compared = zip(models[1:], holm(p_values), strict=True)
+        return {(models[0], model): p < TEST_LEVEL for model, p in compared}
 
-    def asked(self) -> list[AskedQuestion]:
+    def pick_questions(self) -> list[AskedQuestion]:
         """Return the questions on which the models differ most, with their answers, best first."""
-        asked = []
+        ranked = []
         for answers in self.answers.values():
-            by_model: dict[str, _Answered] = {}
-            for one in answers:
-                by_model.setdefault(one.model, one)
+            by_model: dict[str, _PooledAnswer] = {}
+            for pooled_answer in answers:
+                # Of several answers of a model to a question the first one is shown.
+                by_model.setdefault(pooled_answer.model, pooled_answer)
+            # An answer of one model alone shows no difference.
             if len(by_model) > 1:
+                # The best answer comes first.
                 sign = 1 if self._first.lower_is_better else -1
-                asked.append(sorted(by_model.values(), key=lambda one: sign * one.score))
-        asked.sort(key=lambda found: -abs(found[0].score - found[-1].score))
+                ranked.append(
+                    sorted(by_model.values(), key=lambda pooled_answer: sign * pooled_answer.score)
+                )
+        # By the distance of the best answer from the worst.
+        ranked.sort(
+            key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
+        )
         columns = {
-            name: Column(place, info.title, info.score_range, self.here.get(name))
+            name: Column(place, info.title, info.score_range, self.installed_metrics.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
         result = []
-        for answers in asked[:QUESTIONS]:
-            half = MODELS // 2
-            kept = answers if len(answers) <= MODELS else [*answers[:half], *answers[-half:]]
-            shown = []
-            for one in kept:
-                run = self.runs[one.run]
-                sample = run.folder.sample_at(one.place.sample)
-                own = run.folder.assessments_at(one.place.assessments, len(run.infos))
-                by_name = {assessment.metric: assessment for assessment in own}
+        for answers in ranked[:QUESTIONS]:
+            half = MAX_ANSWERS_PER_QUESTION // 2
+            selected = answers
+            if len(answers) > MAX_ANSWERS_PER_QUESTION:
+                selected = [*answers[:half], *answers[-half:]]
+            page_answers = []
+            for pooled_answer in selected:
+                run = self.runs[pooled_answer.run]
+                sample = run.folder.sample_at(pooled_answer.place.sample)
+                stored_assessments = run.folder.assessments_at(
+                    pooled_answer.place.assessments, len(run.infos)
+                )
+                by_name = {assessment.metric: assessment for assessment in stored_assessments}
                 assessments = [by_name[name] for name in columns]
-                answer = answer_of(one.place.number + 1, 0, sample, assessments, columns)
-                shown.append((one.model, run.folder.path.name, answer))
-            question, best, worst = shown[0][2].sample.question, answers[0].score, answers[-1].score
-            result.append(AskedQuestion(question, len(answers), shown, best, worst))
+                answer = answer_of(pooled_answer.place.number + 1, 0, sample, assessments, columns)
+                page_answers.append((pooled_answer.model, run.folder.path.name, answer))
+            question = page_answers[0][2].sample.question
+            best, worst = answers[0].score, answers[-1].score
+            result.append(AskedQuestion(question, len(answers), page_answers, best, worst))
         return result

@@ -1,4 +1,4 @@
-"""The results at the end of a run: the summary, the Parquet file, the report."""
+"""Write the results at the end of a run: the summary, the Parquet table, the report."""
 
 import io
 import threading
@@ -41,12 +41,18 @@ def write_results(
     started: float,
     stop: threading.Event,
 ) -> None:
-    """Sort the assessments and write the results, a step after the other, until ``stop`` is set."""
+    """Sort the assessments and write the results, step by step, until ``stop`` is set.
+
+    Args:
+        started: when this process began, by the monotonic clock.
+        stop: set by another thread to interrupt the work.
+    """
     steps = Steps(shown=options.progress, stop=stop)
+    # Steps of the sort: each sample is read once, each assessment is read and written.
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
         folder.sort_assessments([metric.name for metric in metrics], step)
-    # before the summary is there, which says that the run is finished
+    # Before the summary is written, which marks the run as finished.
     folder.note_end()
     write_outputs(folder, metrics, time.monotonic() - started, options, steps)
 
@@ -56,7 +62,9 @@ def write_outputs(
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
 
-    Of ``options`` seed, prices and ``report`` are used.
+    Args:
+        seconds: the duration of the run in this process.
+        options: only ``seed``, ``calls.prices`` and ``report`` are used.
 
     Raises:
         RunFolderError: there is no run, or its assessments are damaged or not sorted.
@@ -66,36 +74,42 @@ def write_outputs(
     if run is None:
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
+    # Read once, and shared by the summaries of all metrics.
     units = counts.read_units(folder, run.get(counts.UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
+            # Most figures need no evidence, which is most of a line.
             assessments = folder.assessments(
                 metric.name, evidence_later=True, step=step, units=units
             )
-            summaries[metric.name] = _summary(folder.path, metric, assessments, options.seed)
+            summaries[metric.name] = _summarise_metric(
+                folder.path, metric, assessments, options.seed
+            )
     infos = [MetricInfo.of(metric) for metric in metrics]
     counted = counts.count(folder, run, infos, here=metrics, steps=steps)
-    silent = counts.silence(folder)
+    answer_counts = counts.silence(folder)
     copies = {"repeated": counted.repeated, "copied": counted.copied}
     if answers := {name: count for name, count in copies.items() if count}:
-        silent["answers"] = silent.get("answers", {}) | answers
+        answer_counts["answers"] = answer_counts.get("answers", {}) | answers
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
-        **_calls(folder, counted, prices),
+        **_count_calls(folder, counted, prices),
         **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
         "skipped": run["skipped"],
         **second_results(folder, metrics, run, options.seed),
-        **silent,
+        **answer_counts,
         counts.LOOKED: counted.looked.to_dict(),
-        counts.OUTCOMES: {name: one.to_dict() for name, one in counted.outcomes.items()},
-        **larger_judge(folder, run, prices, counts.unread(silent)),
-        QUESTIONS: sketch_questions(str(one["question"]) for one in folder.sample_records()),
+        counts.OUTCOMES: {name: outcome.to_dict() for name, outcome in counted.outcomes.items()},
+        **estimate_larger_judge(folder, run, prices, counts.unread(answer_counts)),
+        QUESTIONS: sketch_questions(str(record["question"]) for record in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
-    groups = counted.groups
-    if told := {name: one.to_dict() for name, one in groups.items() if one.worth_showing}:
-        content["groups"] = told
+    groups_shown = {
+        name: groups.to_dict() for name, groups in counted.groups.items() if groups.worth_showing
+    }
+    if groups_shown:
+        content["groups"] = groups_shown
     folder.write_json("summary", content)
     with steps.begin("writing the table", len(metrics) * samples) as step:
         write_parquet(folder, metrics, list(counted.parts), step)
@@ -103,72 +117,81 @@ def write_outputs(
         write_report(folder, metrics, counted=counted, steps=steps)
 
 
-def _summary(folder: Path, metric: Metric, assessments: StoredAssessments, seed: int) -> Summary:
-    """Return the summary of a metric; if it fails, one with the error and the counts.
+def _summarise_metric(
+    folder: Path, metric: Metric, assessments: StoredAssessments, seed: int
+) -> Summary:
+    """Return the summary of a metric; if it raises, a summary with the error and the counts.
 
-    The calls are paid for by then, and the same command writes the summary when it is fixed.
+    All calls are paid for at this point. When the metric is fixed, the same command writes the
+    summary again.
     """
     try:
         return metric.summarise(assessments, seed=seed)
+    # The user stopped it, or the folder is damaged: no fault of the metric.
     except (StoppedError, RunFolderError):
         raise
     except Exception as error:
         keep_failure(folder, metric.name, error)
         message = f"{metric.name} could not be summarised: {words_of(error)}"
-        failed = sum(one.error is not None for one in assessments)
+        failed = sum(assessment.error is not None for assessment in assessments)
         settings = metric.settings()
         return Summary({}, len(assessments), failed, settings=settings, error=message)
 
 
-def _calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
-    """Return the requests that the samples made of each capability, with the stored calls, and
-    what the chat models took: for the run, and for each metric.
+def _count_calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
+    """Return the blocks ``calls`` and ``usage`` of ``summary.json``.
 
-    The result does not depend on how often the run was stopped and resumed.
+    They hold requests and stored calls by capability, and calls, tokens and money of chat models
+    for the run and for each metric. They do not depend on how often the run was stopped and
+    resumed.
     """
     requests = counted.requests
-    stored: Counter[str] = Counter()
-    paid: dict[str, Usage] = {}
+    stored_calls: Counter[str] = Counter()
+    usage_by_model: dict[str, Usage] = {}
     if folder.calls_path.exists():
         store = CallStore(folder.calls_path)
         for (capability, _), number in store.counts().items():
-            stored[capability] += number
-        paid = store.usage("chat")
+            stored_calls[capability] += number
+        usage_by_model = store.usage("chat")
         store.close()
     calls = {
-        name: {"requests": requests[name], "stored": stored[name]}
-        for name in sorted(requests | ({"chat": 0} if paid else {}))
+        name: {"requests": requests[name], "stored": stored_calls[name]}
+        for name in sorted(requests | ({"chat": 0} if usage_by_model else {}))
     }
-    return {"calls": calls} | ({"usage": _usage(paid, counted.usage, prices)} if paid else {})
+    return {"calls": calls} | (
+        {"usage": _price_usage(usage_by_model, counted.usage, prices)} if usage_by_model else {}
+    )
 
 
-def _usage(
+def _price_usage(
     paid: Mapping[str, Usage],
     by_metric: Mapping[str, Mapping[str, Mapping[str, int]]],
     prices: Prices,
 ) -> dict[str, Any]:
     """Return calls, tokens and US dollars: what the run paid, and what its metrics used.
 
-    Without a known price, or where calls came without a count of tokens, the price is unknown.
+    The price is ``None`` if it is unknown, or if calls came without a count of tokens.
+
+    Args:
+        paid: by model, from the store of calls.
+        by_metric: usage by metric and model.
     """
 
     def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
         price = prices.usd(model, Tokens(usage["prompt_tokens"], usage["reply_tokens"]))
+        # A price of a part of the calls would look like that of all.
         usd = None if price is None or usage["uncounted"] else round(price, 6)
         return {**{name: value for name, value in usage.items() if name != "seconds"}, "usd": usd}
 
     models = {model: priced(model, usage._asdict()) for model, usage in paid.items()}
     metrics = {
-        metric: {model: priced(model, usage) for model, usage in used.items()}
-        for metric, used in by_metric.items()
+        metric: {model: priced(model, usage) for model, usage in usage_of_model.items()}
+        for metric, usage_of_model in by_metric.items()
     }
     result: dict[str, Any] = {"models": models, "metrics": metrics}
     if table := next(filter(None, map(prices.basis, models)), ""):
         result["prices"] = table
     return result
-
-
-# what a calibrator adds
 
 
 def apply_calibrator(
@@ -181,8 +204,15 @@ def apply_calibrator(
     rated: Rated | None = None,
     steps: Steps = SILENT,
 ) -> Calibrated:
-    """Add probabilities of being right to a finished run: to its summary, its table, its report,
-    and a copy of the calibrator to its folder.
+    """Add probabilities of being right to the summary, table and report of a finished run.
+
+    A copy of the calibrator is written into the folder.
+
+    Args:
+        metrics_here: the metrics that are installed; by default they are looked up.
+        domain_field: the field of a sample's domain.
+        report: whether the report page is written again.
+        rated: ratings, which the report shows with the answers.
 
     Raises:
         RunFolderError: the folder holds no finished run.
@@ -204,6 +234,7 @@ def apply_calibrator(
         rating_of=rated.mean_of if rated else counts.own_label,
         steps=steps,
     )
+    # The copy before the summary, which refers to it.
     write_calibrator(calibrator, folder.path / CALIBRATOR)
     folder.write_json("summary", {**summary, CALIBRATED: result.to_dict()})
     with steps.begin("writing the table", len(infos) * total) as step:
@@ -222,8 +253,9 @@ def apply_calibrator(
 
 
 ROWS = 4096
+"""Rows of a batch, and of a row group of the Parquet file, at most."""
 BATCH_BYTES = 1 << 22
-"""About how much evidence is held at once while the table is written."""
+"""Bytes of evidence from which a batch is written; evidence may be far larger than all else."""
 
 _OUTCOME_NAMES = ("outcome", "outcome_reason")
 _NAMES = ("id", "metric", *_OUTCOME_NAMES, "score", "verdict", "reason", "error", "evidence")
@@ -240,24 +272,28 @@ def write_parquet(
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
-    ``metrics`` are those of the run that are installed; ``parts`` names all parts. With
-    ``calibrated`` each line has the answer's ``probability`` of being right, and whether it is
-    ``accepted``.
+    Args:
+        metrics: those of the run that are installed.
+        parts: the names of all parts.
+        calibrated: with it, each row has the answer's ``probability`` of being right, and whether
+            it is ``accepted``.
     """
     types = _COLUMNS | {f"parts.{name}": DataType.float64() for name in parts}
     if calibrated:
         types |= {"probability": DataType.float64(), "accepted": DataType.bool()}
     schema = Schema([Field(name, kind, nullable=True) for name, kind in types.items()])
     by_name = {metric.name: metric for metric in metrics}
+    # A generator: the table is written batch by batch, and never held as a whole.
     batches = (
-        _batch(lines, by_name, types, schema)
-        for lines in _batches(_chances(folder, calibrated), step)
+        _build_batch(lines, by_name, types, schema)
+        for lines in _split_batches(_read_lines_with_chances(folder, calibrated), step)
     )
     with whole(folder.parquet_path) as file:
-        target = _Target(file)
+        target = _ErrorKeepingFile(file)
         arro3.io.write_parquet(
             RecordBatchReader.from_batches(schema, batches),
             target,
+            # The fastest level: evidence is text that compresses well at any.
             compression="zstd(1)",
             max_row_group_size=ROWS,
         )
@@ -265,15 +301,18 @@ def write_parquet(
             raise target.error
 
 
-class _Target(io.RawIOBase):
-    """Keeps the first error of a file, as arro3 panics at one, on standard error."""
+class _ErrorKeepingFile(io.RawIOBase):
+    """A file for arro3 that keeps its first error.
+
+    If ``write`` raised, for instance at a full disk, arro3 would panic and print to standard error.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.error: OSError | None = None
 
     def writable(self) -> bool:
-        """Say that it can be written."""
+        """Return True; ``io`` asks before it writes."""
         return True
 
     def write(self, data: Any) -> int:
@@ -285,38 +324,41 @@ class _Target(io.RawIOBase):
         return len(data)
 
     def flush(self) -> None:
-        """Leave it to the block that opened the file."""
+        """Do nothing: the block that opened the file flushes it."""
 
 
-def _chances(folder: RunFolder, calibrated: Calibrated | None) -> Iterator[tuple[int, Line]]:
-    """Yield the lines, with what a calibrator says of the answer among their fields."""
+def _read_lines_with_chances(
+    folder: RunFolder, calibrated: Calibrated | None
+) -> Iterator[tuple[int, Line]]:
+    """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
     if calibrated is None:
         yield from folder.lines()
         return
     number, sample = -1, None
     for offset, line in folder.lines():
+        # The file is sorted: the lines of one sample follow each other.
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
         chance = calibrated.of(number)
-        told = {"probability": chance.probability, "accepted": chance.accepted}
-        yield offset, line._replace(fields={**line.fields, **told})
+        chance_fields = {"probability": chance.probability, "accepted": chance.accepted}
+        yield offset, line._replace(fields={**line.fields, **chance_fields})
 
 
-def _batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
+def _split_batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
     batch: list[Line] = []
-    held = 0
+    evidence_bytes = 0
     for _, line in lines:
         batch.append(line)
-        held += len(line.evidence)
-        if len(batch) == ROWS or held >= BATCH_BYTES:
+        evidence_bytes += len(line.evidence)
+        if len(batch) == ROWS or evidence_bytes >= BATCH_BYTES:
             yield batch
-            batch, held = [], 0
+            batch, evidence_bytes = [], 0
         step()
     if batch:
         yield batch
 
 
-def _batch(
+def _build_batch(
     lines: Sequence[Line], metrics: Mapping[str, Metric], types: Mapping[str, Any], schema: Any
 ) -> RecordBatch:
     rows = [line.fields for line in lines]
@@ -327,26 +369,30 @@ def _batch(
         if name != "evidence" and name not in _OUTCOME_NAMES
     }
     columns |= outcomes
+    # Evidence stays JSON text: its shape differs between metrics.
     columns["evidence"] = [line.evidence_text() for line in lines]
     for name in types.keys() & {"probability", "accepted"}:
         columns[name] = [row[name] for row in rows]
+    # The other columns are parts; a metric that does not have one leaves it empty.
     for name in types.keys() - columns.keys():
         columns[name] = [row["parts"].get(name.removeprefix("parts.")) for row in rows]
     arrays = [Array(columns[name], kind) for name, kind in types.items()]
     return RecordBatch.from_arrays(arrays, schema=schema)
 
 
-REPLY_TOKENS = 4
-"""Of one word such as CONTRADICTS."""
+JUDGE_REPLY_TOKENS = 4
+"""Tokens of a reply of one word such as CONTRADICTS."""
 
 
-def larger_judge(
-    folder: RunFolder, run: Mapping[str, Any], prices: Prices, left: int
+def estimate_larger_judge(
+    folder: RunFolder, run: Mapping[str, Any], prices: Prices, unread: int
 ) -> dict[str, Any]:
-    """Return the estimated price for ``summary.json``; nothing where it cannot be known.
+    """Return the estimated price of a larger judge for ``summary.json``; empty if it is unknown.
 
-    The model would be asked the pairs that the run's entailer was, in its own prompt. ``left``
-    samples, which this did not judge, count like the others.
+    The larger model would read the same pairs as the run's entailer, in its own prompt.
+
+    Args:
+        unread: samples that the entailer did not judge; they are counted like the others.
     """
     entailer = str(run["backends"].get("entailer") or "")
     if not entailer_quality(entailer, run["metrics"]).sets or not folder.calls_path.exists():
@@ -355,13 +401,15 @@ def larger_judge(
     calls, characters = store.size("entailment", entailer)
     store.close(alone=False)
     samples = int(run["samples"]["samples"])
-    if not calls or left >= samples:
+    if not calls or unread >= samples:
         return {}
+    # Characters of the prompt around premise and hypothesis.
     around = len(entailment_prompt().filled(premise="", hypothesis=""))
-    more = samples / (samples - left)
+    # Samples that the entailer did not read are assumed to have as many pairs as the others.
+    more = samples / (samples - unread)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
-    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * REPLY_TOKENS)))
+    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * JUDGE_REPLY_TOKENS)))
     if usd is None:
         return {}
-    told = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
-    return {LARGER_JUDGE: {"entailer": BETTER, **told}}
+    estimate = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
+    return {LARGER_JUDGE: {"entailer": BETTER, **estimate}}

@@ -1,12 +1,13 @@
-"""The second pass of a run: which answers the second reader reads, and what it changes.
+"""The second pass of a run, by the second reader: what it reads, and what it changes.
 
-The first reader has scored all answers. The second one reads a random part of them, and those that
-matter, what is nearest to the line between good and bad ones first, until the budget
-is spent. So the share of answers that need a look by both readers has an interval, though most
-were read by the first alone.
+1. The first reader has scored all answers.
+2. The second one reads a random part of them, then the answers that matter most: those nearest to
+   the line between good and bad ones first, until the budget is spent (decisions 141 and 176).
+3. From the random part, the share of answers that need a look by both readers is estimated, with an
+   interval, although only the first one read most answers.
 
-``second.json`` holds, for each metric, what the first reader found of each answer, by its place in
-the input; all choices follow from it, so that a stopped run goes on with the same ones.
+``second.json`` holds the findings of the first reader for each metric and answer. All choices
+follow from it, so that a stopped run continues with the same ones.
 """
 
 import time
@@ -41,35 +42,38 @@ from trustassay.text.words import amount
 
 FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
-BESIDE = "beside"
-"""The key of the file under which it counts answers in languages that the first does not read."""
-SLOWLY = 4
-"""Answers in progress at once where the seconds are counted."""
+OTHER_LANGUAGE_KEY = "beside"
+"""Key in the file: answers in languages that the first reader does not read, by metric."""
+TIMED_AT_ONCE = 4
+"""Answers in progress at once with a budget in seconds; more would overrun it."""
 
 
 class First(NamedTuple):
-    """What the first reader found of an answer that it scored; ``badness`` is from 0 to 1."""
+    """The finding of the first reader for an answer that it scored."""
 
     place: int
+    """The answer's place in the input, from 0."""
     flagged: bool
+    """Whether it needs a look."""
     in_doubt: bool
+    """Whether it nearly needs one."""
     badness: float
+    """From 0 to 1, 1 the worst."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The answers that the second reader reads, by their places in the input.
-
-    by_worth: in the order of their worth, as many as may be read; where the seconds are counted,
-    all that are scored. drawn: at random, of the others; where the seconds are counted, of all.
-    """
+class ReadingChoice:
+    """The answers that the second reader reads, by their places in the input."""
 
     drawn: Sequence[int]
+    """Drawn at random from the others; with a budget in seconds, from all."""
     by_worth: Sequence[int]
+    """In the order in which reading them is worth most, as many as the budget allows; with a budget
+    in seconds, all that are scored."""
 
     @property
     def every(self) -> list[int]:
-        """All of them, each once, in the order in which they are read."""
+        """All places, each once, in reading order."""
         return list(dict.fromkeys((*self.drawn, *self.by_worth)))
 
 
@@ -80,49 +84,67 @@ def choose(
     options: SecondOptions,
     metric: Metric,
     seed: int,
-    beside: int = 0,
-) -> Choice:
-    """Return what the second reader reads of a run of ``total`` answers, ``rows`` of them scored,
-    and ``beside`` others in languages that it alone may read.
+    unread_by_first: int = 0,
+) -> ReadingChoice:
+    """Choose the answers that the second reader reads.
 
-    Whole units are drawn. ``units`` are those of all answers, as
-    :func:`~trustassay.runs.counts.read_units` gives them.
+    Whole units are drawn at random.
+
+    Args:
+        rows: the findings for the answers that are scored.
+        total: the number of all answers.
+        units: of all answers, as :func:`~trustassay.runs.counts.read_units` returns them.
+        unread_by_first: the number of answers in languages that only the second reader may read;
+            they use up a part of the budget.
     """
-    own = np.full(total, -1) if units is None else units
-    keys = np.where(own < 0, -1 - np.arange(total), own)
+    units_or_single = np.full(total, -1) if units is None else units
+    # An answer that is a unit by itself gets a negative key of its own.
+    keys = np.where(units_or_single < 0, -1 - np.arange(total), units_or_single)
     order = generator(seed, "second reader", metric.name).permutation(np.unique(keys))
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
-    wanted = max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
-    worth = _by_worth(rows)
-    most = options.most(len(rows), beside)
+    # At least FEWEST, since fewer answers give no useful interval.
+    wanted_draws = (
+        max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
+    )
+    rows_by_worth = _sort_by_worth(rows)
+    most = options.most(len(rows), unread_by_first)
+    # Without a budget only answers are read whose verdict may change.
     if options.second_budget is None:
-        worth = [row for row in worth if row.flagged or row.in_doubt]
+        rows_by_worth = [row for row in rows_by_worth if row.flagged or row.in_doubt]
     elif most is not None:
-        worth = worth[: max(0, most - wanted)]
-    by_worth = [row.place for row in worth]
-    known = set() if options.seconds else set(by_worth)
-    drawn: list[int] = []
+        rows_by_worth = rows_by_worth[: max(0, most - wanted_draws)]
+    by_worth = [row.place for row in rows_by_worth]
+    # With a budget in seconds it is not known how far the reading gets, so the random part must not
+    # depend on the order of worth.
+    places_by_worth = set() if options.seconds else set(by_worth)
+    drawn_places: list[int] = []
     for row in sorted(rows, key=lambda row: rank[int(keys[row.place])]):
-        if len(drawn) >= wanted and not (drawn and keys[row.place] == keys[drawn[-1]]):
+        # The last unit is completed: a part of a unit would be no draw of units.
+        if len(drawn_places) >= wanted_draws and not (
+            drawn_places and keys[row.place] == keys[drawn_places[-1]]
+        ):
             break
-        if row.place not in known:
-            drawn.append(row.place)
-    return Choice(drawn if wanted else [], by_worth)
+        if row.place not in places_by_worth:
+            drawn_places.append(row.place)
+    return ReadingChoice(drawn_places if wanted_draws else [], by_worth)
 
 
-def _by_worth(rows: Sequence[First]) -> list[First]:
-    """Return the answers in the order in which it is worth to read them again: those nearest to
-    the line first. What is far beyond it stands first or last whatever is read (decision 176).
+def _sort_by_worth(rows: Sequence[First]) -> list[First]:
+    """Return the answers in the order in which reading them again is worth most.
+
+    Those nearest to the line come first. Answers far from it keep their place in the ranking
+    whatever the second reader says (decision 176).
     """
     badness = sorted((row.badness for row in rows), reverse=True)
     flagged = sum(row.flagged for row in rows)
-    beside = badness[max(0, flagged - 1) : flagged + 1]
-    line = sum(beside) / len(beside) if beside else 0.0
+    # The line lies between the last flagged answer and the first other one.
+    around_line = badness[max(0, flagged - 1) : flagged + 1]
+    line = sum(around_line) / len(around_line) if around_line else 0.0
     return sorted(rows, key=lambda row: (abs(row.badness - line), not row.flagged))
 
 
 def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
-    """Return the metrics of a run that use its second reader."""
+    """Return the metrics of a run that use a second reader; none if the run has none."""
     if Place("entail", ROLE) not in backends.held:
         return []
     return [m for m in metrics if any(need.role == ROLE for need in m.needs())]
@@ -131,8 +153,12 @@ def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
 def check_second(
     metrics: Iterable[Metric], backends: Backends, options: SecondOptions, *, shard: bool
 ) -> None:
-    """Raise :class:`UsageError` for options of a second reader in a run that has none, and for a
-    second reader of a shard: what it reads depends on all answers."""
+    """Check the options of a second reader.
+
+    Raises:
+        UsageError: the run has options of a second reader and none of its metrics uses one, or it
+            has a second reader and scores a shard: what is read depends on all answers.
+    """
     if shard and readers_of(metrics, backends):
         message = "the input is a shard, and what a second reader reads depends on all answers"
         raise UsageError(f"{message}; score and merge without it, then rescore with it")
@@ -143,18 +169,23 @@ def check_second(
 async def assessed_by_both(
     metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
 ) -> tuple[Assessment, bytes]:
-    """Assess one sample that comes alone; the second reader, if there is one, reads it where it
-    needs a look or nearly does. What that fails to read keeps what the first reader found.
+    """Assess one sample of a run that has no second pass, such as a server's.
+
+    The second reader, if there is one, reads the answer if it needs a look or nearly does. If that
+    fails, the assessment of the first reader stays.
     """
     result, line = await assessed(metric, sample, client, options, folder)
     if not readers_of([metric], client.backends) or result.error is not None:
         return result, line
-    other = OTHER_LANGUAGE in result.parts
-    if not other and problem_of(metric, result) is None and not metric.in_doubt(result):
+    # An answer that the first reader cannot read always goes to the second one.
+    is_other_language = OTHER_LANGUAGE in result.parts
+    if not is_other_language and problem_of(metric, result) is None and not metric.in_doubt(result):
         return result, line
-    second = SecondReader(options.second.second_alone)
-    again, its_line = await assessed(metric, sample, client, options, folder, None, second)
-    return (result, line) if again.error is not None else (again, its_line)
+    reader = SecondReader(options.second.second_alone)
+    second_result, second_line = await assessed(
+        metric, sample, client, options, folder, None, reader
+    )
+    return (result, line) if second_result.error is not None else (second_result, second_line)
 
 
 class SecondReading:
@@ -165,60 +196,74 @@ class SecondReading:
 
     @property
     def finished(self) -> bool:
-        """Whether all was read that is to be read."""
+        """Whether all chosen answers were read."""
         return bool((self._folder.read_json(FILE) or {}).get("finished"))
 
     async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
-        """Let the second reader read what is chosen and not read yet.
+        """Let the second reader read the chosen answers that it has not read yet.
 
-        An answer that it fails to read keeps what the first reader found; a run that is started
-        again tries it again.
+        An answer that it fails to read keeps the first assessment; the next start of the run tries
+        it again.
         """
         run, options = self._folder.read_run() or {}, self._options
-        stored = self._folder.read_json(FILE) or {}
-        began, spent = time.monotonic(), float(stored.get("seconds", 0.0))
+        stored_content = self._folder.read_json(FILE) or {}
+        began, spent = time.monotonic(), float(stored_content.get("seconds", 0.0))
         units = read_units(self._folder, run.get(UNIT))
         pool = StoredPool(self._folder.samples_path)
         content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
-        content[BESIDE] = {}
+        content[OTHER_LANGUAGE_KEY] = {}
         todo: list[tuple[Metric, int]] = []
         for metric in self._metrics:
-            known = stored.get("metrics", {}).get(metric.name, ())
-            rows, read, others = self._first(metric, known, pool)
+            # Findings of an earlier process stay: an answer that was read since has lost its first
+            # assessment.
+            known_rows = stored_content.get("metrics", {}).get(metric.name, ())
+            rows, read_places, other_places = self._read_first_findings(metric, known_rows, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
-            content[BESIDE][metric.name] = n = len(others)
-            chosen = choose(rows, len(pool), units, options.second, metric, options.seed, n)
-            alone = others[: options.second.most(n, len(rows))]
-            places = (*chosen.drawn, *alone, *chosen.by_worth)
-            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read]
+            content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
+            choice = choose(rows, len(pool), units, options.second, metric, options.seed, n)
+            read_alone = other_places[: options.second.most(n, len(rows))]
+            # The random part first: an exhausted budget must not shorten it.
+            places = (*choice.drawn, *read_alone, *choice.by_worth)
+            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read_places]
         self._folder.write_json(FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
-            words = amount(len(failures), "answer")
-            tell(f"the second reader could not read {words}; the first: {failures[0][1]}")
+            answers_text = amount(len(failures), "answer")
+            tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
         content["failed"] = Counter(name for name, _ in failures)
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
         self._folder.write_json(FILE, content, indent=None)
 
-    def _first(
-        self, metric: Metric, known: Iterable[Sequence[Any]], pool: StoredPool
+    def _read_first_findings(
+        self, metric: Metric, known_rows: Iterable[Sequence[Any]], pool: StoredPool
     ) -> tuple[list[First], set[int], list[int]]:
-        """Return what the first reader found of each answer with a score, the places of those that
-        the second one read already, and of those in languages that the first does not read."""
-        rows = {int(row[0]): First(*row) for row in known}
-        info, read, others = MetricInfo.of(metric), set[int](), set[int]()
-        for one in self._folder.assessments(metric.name):
-            place = pool.index(one.id)
+        """Read the findings of the first reader from the assessments.
+
+        Args:
+            known_rows: findings of an earlier process, as they are stored.
+
+        Returns:
+            The findings for each answer with a score, the places of answers that the second reader
+            has read, and the places of answers in languages that the first one does not read.
+        """
+        rows = {int(row[0]): First(*row) for row in known_rows}
+        info, read_places, other_places = MetricInfo.of(metric), set[int](), set[int]()
+        for assessment in self._folder.assessments(metric.name):
+            place = pool.index(assessment.id)
             assert place is not None
-            if OTHER_LANGUAGE in one.parts or (READ in one.parts and place not in rows):
-                others.add(place)
-            if READ in one.parts:
-                read.add(place)
-            elif (bad := badness_of(info, one)) is not None:
-                flagged = problem_of(metric, one) is not None
-                rows[place] = First(place, flagged, metric.in_doubt(one), bad)
-        return [rows[place] for place in sorted(rows)], read, sorted(others)
+            # The second one read an answer of which there is no first finding: the first could not
+            # read it.
+            if OTHER_LANGUAGE in assessment.parts or (
+                READ in assessment.parts and place not in rows
+            ):
+                other_places.add(place)
+            if READ in assessment.parts:
+                read_places.add(place)
+            elif (bad := badness_of(info, assessment)) is not None:
+                flagged = problem_of(metric, assessment) is not None
+                rows[place] = First(place, flagged, metric.in_doubt(assessment), bad)
+        return [rows[place] for place in sorted(rows)], read_places, sorted(other_places)
 
     async def _read_all(
         self,
@@ -229,26 +274,37 @@ class SecondReading:
         at_once: int,
         spent: float,
     ) -> list[tuple[str, str]]:
-        """Read answers again; return the metric and the reason where one could not be read."""
+        """Let the second reader read answers.
+
+        Args:
+            todo: metrics and places, in reading order.
+            spent: seconds that earlier processes have used of the budget.
+
+        Returns:
+            Metric and reason for each answer that could not be read.
+        """
         failures: list[tuple[str, str]] = []
         began, options = time.monotonic(), self._options
         most = options.second.seconds
         writer = self._folder.open_assessments()
-        second = SecondReader(options.second.second_alone)
+        reader = SecondReader(options.second.second_alone)
 
         async def assess(metric: Metric, place: int) -> None:
-            own, path = prepared[metric.name].value, self._folder.path
-            result, line = await assessed(metric, pool[place], client, options, path, own, second)
+            prepared_value, path = prepared[metric.name].value, self._folder.path
+            result, line = await assessed(
+                metric, pool[place], client, options, path, prepared_value, reader
+            )
             if result.error is None:
                 writer.append(line)
             else:
                 failures.append((metric.name, result.error))
             progress.step()
 
-        shown = options.progress
-        with closing(writer), Progress("reading again", len(todo), shown=shown) as progress:
-            async with TaskLimiter(at_once if most is None else SLOWLY) as limiter:
+        show_progress = options.progress
+        with closing(writer), Progress("reading again", len(todo), shown=show_progress) as progress:
+            async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
                 for metric, place in todo:
+                    # Checked before each start: answers in progress are finished.
                     if most is not None and spent + time.monotonic() - began >= most:
                         break
                     await limiter.start(assess(metric, place))
@@ -258,93 +314,116 @@ class SecondReading:
 def second_results(
     folder: RunFolder, metrics: Sequence[Metric], run: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
-    """Return what ``summary.json`` tells of the second reading, for each metric.
+    """Return the block of the second reader for ``summary.json``, by metric.
 
-    The answers are sorted into input order by then.
+    The assessments must be sorted into input order.
     """
     if FILE not in run:
         return {}
     content = folder.read_json(FILE) or {}
-    stored = content.get("metrics", {})
-    if not stored:  # of samples that came one by one
+    stored_findings = content.get("metrics", {})
+    if not stored_findings:  # a run of samples that came one by one has no second pass
         return {}
     units = read_units(folder, run.get(UNIT))
     result = {}
     for metric in metrics:
-        if metric.name not in stored:
+        if metric.name not in stored_findings:
             continue
-        rows = [First(*row) for row in stored[metric.name]]
-        flagged, read, statements = list[bool](), set[int](), 0.0
-        for place, one in enumerate(folder.assessments(metric.name, evidence_later=True)):
-            flagged.append(problem_of(metric, one) is not None)
-            if READ in one.parts:
-                read.add(place)
-                statements += one.parts[READ]
-        now = {row.place: flagged[row.place] for row in rows}
-        alone, beside = len(read - now.keys()), content.get(BESIDE, {}).get(metric.name, 0)
+        rows = [First(*row) for row in stored_findings[metric.name]]
+        flagged, read_places, statements = list[bool](), set[int](), 0.0
+        for place, assessment in enumerate(folder.assessments(metric.name, evidence_later=True)):
+            flagged.append(problem_of(metric, assessment) is not None)
+            if READ in assessment.parts:
+                read_places.add(place)
+                statements += assessment.parts[READ]
+        flagged_now = {row.place: flagged[row.place] for row in rows}
+        alone_count = len(read_places - flagged_now.keys())
+        unread_by_first = content.get(OTHER_LANGUAGE_KEY, {}).get(metric.name, 0)
         options = SecondOptions(**run[FILE])
-        chosen = choose(rows, len(flagged), units, options, metric, seed, beside)
+        # The same choice as in the pass itself, since it follows from the stored findings.
+        choice = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
-            "read": len(read & now.keys()),
+            "read": len(read_places & flagged_now.keys()),
             "statements": int(statements),
-            "unread": len(set(chosen.every) - read),
+            "unread": len(set(choice.every) - read_places),
             "failed": content.get("failed", {}).get(metric.name, 0),
-            "lifted": sum(row.flagged and not now[row.place] for row in rows),
-            "set": sum(now[row.place] and not row.flagged for row in rows),
-            **share_to_look_at(chosen, now, read, units),
-            **({"alone": alone} if alone else {}),
+            "lifted": sum(row.flagged and not flagged_now[row.place] for row in rows),
+            "set": sum(flagged_now[row.place] and not row.flagged for row in rows),
+            **share_to_look_at(choice, flagged_now, read_places, units),
+            **({"alone": alone_count} if alone_count else {}),
         }
     return {FILE: result}
 
 
 def share_to_look_at(
-    chosen: Choice, now: Mapping[int, bool], read: set[int], units: NDArray[np.int64] | None
+    choice: ReadingChoice,
+    flagged_now: Mapping[int, bool],
+    read_places: set[int],
+    units: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
-    """Return the share of the answers that would need a look if the second reader had read all.
+    """Estimate the share of answers that would need a look if the second reader had read all.
 
-    Those that were read for their worth are known, up to the last one that was reached. Of the
-    others, those that were drawn are a random sample: their share, with the mid-P interval of its
-    effective size, is put in for all. Without others the share is known. Of fewer than 10 drawn
-    ones it has no interval.
+    1. For the answers that were read for their worth the result is known, up to the last of them
+       that was reached.
+    2. The drawn answers are a random sample of all others. Their share stands for these, with the
+       mid-P interval of its effective size.
+    3. If no others are left, the share is known. With fewer than 10 drawn answers it has no
+       interval.
 
     Args:
-        now: whether each answer that is scored needs a look, by its place.
-        read: the places of the answers that were read.
+        flagged_now: by place, whether each scored answer needs a look after the second reading.
+        read_places: the places of the answers that were read.
     """
-    drawn = set(chosen.drawn)
-    ends = [i for i, place in enumerate(chosen.by_worth, 1) if place in read and place not in drawn]
-    known = set(chosen.by_worth[: max(ends, default=0)])
-    sample = [place for place in chosen.drawn if place in read and place not in known]
-    others, n = len(now) - len(known), len(now)
-    bad = sum(now[place] for place in known)
-    if not others or not sample:
-        value = bad / n if n and not others else None
-        words = "none of the answers drawn at random was read"
-        words = words if drawn else "no answer was drawn at random"
+    drawn_places = set(choice.drawn)
+    # A drawn answer deep in the order was read for the draw: it does not tell how far the order
+    # got.
+    reached = [
+        i
+        for i, place in enumerate(choice.by_worth, 1)
+        if place in read_places and place not in drawn_places
+    ]
+    known_places = set(choice.by_worth[: max(reached, default=0)])
+    # Drawn answers that were also reached by worth are no part of the others.
+    sample = [place for place in choice.drawn if place in read_places and place not in known_places]
+    other_count, n = len(flagged_now) - len(known_places), len(flagged_now)
+    bad = sum(flagged_now[place] for place in known_places)
+    if not other_count or not sample:
+        # All are known, or nothing is known of the others.
+        value = bad / n if n and not other_count else None
+        reason = "none of the answers drawn at random was read"
+        reason = reason if drawn_places else "no answer was drawn at random"
         if value is not None:
             return {"share": value, "interval": [value, value], "drawn": len(sample), "without": ""}
-        return {"share": None, "interval": None, "drawn": len(sample), "without": words}
-    values = np.array([now[place] for place in sample], dtype=np.float64)
-    own = None if units is None else units[sample]
-    mean, variance, _ = unit_mean(values, own)
-    value = (bad + others * mean) / n
-    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, others)) or ""
+        return {"share": None, "interval": None, "drawn": len(sample), "without": reason}
+    values = np.array([flagged_now[place] for place in sample], dtype=np.float64)
+    units_of_sample = None if units is None else units[sample]
+    mean, variance, _ = unit_mean(values, units_of_sample)
+    value = (bad + other_count * mean) / n
+    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, other_count)) or ""
     interval = None
     if not without:
-        low, high = _interval(mean, variance, len(sample), others)
-        interval = [round((bad + others * one) / n, 6) for one in (low, high)]
-    told = {"share": round(value, 6), "interval": interval}
-    return {**told, "drawn": len(sample), "without": without}
+        low, high = _compute_interval(mean, variance, len(sample), other_count)
+        interval = [round((bad + other_count * bound) / n, 6) for bound in (low, high)]
+    estimate = {"share": round(value, 6), "interval": interval}
+    return {**estimate, "drawn": len(sample), "without": without}
 
 
-def _interval(share: float, variance: float, n: int, of: int) -> Interval:
-    """Return the mid-P interval of a share of ``of`` answers, n of which were drawn: of as many
-    independent draws as its variance over units is worth, and as draws without replacement save."""
-    if n >= of:
+def _compute_interval(share: float, variance: float, n: int, total: int) -> Interval:
+    """Return the mid-P interval of a share, for its effective number of independent draws.
+
+    Args:
+        share: among the drawn answers.
+        variance: of the share, over units.
+        n: the number of drawn answers.
+        total: the number of answers from which they were drawn, without replacement.
+    """
+    if n >= total:
         return share, share
-    plain = share * (1 - share) / n
-    design = max(1.0, variance / plain) if plain else 1.0
-    worth = n / design / (1 - n / of)
-    return binomial_interval(share * worth, worth)
+    simple_variance = share * (1 - share) / n
+    # The design effect: answers of one unit are alike, so that they count for fewer.
+    design = max(1.0, variance / simple_variance) if simple_variance else 1.0
+    # The finite population correction: the more of all answers are drawn, the less is unknown.
+    effective_n = n / design / (1 - n / total)
+    return binomial_interval(share * effective_n, effective_n)
