@@ -183,7 +183,7 @@ class StoppedError(BaseException):
 def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
     """Let the work end at its n-th question; return the ids that it comes to."""
     begun: list[str] = []
-    grounded = dataset._grounded
+    grounded = dataset._add_documents
 
     async def counted(sample: Sample, *others: Any) -> Sample:
         if len(begun) >= after:

@@ -1,6 +1,6 @@
-"""A guard that fails whoever looks for the network, and an index with engines over it.
+"""A guard that fails tests that use the network, and an index with engines over it.
 
-The package is taken from this tree. Without llama-index-core its tests are skipped, each by itself.
+The package of this tree is tested. Without llama-index-core each test module skips itself.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def no_network(
             raise OSError("no network in tests")
         connect(self, address)
 
-    def resolve(host: Any, *others: Any, **options: Any) -> Any:
+    def resolve(host: Any, *positional: Any, **options: Any) -> Any:
         if host in ("localhost", "127.0.0.1", None):
-            return found(host, *others, **options)
+            return original_resolve(host, *positional, **options)
         wanted.append(host)
         raise OSError("no network in tests")
 
-    found = socket.getaddrinfo
+    original_resolve = socket.getaddrinfo
     monkeypatch.setattr(socket.socket, "connect", guarded)
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setenv("TRUSTASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -75,8 +75,8 @@ def engine(index: Any) -> Callable[..., Any]:
     from llama_index.core.query_engine import CitationQueryEngine
     from llama_models import Scripted
 
-    def made(script: Callable[[str], str], **options: Any) -> Any:
+    def make(script: Callable[[str], str], **options: Any) -> Any:
         llm = Scripted(script=script)
         return CitationQueryEngine.from_args(index, llm=llm, similarity_top_k=2, **options)
 
-    return made
+    return make

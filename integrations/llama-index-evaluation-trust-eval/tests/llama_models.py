@@ -16,14 +16,14 @@ class Scripted(CustomLLM):
     """An LLM that replies as a function says."""
 
     script: Callable[[str], str]
-    asked: list[str] = []
+    prompts: list[str] = []
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(model_name="scripted")
 
     def complete(self, prompt: str, formatted: bool = False, **options: Any) -> CompletionResponse:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         return CompletionResponse(text=self.script(prompt))
 
     def stream_complete(self, prompt: str, formatted: bool = False, **options: Any) -> Any:

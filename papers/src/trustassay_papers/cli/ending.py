@@ -1,4 +1,4 @@
-"""How commands that work on every sample of a file end."""
+"""The last lines and exit status of commands that work on every sample of a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trustassay.show.terminal import complain, one_line
 
 
 def end_if_stopped(stopped: str | None) -> None:
-    """End with status 1 where work on a file was stopped, and say how it goes on."""
+    """If work on a file was stopped, say how to continue it and end with status 1."""
     if stopped is not None:
         complain(f"stopped: {stopped}; run the same command again to continue")
         raise typer.Exit(1)
