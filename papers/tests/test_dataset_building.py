@@ -191,7 +191,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
         begun.append(sample.id)
         return await grounded(sample, *others)
 
-    monkeypatch.setattr(dataset, "_grounded", counted)
+    monkeypatch.setattr(dataset, "_add_documents", counted)
     return begun
 
 

@@ -23,7 +23,7 @@ from trustassay.errors import BackendError
 from trustassay.options import check_bounds
 from trustassay_cluster.worker import Job, Worker
 
-# Without the second, Ray reinstalls the environment of `uv run` on every worker.
+# The second: if the driver was started by `uv run`, Ray would start each worker by it again.
 RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 RAY_LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
@@ -81,7 +81,6 @@ def import_ray(*, local: bool) -> Any:
             "--engine ray needs Ray: pip install ./cluster in a clone of trustassay"
         ) from None
     # It writes messages of dead workers to standard output, which is the results' alone.
-    # There is no public setting for it.
     ray._private.worker._worker_logs_enabled = False
     return ray
 

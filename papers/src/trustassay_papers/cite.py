@@ -48,6 +48,7 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
     """
     result = []
     for claim in build_claims("", text, split):
+        # No claim (a heading, a greeting), already cited, or empty.
         if claim.hypothesis is None or claim.citations or claim.end <= claim.start:
             continue
         position = _citation_position(text, claim.start, claim.end)
@@ -65,6 +66,7 @@ def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     text does not change.
     """
     pieces, position = [], 0
+    # From left to right; positions refer to the original text.
     for sentence in sorted(numbers):
         stop = _citation_position(text, sentence.start, sentence.end)
         pieces += [text[position:stop], f" [{numbers[sentence]}]"]
@@ -103,12 +105,14 @@ async def by_embedding(
     """Return the cosines of the vectors of sentences and documents."""
     texts = [*sentences, *map(passage_premise, documents)]
     vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
+    # Vectors have length 1, so products are cosines.
     products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
     return products
 
 
 async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Models) -> Scores:
     """Return BM25 scores among the answer's documents, 0 where they share no word."""
+    # Small indexes of one answer's documents: words are weighted among these only.
     index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
     scores = np.zeros((len(sentences), len(documents)))
     for row, result in zip(scores, index.search(sentences, len(documents)), strict=True):
@@ -191,6 +195,7 @@ async def cited_answer(
         BackendError: the model that judges support failed, or does not read the answer's language.
     """
     text = sample.response or ""
+    # Refusals need no citations.
     if not sample.documents or _METRIC.refusal_words(text):
         return sample, {}
     # The option leaves partly cited answers as they are.
@@ -199,11 +204,13 @@ async def cited_answer(
     sentences = uncited(text, _METRIC.split)
     if not sentences:
         return sample, {}
+    # An entailer that does not read the language would support nothing.
     if options.by == "entailment" and (message := unread_by("entail", sample, models)):
         raise BackendError(message)
     hypotheses = [sentence.hypothesis for sentence in sentences]
     scores = await SUPPORTS[options.by](sample.documents, hypotheses, models)
     numbers = {
+        # `argmax` returns the first of equal documents; citations count from 1.
         sentence: int(row.argmax()) + 1
         for sentence, row in zip(sentences, scores, strict=True)
         # A BM25 score of 0 means no common word, also with a threshold of 0.

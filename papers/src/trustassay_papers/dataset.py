@@ -49,6 +49,7 @@ class ClaimError(UnparsedError):
 
 def sentence_claims(sample: Sample) -> tuple[str, ...]:
     """Return the sentences of the gold answers, without citations and numbering, each once."""
+    # The splitter of the grounding metric, so that claims are cut as it cuts sentences.
     split = sentence_splitter("sentencex")
     claims = (
         claim.hypothesis
@@ -72,6 +73,7 @@ async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
     ]
     replies = await asyncio.gather(*map(ask, prompts))
     claims = [claim for reply in replies for claim in parsed_claims(reply)]
+    # Answers may repeat a claim.
     return tuple(dict.fromkeys(claims))
 
 
@@ -139,12 +141,14 @@ def _build_hypothesis(
 ) -> str | None:
     if are_sentences:
         return gold[0]
+    # A short answer alone is no statement: the question and the alias of this passage are one.
     alias = mentions(passage, gold, _RULES)
     return None if alias is None else f"{question} {alias}"
 
 
 def _are_sentences(sample: Sample) -> bool:
     """Whether the gold answers mostly are sentences, by the rule that the grounding metric uses."""
+    # The metric decides by all samples; here each question stands alone.
     inventory = Inventory()
     inventory.add(sample)
     return bool(inventory.sentence_answers)
@@ -210,6 +214,7 @@ class BuildOptions(FileOptions):
         names = ("claims", "candidates", "documents", "threshold")
         settings = {name: getattr(self, name) for name in names}
         if self.claims == "model":
+            # Only a model depends on seed and prompt.
             settings |= {"seed": self.seed, "prompt": claims_prompt().name}
         return settings
 
@@ -253,6 +258,7 @@ def build(
         ValueError: claims=model without a model, or a model without it.
     """
     options = options or BuildOptions()
+    # A model that is not used would look as if it were.
     if (options.claims == "model") != (model is not None):
         raise UsageError("claims=model needs a model, and other claims take none")
     return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
@@ -267,6 +273,7 @@ async def _build(
     options: BuildOptions,
 ) -> Built:
     backends = Backends.of(
+        # Loading a local model blocks, and this runs in an event loop.
         entail=await asyncio.to_thread(resolve.entailer, entailer),
         search=retriever,
         chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
@@ -305,6 +312,7 @@ async def _add_documents(sample: Sample, models: Models, options: BuildOptions) 
             raise ClaimError("the model's reply was cut before its claims were complete")
         return reply.text
 
+    # More candidates than documents: coverage is chosen among them.
     passages = await models.search(sample.question, options.candidates)
     if options.claims == "sentences":
         sample = replace(sample, claims=sentence_claims(sample))

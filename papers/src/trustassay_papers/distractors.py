@@ -84,6 +84,7 @@ def find_in_file(
     options = options or DistractorOptions()
 
     def find_problems(sample: Sample) -> list[Problem]:
+        # A distractor replaces a part of the response.
         absent = Problem("response", "is missing; nothing can be replaced")
         return [] if sample.answered else [absent]
 
@@ -95,7 +96,9 @@ def find_in_file(
                 sample.question,
                 sample.response or "",
                 models,
+                # A gold answer is no wrong answer.
                 aliases=[alias for aliases in sample.answers for alias in aliases],
+                # Answers to other questions of the same kind, as another year for a year.
                 pool=same_kind_answers(sample, pool_samples, seed=options.seed)
                 if pool_samples
                 else (),

@@ -79,6 +79,7 @@ class RequestCounter:
         Raises:
             BudgetReachedError: the limit is reached.
         """
+        # Checked before sending: the limit is never exceeded, not even by parallel requests.
         if self._max_requests is not None and self._sent >= self._max_requests:
             raise BudgetReachedError(
                 f"the budget of {self._max_requests:,} calls is reached; to continue, run the same "
@@ -93,6 +94,7 @@ class RequestCounter:
         self._append({"request": key.hex(), "kind": kind, "error": error})
 
     def _remember_refusal(self, key: bytes, kind: str, error: str) -> None:
+        # Only these are remembered: other failures may succeed when tried again.
         for final in FINAL:
             if kind == final:
                 self.refused[key] = CallError(error, final)
@@ -121,6 +123,7 @@ class RequestCounter:
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
+                # Refusals before this line may be asked again.
                 if row["kind"] == FORGOTTEN:
                     self.refused.clear()
                     continue

@@ -146,6 +146,7 @@ class UnfinishedFile:
                     "continue with those, or remove it"
                 )
             size = 0
+        # Everything after the last complete line goes.
         self._file.truncate(size)
         if not size:
             self._append(settings)
@@ -255,6 +256,7 @@ async def write_each(
         check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
         settings = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, settings))
+        # Counted before the work, for the message at the end.
         resumed, stopped = unfinished.written, None
         total = intake.inventory.samples
         progress = stack.enter_context(Progress(work.doing, total, shown=options.progress))
@@ -275,6 +277,7 @@ async def write_each(
                     record, counts = result
                     unfinished.add(index, record, **counts)
                 progress.step()
+        # Errors that end all work; others are recorded with their sample.
         except (BudgetReachedError, CallError) as error:
             stopped = str(error)
         if stopped is None:
@@ -292,7 +295,8 @@ async def _run_at_once(
     try:
         for item, record in work:
             under_way.append((item, asyncio.ensure_future(record)))
-            # Twice as many as may run: a slow first one does not stop the others.
+            # Results are taken in order, so a slow sample holds up the others: twice as many may
+            # be in progress.
             if len(under_way) >= 2 * samples_at_once:
                 first, task = under_way.popleft()
                 yield first, await _await_outcome(task)
@@ -313,6 +317,7 @@ async def _await_outcome(task: asyncio.Future[Record]) -> Record | Exception:
     except BudgetReachedError:
         raise
     except Exception as error:
+        # The endpoint is gone for good; going on would fail every sample.
         if isinstance(error, CallError) and error.kind == "closed":
             raise
         return error

@@ -74,6 +74,7 @@ class CountedModels(SampleModels):
         future = super().request(request, role, name)
         model = self._client.backends.find("chat", role, name)
         assert model is not None
+        # Counted when it is requested, also if the reply is stored.
         request_key = self._counter.of(model.name, request).key
         self._counter.ask(request_key)
         if isinstance(model, LocalChatModel):  # endpoints count their tries themselves
@@ -81,6 +82,7 @@ class CountedModels(SampleModels):
         return future
 
     def _count_failure(self, key: bytes, future: asyncio.Future[Reply]) -> None:
+        # A cancelled request was not answered with an error.
         if not future.cancelled() and (error := future.exception()):
             self._counter.fail(key, getattr(error, "kind", "error"), str(error))
 
@@ -116,6 +118,7 @@ async def in_session(
         def count(calls: CallStore) -> RequestCounter:
             return RequestCounter(calls, path / "failures.jsonl", options.most)
 
+        # Replies come from the folder, then from the shared cache, then from the model.
         async with open_calls(backends, options.calls, folder.calls_path, count) as client:
             counter = client.counter
             assert isinstance(counter, RequestCounter)

@@ -119,6 +119,7 @@ def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encode
     Raises:
         BackendError: the chat template rejects a conversation.
     """
+    # Without an end the model would never stop.
     if tokenizer.eos_token_id is None:
         raise BackendError("its tokenizer has no end token, so no end of an answer can be learnt")
     return [_encode_conversation(conversation, tokenizer) for conversation in conversations]
@@ -142,6 +143,7 @@ def _encode_conversation(conversation: Conversation, tokenizer: Any) -> Encoded:
     starts_alike = all_tokens[: len(bare)] == bare
     learnt = all_tokens[len(bare) :] if starts_alike else _tokenize(tokenizer, answer, False)
     end = tokenizer.eos_token_id
+    # Some templates end the answer themselves.
     if end not in learnt:
         learnt = [*learnt, end]
     return Encoded([*before, *learnt], len(before))
@@ -273,10 +275,12 @@ def tune(
         with one_line(f"hf:{name}", Exception), _silence_libraries():
             network, tokenizer = _load_model(name)
             encoded = encode(conversations, tokenizer)
+            # Not beyond what the model can read.
             longest = min(longest_input(network, tokenizer) or chosen.max_length, chosen.max_length)
             fitting = [
                 conversation for conversation in encoded if len(conversation.tokens) <= longest
             ]
+            # Name the shortest, so that the user can choose a limit.
             if not fitting:
                 shortest = min(len(conversation.tokens) for conversation in encoded)
                 raise BackendError(
@@ -287,6 +291,7 @@ def tune(
             folder.write_json(SETTINGS, {"settings": settings})
             resumed, steps = _train(folder, network, tokenizer, fitting, chosen)
         losses = _read_losses(folder.path / LOSSES)
+        # Single steps are noisy; a tenth of all steps is not.
         tenth = math.ceil(len(losses) / 10)
         result = Tuned(
             folder.path,
@@ -307,6 +312,7 @@ def _read_finished(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | No
     """Check that the folder has the same settings; return its result if it is finished."""
     before = folder.read_json(SETTINGS)
     if before is None:
+        # The lock of the folder is a hidden file.
         if any(not path.name.startswith(".") for path in folder.path.iterdir()):
             message = "is not empty and holds no tuned model; choose another --out"
             raise RunFolderError(f"{folder.path}: {message}")
@@ -321,6 +327,7 @@ def _load_model(name: str) -> tuple[Any, Any]:
     """Return the model, in single precision, and its tokenizer."""
     _, transformers = libraries()
     location, config = config_of(name)
+    # TRL trains on one sequence of prompt and answer.
     if config.is_encoder_decoder:
         raise BackendError("is an encoder-decoder model; expected a decoder-only one")
     auto = transformers.AutoModelForCausalLM

@@ -67,6 +67,6 @@ def label_of(label: str) -> str:
     return label
 
 
-dbpedia_address = partial(address_of, scheme="dbpedia", base=SPARQL)
+dbpedia_address = partial(address_of, scheme="dbpedia", default_url=SPARQL)
 # Registers the class for URIs `dbpedia:...`.
 scheme("dbpedia", kind="distractors", form="dbpedia[:URL]", address=dbpedia_address)(DBpediaSource)

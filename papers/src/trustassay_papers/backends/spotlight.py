@@ -61,7 +61,7 @@ def _index_from_utf16(text: str, units: int) -> int:
     return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
 
 
-spotlight_address = partial(address_of, scheme="spotlight", base=SPOTLIGHT)
+spotlight_address = partial(address_of, scheme="spotlight", default_url=SPOTLIGHT)
 scheme("spotlight", kind="linker", form="spotlight[:URL]", address=spotlight_address)(
     SpotlightLinker
 )

@@ -48,6 +48,7 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
     path = Path(path)
     try:
         with _open(path) as file:
+            # A longer first line means another format; do not read a huge line.
             header = file.readline(100)
             try:
                 total, width = (int(part) for part in header.split())
@@ -58,6 +59,7 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
                     f"{path}: is not in word2vec's format; its first line should be two numbers "
                     f"(words and dimensions), and is {header[:40]!r}"
                 ) from None
+            # Memory is allocated for the words that are read, not for all.
             count = min(total, most)
             rows = np.zeros((count, width), dtype=np.float32)
             words = []
@@ -72,8 +74,10 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
     except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:
         cause = getattr(error, "strerror", None) or error
         raise BackendError(f"{path}: cannot be read ({cause})") from None
+    # One NaN would make every cosine NaN.
     if not np.isfinite(rows).all():
         raise BackendError(f"{path}: holds numbers that are not finite")
+    # By content: the name of the backend is part of cache keys.
     digest = hashlib.blake2b(rows.tobytes(), digest_size=8)
     digest.update("\n".join(words).encode())
     # Some files have a row of zeros for unknown words.
@@ -83,6 +87,7 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
 
 def _open(path: Path) -> BinaryIO:
     with path.open("rb") as file:
+        # The magic number of gzip; names are no evidence.
         packed = file.read(2) == b"\x1f\x8b"
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
@@ -131,6 +136,7 @@ def _read_binary(
             if byte != b"\n" or word:
                 word += byte
         data = file.read(4 * width)
+        # A download that broke off.
         if len(data) != 4 * width:
             raise BackendError(f"{path}: breaks off at word {number + 1} of {count:,}")
         yield word.decode("utf-8", "replace"), np.frombuffer(data, dtype="<f4")
@@ -186,6 +192,7 @@ class NearWordsOfFile:
         if vector is None or not request.k:
             return []
         cosines = self._vectors.rows @ vector
+        # `argpartition` finds the nearest without sorting all words.
         count = min(NEAREST, len(cosines))
         nearest = np.argpartition(-cosines, count - 1)[:count]
         # By cosine, then by frequency: the order of equal cosines must not depend on the platform.
@@ -195,10 +202,12 @@ class NearWordsOfFile:
 
     def _find_vector(self, words: str) -> Floats | None:
         rows, joined = self._rows, words.replace(" ", "_")
+        # Google's vectors join phrases by "_" and keep capitals.
         for form in (joined, joined.lower()):
             if form in rows:
                 return np.asarray(self._vectors.rows[rows[form]])
         word_rows = [rows.get(word, rows.get(word.lower())) for word in words.split()]
+        # A mean over only some of the words would be another meaning.
         if None in word_rows or not word_rows:
             return None
         mean = self._vectors.rows[[row for row in word_rows if row is not None]].mean(axis=0)

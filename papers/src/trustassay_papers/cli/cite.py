@@ -61,6 +61,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
         **records,
     )
+    # Only the backend that --by names is loaded.
     backends = Backends.of(
         entail=resolve.entailer(entailer) if by == "entailment" else None,
         embed=resolve.embedder(embedder) if by == "embedding" else None,

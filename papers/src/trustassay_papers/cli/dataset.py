@@ -88,6 +88,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         "hotpotqa": hotpotqa,
         "popqa": popqa,
     }
+    # Checked at once, before a model is loaded.
     files = [QuestionFile.of(name, path) for name, paths in paths_by_set.items() for path in paths]
     answer_files = [_parse_answer_file(option) for option in answers]
     options = mixing.MixOptions(
@@ -160,6 +161,7 @@ def _show_counts(result: Mixed, out: Path) -> None:
             for reason in dropped_by_source[0]
         }
         rows.append((name, *(f"{count:,}" for count in counts.values())))
+    # One row for each model, summed over the sources.
     show_table(("replies dropped", *counts), rows, (), wide=True)
     say(f"{result.samples:,} samples in {out / 'samples.jsonl'}")
 

@@ -100,6 +100,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
         f"{amount(result.counts['distractors'], 'distractor')} of "
         f"{amount(result.written, 'answer')}" + f" in {out}" * bool(out)
     )
+    # With a chat model the counts tell how much each source added.
     if counts_by_source := [
         f"{n:,} {key}" for key, n in result.counts.items() if key not in finding.COUNTED
     ]:

@@ -23,5 +23,6 @@ def show_failed(failed: Mapping[str, str], written: int) -> None:
         complain(one_line(f"  {sample_id}: {error}"))
     if failed:
         complain(f"failed: {len(failed):,}")
+        # Some failures are counted and shown; a file without any record is an error.
         if not written:
             raise typer.Exit(1)

@@ -218,6 +218,7 @@ def five_choice(
     from trustassay_papers.experiments import choices as asking
 
     choice_setup = asking.Asked(model, _parse_files(outputs), reference, shuffle, running.options())
+    # Everything that changes the result is part of the default folder's name.
     settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
     folder = running.folder("five-choice", source, settings)
     work, read = asking.five_choice, running.read()
@@ -236,6 +237,7 @@ def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
         name, _, path = option.partition("=")
         if not (name and path):
             raise UsageError(f"--outputs {option}: expected NAME=FILE")
+        # The name is the model of its rows.
         if name in files:
             raise UsageError(f"--outputs: two files are called {name!r}; give each its own name")
         files[name] = Path(path)

@@ -87,6 +87,7 @@ class References:
             references=self.reference,
             generator=self.generator,
             embedder=self.embedder,
+            # The same similarity twice would give the same rows twice.
             similarities=tuple(dict.fromkeys(self.similarity)),
             metric=Fewl(
                 temperature=self.weight_temperature,
@@ -169,6 +170,7 @@ class Running:
             stored_name = (RunFolder(self.out).read_json("experiment") or {}).get(
                 "experiment", name
             )
+            # The table of another experiment would be overwritten.
             if stored_name != name:
                 message = f"holds the experiment {stored_name}, not {name}; choose another --out"
                 raise RunFolderError(f"{self.out}: {message}")
@@ -183,10 +185,12 @@ class Running:
         }
         run_settings["skip_bad"] = self.records.get("skip_bad", False)
         default = default_folder(source, experiment=name, **run_settings)
+        # The name of the experiment first, so that folders are found in a listing.
         return default.with_name(f"{name}-{default.name}")
 
     def show(self, result: Result, read: ReadRecords, folder: Path) -> None:
         """Write a result into its folder, and print it."""
+        # Known only after everything was read.
         result = result.with_skipped(len(read.skipped))
         result.write(folder)
         headings, rows = result.texts()

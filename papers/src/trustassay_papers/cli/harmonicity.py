@@ -279,6 +279,7 @@ def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: lis
         seen,
     )
 
+    # One family is shown in full, several as a row each.
     only, is_single = next(iter(results.values())), len(results) == 1
     if is_single:
         say(one_line(f"{next(iter(results))} and {embedder}"))

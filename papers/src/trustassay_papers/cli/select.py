@@ -108,6 +108,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay_papers import select as selecting
 
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
+    # A run as it is; a file of answers is scored first, into a folder of its own.
     folder, name, status = scored_run(
         str(source), metric, scoring_backends, records, out=run, seed=seed
     )
@@ -142,6 +143,7 @@ def icl(  # noqa: PLR0913 - one argument an option
         counts = ("prompts", "examples", "ties", "short", "repeated")
         print_json({n: getattr(result, n) for n in counts} | _count_answers(result.answers))
     if status:
+        # The status of the scoring: failed samples are no reason to write nothing.
         raise typer.Exit(status)
 
 
@@ -208,6 +210,7 @@ def _choose_scoring_backends(
     from trustassay_papers.select import refuse_single_answers
 
     scoring_backends = backends.copy()
+    # The same argument takes a run or a file.
     is_run = (source / "run.json").exists()
     if is_run or not any(
         need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
@@ -222,6 +225,7 @@ def _choose_scoring_backends(
         *scoring_backends,
         *(name for name, value in other_options.items() if value is not None),
     ]
+    # Better an error than an option without effect.
     if useless_options:
         raise UsageError(f"{source}: is scored already; --{useless_options[0]} has no effect")
     return scoring_backends

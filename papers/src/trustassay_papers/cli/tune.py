@@ -64,6 +64,7 @@ def tune(  # noqa: PLR0913 - one argument an option
         full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
     )
     result = tuning.tune(data, model, out, options)
+    # Only after an interruption.
     if result.resumed:
         say(f"continued from step {result.resumed:,}")
     if result.too_long:

@@ -37,6 +37,7 @@ class Records:
         """Raise :class:`BadInputError` for faulty records, or note that they are skipped."""
         if faults and not self.skip_bad:
             raise BadInputError(faults, len(faults))
+        # The final table says how many records were skipped.
         self.skipped.extend(faults)
 
     def fault(self, sample: Sample, problems: Iterable[Problem]) -> Fault:
@@ -56,6 +57,7 @@ class Records:
                 else fault
                 for fault in error.faults
             ]
+            # The position in the experiment's own list would mean nothing to the user.
             raise BadInputError(faults, error.count) from None
 
 
@@ -89,10 +91,12 @@ def read_records(source: Path, records: Records) -> list[Sample]:
         if isinstance(record, Fault):
             faults.append(record)
             continue
+        # The limit counts questions: reading stops at the first record of one too many.
         questions.add(record.sample.question.strip())
         if records.limit is not None and len(questions) > records.limit:
             break
         samples.append(_number_duplicate_id(record, id_counts))
+        # Kept for faults that are only found later, by a metric.
         records.places[samples[-1].id] = record.where
     records.refuse(faults)
     if not samples:
@@ -104,6 +108,7 @@ def _number_duplicate_id(record: Located, id_counts: Counter[str]) -> Sample:
     """Return the sample; if equal records have no id, later ones get a number."""
     sample = record.sample
     id_counts[sample.id] += 1
+    # Ids that follow from the content are equal for equal records, and a run refuses them.
     if record.has_id or id_counts[sample.id] == 1:
         return sample
     return replace(sample, id=f"{sample.id}-{id_counts[sample.id]}")
@@ -124,8 +129,10 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
     answers: list[Answer] = []
     faults: list[Fault] = []
     for sample in samples:
+        # Questions are numbered in the order of their first answer.
         number = numbers.setdefault(sample.question.strip(), len(numbers))
         if sample.response is None:
+            # A question without a response must bring its own right and wrong answers.
             if problems := _find_missing_answers(sample):
                 faults.append(records.fault(sample, problems))
             else:
@@ -137,11 +144,14 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
             message = "is missing (expected a number: above 0 for a right answer, else a wrong one)"
             faults.append(records.fault(sample, [Problem("label", message)]))
         else:
+            # Data sets name kinds of wrong answers, as CHALE does; the table has a column for
+            # each.
             kind = sample.metadata.get("kind")
             right = sample.label > 0
             kind_name = kind if isinstance(kind, str) else ("right" if right else "wrong")
             answers.append(Answer(sample, number, kind_name, right, best=right))
     records.refuse(faults)
+    # After all answers are known: the best may come behind other right ones.
     answers = _mark_one_best(answers)
     with_right = {answer.question for answer in answers if answer.right}
     if not with_right & {answer.question for answer in answers if not answer.right}:
@@ -164,6 +174,7 @@ def _find_missing_answers(sample: Sample) -> tuple[Problem, ...]:
 def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Answer]:
     """Return a question's answers as samples: the best one, then right ones, then wrong ones."""
     right = [alias for aliases in sample.answers for alias in aliases]
+    # The best answer has no separate label in TruthfulQA, so it comes first.
     texts = [(best_answer(sample), "best", True)]
     texts += [(text, "right", True) for text in right if every]
     texts += [(text, "wrong", False) for text in sample.incorrect_answers[: None if every else 1]]
@@ -204,6 +215,7 @@ def _mark_one_best(answers: Sequence[Answer]) -> list[Answer]:
     """Mark one answer a question as best: the first of kind "best", or else the first right one."""
     best: dict[int, int] = {}
     for index, answer in enumerate(answers):
+        # An answer of kind "best" replaces an earlier right one, but never another "best".
         if answer.best and (answer.question not in best or answer.kind == "best"):
             if answer.question in best and answers[best[answer.question]].kind == "best":
                 continue

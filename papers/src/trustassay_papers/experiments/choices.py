@@ -31,6 +31,7 @@ from trustassay_papers.experiments.measuring import execute_run
 from trustassay_papers.experiments.results import Cell, Result, Row
 
 Verdict = Literal["right", "wrong", "unknown", "unreadable"]
+# In small letters, as replies are compared.
 DONT_KNOW = "i don't know"
 LONGEST_FILE = 64_000_000
 """Maximum bytes of a file of outputs; haltt4llm's have 300,000."""
@@ -83,6 +84,7 @@ def choices_of(sample: Sample) -> Choices | Problem:
         and all(isinstance(raw_text, str) for raw_text in raw_texts)
     ):
         return Problem("choices", f"expected 2 to {len(ascii_uppercase)} texts")
+    # Line breaks in a choice would end it in the prompt.
     texts = tuple(" ".join(clean(raw_text).split()) for raw_text in raw_texts)
     right_choice = sample.metadata.get(
         "right_choice"
@@ -103,12 +105,14 @@ def graded(reply: str, choices: Choices) -> Grade:
     Every text gets a grade. The choice "I don't know" is unknown; a reply that names no choice, or
     several, is unreadable.
     """
+    # The same reader of replies as for consistency checks.
     index = chosen(reply, choices.texts)
     if index is None:
         return Grade("unreadable")
     if index == choices.right:
         return Grade("right", index)
     is_answer = choices.texts[index].casefold() != DONT_KNOW
+    # To choose "I don't know" is not an error, but not right either.
     return Grade("wrong" if is_answer else "unknown", index)
 
 
@@ -120,6 +124,8 @@ def published_grade(reply: str, choices: Choices) -> Verdict:
     that begins with "A." is wrong even if A is right, and D counts as unknown although it is "None
     of the above" there.
     """
+    # Their rules, kept to the letter: they grade by containment, so that a reply that names
+    # several choices may be right.
     letter, text = choices.lettered[choices.right]
     lowered = reply.lower().strip()
     if text.lower().strip() in lowered or f" {letter}." in reply or f"({letter})" in reply:
@@ -142,6 +148,7 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
     Raises:
         InputError: the file holds no results, or those of other questions.
     """
+    # Before reading: the option takes any file.
     if path.stat().st_size > LONGEST_FILE:
         raise InputError(
             f"{path}: is larger than {LONGEST_FILE:,} bytes; expected a file of results"
@@ -149,6 +156,7 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
     text = path.read_text(encoding="utf-8", errors="replace")
     if not text.startswith("Total score:"):
         raise InputError(f"{path}: expected haltt4llm's results, which begin with 'Total score:'")
+    # The text before the first block, then a number and a block in turn.
     parts = _BLOCK.split(text)
     outputs: dict[int, Output] = {}
     for number, block in zip(parts[1::2], parts[2::2], strict=True):
@@ -156,6 +164,7 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
         if not 0 <= index < len(questions):
             continue
         question = questions[index].question.strip()
+        # Without this check an input in another order would give wrong grades silently.
         if not block.startswith(question):
             raise InputError(
                 f"{path}: question {number} is not that of the input; expected {question[:60]!r}"
@@ -167,8 +176,10 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
 def _parse_output(block: str, where: str) -> Output:
     """Return the output in a block, after the question's line and the indented choices."""
     lines = block.partition("\n")[2].splitlines(keepends=True)
+    # The choices are printed as in " A. Paris".
     while lines and re.match(r"\s{2,}[A-Z]\. ", lines[0]):
         lines.pop(0)
+    # The output itself may contain several lines, so the mark ends it.
     mark = _MARK.search(text := "".join(lines))
     if mark is None:
         raise InputError(f"{where}: expected '(incorrect A.)' or '(uncertain)' behind the output")
@@ -177,6 +188,7 @@ def _parse_output(block: str, where: str) -> Output:
 
 COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
            "unknown (published)", "letters")  # fmt: skip
+# Enough for a letter and a sentence.
 MAX_TOKENS = 100
 
 
@@ -219,6 +231,7 @@ class FiveChoice(Metric):
         choices = choices_of(sample)
         assert isinstance(choices, Choices)  # the experiment has checked it
         if self.shuffle:
+            # By the id: the order does not depend on the other samples.
             rng = generator(context.seed, sample.id, "choices")
             choices = choices.shuffled(rng.permutation(len(choices.texts)).tolist())
         text = _load_prompt().filled(question=sample.question, choices=choices.lettered)
@@ -227,6 +240,7 @@ class FiveChoice(Metric):
         return Assessment(
             sample.id,
             self.name,
+            # No score rather than 0: the reply says nothing about the question.
             None if grade.verdict == "unreadable" else float(grade.verdict == "right"),
             verdict=grade.verdict,
             reason="the reply names no choice" if grade.verdict == "unreadable" else "",
@@ -276,6 +290,7 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
     """
     if not (setup.models or setup.outputs):
         raise InputError("nobody answers; expected --model, or --outputs of a model")
+    # 1. Questions, their choices, and published outputs.
     questions = read_records(source, records)
     choices = _collect_choices(questions, records)
     usable = [sample for sample in questions if sample.id in choices]
@@ -284,6 +299,7 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
     }
     references: dict[str, dict[str, _GradedReply]] = {}
     left_out: dict[str, str] = {}
+    # 2. Ask models and references, each in a run of its own.
     for role, uris, replies_by_model in (
         ("model", setup.models, replies),
         ("reference", setup.references, references),
@@ -307,6 +323,7 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
                 for key, assessment in assessments.items()
                 if assessment.error is None
             }
+    # 3. Write the answers, and the table.
     _write_samples(out / "answers.jsonl", usable, replies, references)
     rows = [
         _build_row(name, graded_replies, len(usable))
@@ -343,6 +360,7 @@ def _build_notes(setup: Asked, out: Path, n: int, left_out: Mapping[str, str]) -
 
 
 def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
+    # Faults of all questions are reported at once.
     results = {sample.id: choices_of(sample) for sample in questions}
     records.refuse(
         [
@@ -361,6 +379,7 @@ def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str,
 
 def _grade_assessment(assessment: Assessment) -> _GradedReply:
     row = assessment.evidence[0]
+    # In the order in which this question was shown.
     choices = Choices(tuple(row["choices"]), row["right"])
     choice = row["choice"]
     reply = row["reply"]
@@ -428,6 +447,7 @@ def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: i
 
 def _build_baselines(choices: Sequence[Choices]) -> list[Row]:
     n = len(choices)
+    # Questions may have different numbers of choices.
     chance = sum(1 / len(question_choices.texts) for question_choices in choices) / n
     blanks = [Cell("", {}) for _ in COLUMNS[1:]]
     first = sum(question_choices.right == 0 for question_choices in choices)
@@ -443,6 +463,7 @@ def _share_cell(count: int, n: int) -> Cell:
     share = 100 * count / n
     values: dict[str, Any] = {"count": count, "n": n, "value": share, "interval": None}
     interval_text = ""
+    # Fewer questions give no useful interval.
     if n >= FEWEST:
         low, high = (100 * end for end in binomial_interval(count, n))
         values["interval"], interval_text = [low, high], f", {low:.1f} to {high:.1f}"
@@ -463,6 +484,7 @@ def _write_samples(
 
     The references are the answers of the reference models, or else of all models.
     """
+    # With references of its own choice the user decides; otherwise every model is judged by all.
     reference_replies = references or replies
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:

@@ -114,6 +114,7 @@ class Experts(Metric):
             texts[: self.pairs] for texts in (sample.wrong_answers, sample.corrected_answers)
         )
         gold = [alias for aliases in sample.answers for alias in aliases]
+        # Compared in one gather over all four sides, so that similarities are batched.
         sides = (wrong, corrected, gold, sample.incorrect_answers)
         to_wrong, to_corrected, to_gold, to_false = await all_of(
             all_of(context.models.compare(text, other, sample.question) for other in side)
@@ -127,6 +128,7 @@ class Experts(Metric):
             "told_apart": sum(b > a for a, b in zip(to_wrong, to_corrected, strict=False)),
             "agrees_with_wrong": sum(similarity >= self.agrees for similarity in to_wrong),
             "agrees_with_corrected": sum(similarity >= self.agrees for similarity in to_corrected),
+            # As the metric computes it, so that the weights below are those of a run.
             "expertise": maths.expertise(to_corrected, to_wrong),
         }
         ratings = sample.metadata.get(RATINGS)
@@ -134,6 +136,7 @@ class Experts(Metric):
         # `True` is an int in Python, but no rating.
         if isinstance(rating, int | float) and not isinstance(rating, bool):
             row["rating"] = float(rating)
+        # Without ratings, TruthfulQA's metric says whether the answer is right.
         elif to_gold and to_false:
             row["nearer_to_right"] = float(truth_of(to_gold, to_false) > 0)
         return row
@@ -150,9 +153,11 @@ async def experts(
     """
     questions: dict[str, Sample] = {}
     for record in read_records(source, records):
+        # Experts are measured by questions: several answers to one question count once.
         questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
     references, generator = await load_models(setup.references, setup.generator)
     metric = Experts(agrees, setup.metric.pairs, setup.metric.answers)
+    # Expertise depends on the similarity; a table for each would not fit the figure.
     similarity = setup.similarities[0]
     backends = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
@@ -172,6 +177,7 @@ async def experts(
         raise InputError(
             f"no question could be compared; the first: {next(iter(left_out.values()))}"
         )
+    # Numbers are kept question by question, so that means, quartiles and bars share them.
     tables = _collect_tables(rows, setup.metric.temperature)
     notes = _build_notes(len(rows), tables, setup, agrees)
     if left_out:
@@ -196,6 +202,7 @@ def _collect_tables(
     """Return the numbers of each reference, one for each question."""
     tables: dict[str, dict[str, list[float]]] = {}
     for question in rows:
+        # Weights are relative to the references that answered this question.
         weights = maths.softmax_weights([row["expertise"] for row in question], temperature)
         for row, weight in zip(question, weights.tolist(), strict=True):
             table = tables.setdefault(row["reference"], {})
@@ -209,6 +216,7 @@ def _collect_tables(
 
 def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
     weights = np.array(table["weight"])
+    # Questions may have different numbers of pairs.
     pairs = float(np.mean(table["pairs"]))
     cells = [
         _spread_cell(table["told_apart"], f" of {pairs:g}"),
@@ -262,6 +270,7 @@ def _rating_key(table: Mapping[str, Sequence[float]]) -> str | None:
 def _build_notes(
     n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
 ) -> list[str]:
+    # A sign of -1 ranks low values first.
     def order(key: str, sign: int = 1) -> str:
         means = {name: sign * float(np.mean(table[key])) for name, table in tables.items()}
         return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
@@ -273,6 +282,8 @@ def _build_notes(
         f"By expertise: {order('expertise')}.",
         f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
     ]
+    # Ratings and comparisons with right answers are on different scales and cannot be ranked
+    # together.
     kinds = {_rating_key(table) for table in tables.values()}
     if len(kinds) == 1 and (key := kinds.pop()) is not None:
         ranked_by = (
@@ -290,14 +301,15 @@ def _build_notes(
     limit = math.exp(2 / t) / (math.exp(2 / t) + reference_count - 1) if t > 0.01 else 1.0
     if reference_count > 1:
         notes.append(
-            f"Of {reference_count} references none can weigh more than {limit:.3f} at a temperature "
-            f"of {t:g}, if similarities lie from 0 to 1."
+            f"Of {reference_count} references none can weigh more than {limit:.3f} at a "
+            f"temperature of {t:g}, if similarities lie from 0 to 1."
         )
     return notes
 
 
 def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart]:
     """Draw the counts as boxes and the weights as bars (Figure 4, appendix C.5), and ratings."""
+    # All boxes share one axis; 1 avoids an axis of length 0.
     most = max(1.0, *(max(table["pairs"]) for table in tables.values()))
     charts = [
         figure(
@@ -312,6 +324,7 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
             ("Corrected answers that the reference agrees with", "agrees_with_corrected"),
         )
     ]
+    # Equal bins, so that bars of references can be compared.
     edges = np.linspace(0, 1, BINS + 1)
     labels = [f"{low:.2f} to {high:.2f}" for low, high in pairwise(edges)]
     rows = []
@@ -322,6 +335,7 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
     charts.append(figure("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
     key = _rating_key(next(iter(tables.values())))
     if key is not None and all(table.get(key) for table in tables.values()):
+        # A bar for each rating that occurs: people may rate by stars or in percent.
         values = sorted({value for table in tables.values() for value in table[key]})
         rows = []
         for name, table in tables.items():

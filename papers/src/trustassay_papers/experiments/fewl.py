@@ -40,6 +40,7 @@ class Unit:
     @classmethod
     def pairs(cls, right: Sequence[int], wrong: Sequence[int], number: int = -1) -> Self:
         """Compare every right answer with every wrong one."""
+        # All pairs at once: outcomes are then one subtraction for each rule.
         grid = np.array([(i, j) for i in right for j in wrong], dtype=np.int64)
         return cls(grid[:, 0], grid[:, 1], number=number)
 
@@ -51,6 +52,7 @@ class Unit:
     def outcome(self, scores: Floats) -> tuple[float, float]:
         """Return the shares of comparisons that are won and that are tied, from 0 to 1."""
         differences = scores[self.first] - scores[self.second]
+        # The smallest difference decides whether the best answer beats all rivals.
         if self.together:
             smallest = differences.min()
             return float(smallest > 0), float(smallest == 0)
@@ -81,8 +83,10 @@ def scored_variants(
     # A trivial rule to compare with: the shorter answer wins.
     lengths = np.array([-float(len(sample.response or "")) for sample in samples])
     rules = [Scored(LENGTH, lengths, {"rule": "length"})]
+    # The name of the similarity is only needed if there are several.
     several = len(measured.numbers) > 1
     for similarity, numbers in measured.numbers.items():
+        # Answers may be fewer than the measured ones, and in another order.
         index_of_id = {name: index for index, name in enumerate(numbers.ids)}
         indices = [index_of_id[sample.id] for sample in samples]
         for variant in variants_of(numbers):
@@ -107,6 +111,7 @@ def outcome_rows(
     rules = scored_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
     for units in columns.values():
+        # Shape (rules, units, 2): won and tied.
         outcomes = np.array([[unit.outcome(rule.scores) for unit in units] for rule in rules])
         numbers = np.array([unit.number for unit in units], dtype=np.int64)
         cells.append(shares(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
@@ -127,12 +132,14 @@ def result_of(
 ) -> Result:
     """Return the result with the notes and settings that all experiments of FEWL share."""
     first = next(iter(measured.numbers.values()))
+    # The list can be long if each sample names its own references.
     names = ", ".join(first.names[:10]) + (" ..." if len(first.names) > 10 else "")
     all_notes = [
         *notes,
         f"References: {names}. `single` is {setup.single or 'the first that answered'}.",
         *measured.missing,
     ]
+    # One reason as an example; the JSON has all of them.
     if measured.left_out:
         reason = next(iter(measured.left_out.values()))
         all_notes.append(f"{len(measured.left_out):,} answers are left out; the first: {reason}")
@@ -170,6 +177,7 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
     with records.placing(samples):
         measured = await measure(samples, setup, out)
     scored = _keep_scored(answers, measured)
+    # In the order in which they occur in the input.
     kinds: Sequence[str | None] = list(
         dict.fromkeys(answer.kind for answer in scored if not answer.right)
     )
@@ -182,6 +190,7 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
     }
     if not columns:
         raise InputError("no question is left with a right and a wrong answer that have scores")
+    # A coin would win half of the comparisons.
     chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
     rows = outcome_rows(measured, [answer.sample for answer in scored], columns, PAIRS, chance)
     title = "Right answers that score strictly higher than wrong ones, in %"
@@ -204,6 +213,7 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         best_indices = [index for index in places if scored[index].best]
         rivals = [index for index in places if not scored[index].best]
         if best_indices and rivals:
+            # Questions with a best answer but no other one cannot be lost, so they are left out.
             units.append(Unit.highest(best_indices[0], rivals))
             # By chance each of the answers is the highest equally often.
             chances.append(1 / len(places))

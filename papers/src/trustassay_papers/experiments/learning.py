@@ -88,6 +88,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         InputError: there is no such question, or no answer could be scored.
         As :func:`~trustassay_papers.experiments.fewl.best`, ``generate`` and ``win_rate``.
     """
+    # 1. Score all answers, and choose the questions that become examples.
     answers, ways, notes = _score_answers(source, out, setup, records)
     pool = [q for q in answers.questions if best(q, SCORE).text != best(q, ways["baseline"]).text]
     if not pool:
@@ -95,6 +96,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
             f"FEWL and the baseline choose the same answer to all {len(answers.questions):,} "
             "questions, so there are no examples"
         )
+    # 2. Questions to ask, and the nearest examples of each.
     options = IclOptions(
         fields=records.fields or {},
         progress=bool(setup.options.progress),
@@ -106,6 +108,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
     # The same questions serve as examples in all arms; only their answers differ.
     near = _find_nearest(questions, pool, setup, learning, options)
+    # 3. Prompts of all arms, and the answers to them.
     model = resolve.chat(learning.model)
     # The vanilla arm has the same prompt without examples.
     files = {
@@ -120,6 +123,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         arm: _generate_answers(path, model, learning, setup) for arm, path in files.items()
     }
     notes.append(f"{len(pool):,} questions are examples; {len(questions):,} questions were asked")
+    # 4. Each arm against vanilla, and FEWL against the baseline directly, as in Table 6.
     pairs = [(arm, VANILLA) for arm in ways] + [("FEWL", "baseline")]
     title = "Win rates of answers after chosen examples"
     settings = {"model": model.name, "examples": learning.examples}
@@ -141,6 +145,7 @@ def sft(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     name = str(learning.model).removeprefix("hf:")
     for arm, way in ways.items():
         targets = choose_targets(answers.questions, way)
+        # By the questions' texts: all arms get the same two sides.
         train, test = split(targets, learning.test_share, setup.options.seed)
         if not train or not test:
             raise UsageError(
@@ -152,11 +157,13 @@ def sft(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         # The folder is named by what it depends on: after a changed option the model is tuned
         # anew.
         tuned = folder / f"tuned-{_hash_inputs(folder / TRAIN, learning.tuning, name)}"
+        # A finished training in the folder is not repeated.
         tuned_model = tune(folder / TRAIN, str(learning.model), tuned, learning.tuning)
         notes.append(f"{arm}: loss {tuned_model.first_loss:.3f} to {tuned_model.last_loss:.3f}")
         answer_files[arm] = _generate_answers(
             folder / QUESTIONS, f"hf:{tuned.resolve()}", learning, setup
         )
+    # The test questions of the last arm; they are the same in all arms.
     answer_files[VANILLA] = _generate_answers(
         folder / QUESTIONS, f"hf:{name}", learning, setup, out / VANILLA
     )
@@ -188,6 +195,7 @@ def _score_answers(
     samples = [answer.sample for answer in answers]
     ready = all(sample.wrong_answers and sample.corrected_answers for sample in samples)
     has_pairs = ready or setup.generator is not None
+    # Expertise needs wrong and corrected answers, or a model that writes them.
     metric = replace(setup.metric, weights="ours" if has_pairs else "uniform")
 
     async def run() -> None:
@@ -201,12 +209,14 @@ def _score_answers(
     with records.placing(samples):
         run_anywhere(run)
     single = SINGLE if setup.single is None else f"{SINGLE}:{setup.single}"
+    # Only answers with all three values count, so that the arms choose among the same answers.
     scored_answers = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
     notes = [
         f"FEWL of the form `{metric.form}` with the weights `{metric.weights}` and the similarity "
         f"{setup.similarities[0]}"
     ]
     notes.append(f"the baseline is likeness to {scored_answers.reference} alone, without penalty")
+    # Counted by value: one answer may lack several.
     lost = sum(scored_answers.without.values())
     if lost or scored_answers.alone:
         notes.append(
@@ -229,6 +239,7 @@ def _find_nearest(
     options: IclOptions,
 ) -> list[list[str]]:
     """Return for each question the texts of the nearest examples' questions, nearest first."""
+    # Which answer they have does not matter here: only the questions are compared.
     examples = choose_targets(pool, SCORE)
     texts = [
         *(sample.question for sample in questions),
@@ -236,6 +247,7 @@ def _find_nearest(
     ]
     embedder = setup.embedder or DEFAULT_EMBEDDER
     vectors = run_anywhere(lambda: question_vectors(texts, embedder, options))
+    # Questions and examples share one call, so that equal texts are embedded once.
     cut = len(questions)
     near = nearest_examples(texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples)
     return [[example.question for example in row] for row in near]
@@ -257,6 +269,7 @@ def _generate_answers(
 ) -> _AnswerFile:
     """Return the answers of a model to prompts; a complete file of answers is reused."""
     name = model if isinstance(model, str) else str(getattr(model, "name", model))
+    # Changed prompts, settings or model give another file.
     digest = _hash_inputs(prompts, learning.answering.settings(), name)
     out = (folder or prompts.parent) / f"answers-{digest}.jsonl"
     # A file with failures is left without the marker, so that the next call tries them again.
@@ -268,6 +281,7 @@ def _generate_answers(
         learning.answering, progress=bool(setup.options.progress), calls=calls
     )
     generated = generate(prompts, model, out, options)
+    # Without a single answer there is nothing to compare.
     if not generated.written:
         first = next(iter(generated.failed.values()), "no question")
         raise InputError(f"{name} answered none of the questions; the first: {first}")
@@ -314,6 +328,7 @@ def _build_result(  # noqa: PLR0913 - what a table is made of
             for assessment in RunFolder(folder).assessments().failed()
         }
         left_out |= {f"{arm} against {other}, {key}": str(error) for key, error in failed.items()}
+        # 2. One row for each pair, with the failures of the judge left out.
         rows.append(_build_row(arm, other, comparison.summary, TABLES[name]))
     return Result(
         name,
@@ -335,6 +350,7 @@ def _build_row(arm: str, other: str, summary: Summary, table: int) -> Row:
             text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
         n = summary.support[key]
         cells.append(Cell(text, {"value": value, "interval": interval, "n": n}))
+    # The judge may fail on single questions.
     n = summary.n - summary.failed
     cells.append(Cell(f"{n:,}", {"value": n}))
     return Row(f"{arm} against {other}", cells, {"arm": arm, "against": other}, (table,))

@@ -134,14 +134,17 @@ def variants_of(numbers: Numbers) -> list[Variant]:
         Variant(weighting, penalty, form, divergence)
         for divergence in maths.DIVERGENCES
         for weighting in weights
+        # One reference: both forms give the same score, so one row is enough.
         for form in (forms[:1] if weighting in ALONE else forms)
         for penalty in PENALTIES
     ]
+    # Agreement has its own form and divergence.
     return variants + [Variant("agreement", penalty, "agreement", "tv") for penalty in PENALTIES]
 
 
 def scores_of(variant: Variant, numbers: Numbers) -> Floats:
     """Return the score of each answer, shape (n,), as the metric gives it with these options."""
+    # References that did not answer have no weight.
     present, weights = _select_weights(variant, numbers)
     penalty = {"none": None, "nearest": numbers.nearest, "random": numbers.random}[variant.penalty]
     return maths.score(
@@ -166,6 +169,7 @@ def _select_weights(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
         return present, maths.ability_weights(numbers.ability, present)
     expertise = numbers.ideal if variant.weights == "ideal" else numbers.ours
     assert expertise is not None  # `variants_of` returns no such variant without it
+    # The reference with the highest expertise, per question.
     if variant.weights == "single-best":
         best = maths.best_alone(expertise, present)
         return best, best.astype(float)
@@ -221,6 +225,7 @@ async def load_models(
     uri_by_name = named_models(list(references), "references", many=True)
     wanted = {Place("chat", "references", name): uri for name, uri in uri_by_name.items()}
     generator_place = Place("chat", "generator")
+    # All models are loaded before the first request, so that an error costs nothing.
     models = await load_all(wanted if generator is None else wanted | {generator_place: generator})
     return {name: models[Place("chat", "references", name)] for name in uri_by_name}, models.get(
         generator_place
@@ -238,6 +243,7 @@ async def execute_run(
     given_choices = {
         word: choice for word, choice in backend_choices.items() if choice not in (None, {}, [])
     }
+    # A metric may not need all backends of the experiment.
     backends = await settle([metric], given_choices)
     await execute(samples, [metric], backends, folder, replace(options, report=False))
     return {assessment.id: assessment for assessment in folder.assessments(metric.name)}
@@ -252,6 +258,7 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
         As :func:`~trustassay.runs.execute.execute`.
     """
     references, generator = await load_models(setup.references, setup.generator)
+    # The experiment goes on without the weights that the input does not allow.
     base, missing = _choose_base_metric(samples, setup)
     chat_choices = {"references": references, "generator": generator}
     left_out: dict[str, str] = {}
@@ -266,6 +273,7 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
         # below reuse.
         first = await execute_run(samples, base, chat_choices | other_choices, folder, options)
         faulty = {sample.id: FAULTY for sample in samples if sample.id not in first}
+        # All variants must be compared on the same samples.
         samples, reasons = _select_scored(folder, first, setup.single)
         left_out |= faulty | reasons
         if not samples:
@@ -301,12 +309,14 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
             for assessment in row
             if assessment.error is not None
         }
+        # A failure in any of the three runs removes the sample from all of them.
         left_out |= failed
         complete = [row for row in assessments if row[0].id not in failed]
         numbers[similarity] = _build_arrays(complete, base, setup, ideal=ideal)
         # The samples are filled now, so further similarities ask no model.
         chat_choices = {}
     if not ideal:
+        # Said once, not for each similarity.
         missing.append("no weights `ideal`: not all samples have `answers` and `incorrect_answers`")
     return Measured(numbers, left_out, missing, runs)
 
@@ -331,6 +341,7 @@ def _select_scored(
         assessment = assessments[sample.id]
         if assessment.error is not None or assessment.score is None:
             reasons[sample.id] = assessment.error or assessment.reason
+        # The variants with one reference would lack a score.
         elif single is not None and single not in _unique_names(assessment):
             reasons[sample.id] = f"has no answer of the reference {single!r}"
         else:
@@ -365,8 +376,10 @@ def _build_arrays(
             # A column for each reference that any answer has.
             columns.setdefault(name, len(columns))
     shape = (len(rows), len(columns))
+    # Missing references stay False, with similarity 0, which no variant reads.
     present, single = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
+    # One number of every answer and reference, 0 where it is missing.
     def table(run: int, key: str) -> Any:
         values = np.zeros(shape)
         for index, row in enumerate(rows):
@@ -383,11 +396,13 @@ def _build_arrays(
                 _unique_names(row[run]), _reference_rows(row[run]), strict=True
             ):
                 has_penalty[index, columns[name]] = "penalty" in reference_row
+        # A penalty of 0 differs from none: no neighbour was near enough.
         return Penalty(table(run, "penalty"), has_penalty)
 
     for index, (first, _, _) in enumerate(rows):
         names = _unique_names(first)
         present[index, [columns[name] for name in names]] = True
+        # The requested reference, or the first one that answered this question.
         single[index, columns[setup.single or names[0]]] = True
     return Numbers(
         [first.id for first, _, _ in rows],

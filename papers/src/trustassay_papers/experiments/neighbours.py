@@ -92,6 +92,7 @@ class Neighbourhood(Metric):
 
     async def assess(self, context: Context) -> Assessment:
         """Return the neighbours, nearest first, as the evidence."""
+        # The same neighbours as those behind FEWL's penalty.
         neighbours = await context.prepared.neighbours(
             context.sample, self._fewl_options(), context.models, context.seed
         )
@@ -154,6 +155,7 @@ async def neighbours(
         questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
     references, _ = await load_models(setup.references)
     options = setup.metric
+    # Options as of `fewl`, so that the neighbours are the same.
     metric = Neighbourhood(options.neighbours, options.max_similarity, of, options.answers)
     backends = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
@@ -169,6 +171,7 @@ async def neighbours(
     answered = list(_build_neighbour_answers(questions, assessments, of))
     if not answered:
         raise InputError("no question has a neighbour with an answer")
+    # Answers that the judge could not judge are left out and counted.
     right, wrong, failed = await _judge_answers(answered, judge, rubric, out, setup)
     judged = [answer for answer in answered if answer.sample.id not in failed]
     return _build_result(
@@ -186,6 +189,8 @@ def _build_neighbour_answers(
             continue
         for rank, row in enumerate(assessments[sample.id].evidence, 1):
             other = questions[row["question"].strip()]
+            # The evidence has the answers of references; those of the input are in the neighbour's
+            # sample.
             texts = [best_answer(other)] if of == "best" else row["answers"]
             answers += [
                 _NeighbourAnswer(
@@ -204,6 +209,7 @@ async def _judge_answers(
     """Return the ids of right and of wrong answers, and by id why others were not judged."""
     if judge is None:
         right = {answer.sample.id for answer in answered if _is_listed(answer.sample, right=True)}
+        # An answer in neither list is neither right nor wrong.
         wrong = {answer.sample.id for answer in answered if _is_listed(answer.sample, right=False)}
         # Answers that the input lists on both sides count as right.
         return right, wrong - right, {}
@@ -221,6 +227,7 @@ async def _judge_answers(
     # A rubric of two levels has its levels as verdicts instead of "passes".
     passed = {"passes", *_best_levels(rubric)}
     right = {name for name, assessment in assessments.items() if assessment.verdict in passed}
+    # Everything that was judged and did not pass is wrong.
     return right, set(assessments) - right - failed.keys(), failed
 
 
@@ -234,6 +241,7 @@ def _is_listed(sample: Sample, *, right: bool) -> bool:
     """Whether the input lists the answer among the right, or wrong, ones of its question."""
     gold = [alias for aliases in sample.answers for alias in aliases]
     listed_texts = gold if right else sample.incorrect_answers
+    # Without case and punctuation.
     words = list(plain_words(sample.response or ""))
     return bool(words) and any(list(plain_words(text)) == words for text in listed_texts)
 
@@ -252,6 +260,7 @@ def _build_result(
     rows, right_at_rank = [], []
     for rank in ranks:
         answers_at_rank = [answer for answer in answers if answer.rank == rank]
+        # One column for right and one for wrong; they need not add up to 100.
         cells = [_mean_share(answers_at_rank, which) for which in (right, wrong)]
         alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
         cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
@@ -316,6 +325,7 @@ def _build_result(
 
 def _mean_share(answers: Sequence[_NeighbourAnswer], which: set[str]) -> Cell:
     """Return the mean, over questions, of the share of their answers that are in ``which``."""
+    # References may give several answers: each question counts once.
     by_question: dict[str, list[float]] = {}
     for answer in answers:
         by_question.setdefault(answer.sample.question, []).append(float(answer.sample.id in which))

@@ -53,10 +53,12 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
     with records.placing(answers):
         measured = await measure(answers, setup, out)
     scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
+    # Only questions that all models answered: otherwise easy questions would favour some models.
     table = _AnswerTable.of(scored_samples)
     labels = [sample.label for sample in scored_samples]
     truth = None
     if all(label is not None for label in labels):
+        # Right is a label above 0, as everywhere in these experiments.
         truth = table.means(np.array([float((label or 0) > 0) for label in labels]))
     rows = []
     if truth is not None:
@@ -68,12 +70,14 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         ranking = rank_models(scores, rng, truth=truth)
         cells = _build_model_cells(ranking) + _build_agreement_cells(ranking, table.models)
         rows.append(Row(rule.name, cells, rule.about, rule.tables))
+    # The chance of the true order, to read the agreement by.
     order_count = math.factorial(len(table.models))
     notes = [
         f"{len(table.questions):,} questions that all {len(table.models)} models answered. By "
         f"chance the order is the true one once in {order_count:,} times.",
         INTERVALS,
     ]
+    # A model without any score would silently vanish from the table.
     if unscored_models := sorted({sample.model or "" for sample in answers} - set(table.models)):
         notes.append(f"No answer has a score of: {', '.join(unscored_models)}.")
     if truth is None:
@@ -106,6 +110,7 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
         # Many of these similarities were already asked for by the run of the score.
         options = replace(setup.options, calls_from=base.calls_path)
         scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
+        # TruthfulQA's metric is a run like any other: stored, and continued after an interruption.
         folder = RunFolder(out / f"{number}-truth")
         assessments = await execute_run(
             scored_samples, Truth(), {"similarity": similarity}, folder, options
@@ -116,6 +121,7 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
             if assessment.error is not None
         }
         scored_samples = [sample for sample in scored_samples if sample.id not in failed]
+        # A sample whose truth is unknown is left out of the following similarities too.
         measured = replace(measured, left_out={**measured.left_out, **failed})
         truths = np.array([assessments[sample.id].score for sample in scored_samples])
         units = _build_units(scored_samples, truths)
@@ -155,6 +161,7 @@ class Truth(Metric):
         if sample.response is None or is_blank(sample.response):
             return Assessment(sample.id, self.name, 0.0)
         texts = (*right, *sample.incorrect_answers)
+        # Right and wrong answers in one gather, split below.
         similarities = await all_of(
             models.compare(sample.response, text, sample.question) for text in texts
         )
@@ -203,6 +210,7 @@ class _AnswerTable:
         indices_of: dict[tuple[str, str], list[int]] = {}
         for index, sample in enumerate(samples):
             indices_of.setdefault((sample.model or "", sample.question.strip()), []).append(index)
+        # In the order of the input.
         models = list(dict.fromkeys(model for model, _ in indices_of))
         questions = list(dict.fromkeys(question for _, question in indices_of))
         shared = [q for q in questions if all((model, q) in indices_of for model in models)]
@@ -233,6 +241,7 @@ def _build_model_cells(ranking: RankedModels) -> list[Cell]:
         mean, interval = float(ranking.means[rank]), ranking.intervals[rank]
         text = f"{mean:.4f}" + (f" ({interval[0]:.4f} to {interval[1]:.4f})" if interval else "")
         values = {"mean": mean, "interval": interval and list(interval), "rank": rank + 1}
+        # `order` is by score; the columns of the table are in the order of the input.
         cells[model_index] = Cell(text, values)
     return [cells[model_index] for model_index in sorted(cells)]
 

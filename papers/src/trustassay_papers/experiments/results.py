@@ -89,6 +89,7 @@ class Result:
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them."""
+        # Only experiments of the paper's own tables have the column.
         has_tables = any(row.tables for row in self.rows)
         headings = ["", *self.columns, *(["paper's tables"] if has_tables else [])]
         rows = []
@@ -112,6 +113,7 @@ class Result:
 
     def write(self, folder: Path) -> None:
         """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
+        # NaN is no JSON: a figure that does not exist must be `None`.
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
             with whole(folder / name) as file:
@@ -138,6 +140,7 @@ class Result:
 def _escape_markdown(text: str) -> str:
     """Return text in one line, with all signs of Markdown escaped."""
     escaped = " ".join(text.split())
+    # The first is the backslash itself, so that no escape is escaped again.
     for sign in "\\`*_<>[]|#":
         escaped = escaped.replace(sign, f"\\{sign}")
     return escaped
@@ -168,6 +171,7 @@ def shares(
     for wins, ties in zip(won, tied.mean(axis=1), strict=True):
         interval = None
         mean = unit_mean(wins, questions)
+        # Shares of yes and no need fewer questions for an interval than means do.
         if mean.units >= (FEWEST if np.isin(wins, (0.0, 1.0)).all() else FEWEST_FOR_MEANS):
             low, high = mean_interval(*mean)
             interval = (100 * low, 100 * high)
@@ -180,6 +184,7 @@ def shares(
             values["count"] = round(float(wins.sum()), 6)
             separator = ", " if interval_text else ""
             text = f"{values['count']:g} of {n} ({value:.1f} %{separator}{interval_text})"
+        # Ties are shown, since they count as not won.
         if tie_share:
             text += f", ties {tie_share:.1f}"
         cells.append(Cell(text, values))

@@ -129,6 +129,7 @@ class Ascent:
     def _resolved_families(self) -> tuple[Family, Family]:
         """The family of the perturbations behind each gamma, and that of the candidates."""
         names = [self.perturbation]
+        # These two are no families: words are appended, and the ball is that of gamma.
         if self.candidate not in ("words", "ball"):
             names.append(self.candidate)
         resolved = families(names, self.length, self.range)
@@ -138,6 +139,7 @@ class Ascent:
 
     def _append_words(self, text: str, rng: np.random.Generator) -> str:
         words = synonym_words()
+        # One to `length` words, each with the same probability.
         picks = rng.integers(0, len(words), rng.integers(1, self.length + 1))
         return " ".join([text, *(words[i] for i in picks)])
 
@@ -152,6 +154,7 @@ class Ascent:
     def candidates_of(self, prompt: str, step: int, n: int) -> list[str]:
         """Return ``n`` candidates for a step from ``prompt``; distinct where that is possible."""
         if self.candidate == "ball":
+            # Equal candidates would only cost requests.
             return list(dict.fromkeys(self.ball_of(prompt)))[:n]
         candidates: dict[str, None] = {}
         rng = generator(self.seed, prompt, "candidates", str(step))
@@ -170,6 +173,7 @@ class Ascent:
         """
         if point.angle_degrees is None or other.angle_degrees is None:
             return other.angle_degrees is None and point.angle_degrees is not None
+        # Towards stable answers: the smaller angle is better.
         if self.descend:
             return point.angle_degrees < other.angle_degrees
         return point.angle_degrees > other.angle_degrees
@@ -195,9 +199,11 @@ async def climb(
     Raises:
         BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
     """
+    # The start must have a gamma; everything later may fail.
     start = await _measure(prompt, models, ascent, 0, 0)
     if start.gamma is None:
         raise AssessmentError(start.error or "the prompt cannot be measured")
+    # Counted by the session if possible, since stored replies cost nothing.
     spent = count_calls() if count_calls else ascent.price
     current = replace(start, kept=True, calls=spent)
     points = [current]
@@ -215,6 +221,7 @@ async def climb(
         )
         spent = count_calls() if count_calls else spent + ascent.price * len(prompts)
         best = best_seen(round_points, ascent)
+        # `uphill` compares with the current prompt, `extremum` only within the round.
         uphill = ascent.step_rule == "uphill"
         moves = ascent.better(best, current) if uphill else best.gamma is not None
         # Noted only now: which one is kept depends on the whole round.
@@ -247,12 +254,14 @@ async def _measure(prompt: str, models: Models, ascent: Ascent, step: int, numbe
         # If one fails, wait for the others, so that all requests are counted.
         replies = await all_of(map(ask, [prompt, *ascent.ball_of(prompt)]))
         texts = [reply.text for reply in replies]
+        # Gamma is measured between vectors of answers, not of prompts.
         vectors = await vectors_of(texts, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
         return Point(step, number, prompt, error=str(error))
     result = maths.angles(vectors[0], vectors[1:])
+    # The mean vector of the answers is zero, so it has no angle.
     if not result.defined:
         return Point(step, number, prompt, texts[0], error="the answers' vectors cancel out")
     angle = degrees(float(result.radians))

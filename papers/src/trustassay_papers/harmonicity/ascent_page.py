@@ -54,6 +54,7 @@ class AscentPage:
     @property
     def tried(self) -> list[tuple[int, list[Point]]]:
         """The points of each step after the start."""
+        # Points of a step stand together, in the order of the trace.
         by_step = groupby(self.points[1:], key=lambda point: point.step)
         return [(step, list(points)) for step, points in by_step]
 
@@ -108,9 +109,11 @@ class AscentPage:
         """The chart: gamma of every prompt by step, and the path of the search."""
         width, height = SIZE
         last = max(self.points[-1].step, 1)
+        # From 0 to a round number at or above the largest gamma.
         gamma_ticks = ticks(
             0.0, max((p.gamma for p in self.points if p.gamma is not None), default=1.0)
         )
+        # Candidates are spread around the tick of their step.
         candidates_of_step = {step: len(points) for step, points in self.tried}
 
         def x(step: float) -> float:
@@ -158,9 +161,11 @@ class AscentPage:
         moves = self.kept
         path = [f"M{place(moves[0]):.1f} {y(moves[0].gamma or 0.0):.1f}"]
         for before, after in pairwise(moves):
+            # Level while the search stayed, then a line to the point of the move.
             if after.step - before.step > 1:
                 path.append(f"H{x(after.step - 1):.1f}")
             path.append(f"L{place(after):.1f} {y(after.gamma or 0.0):.1f}")
+        # The search ended without a move: draw on to the last step.
         if moves[-1].step < last:
             path.append(f"H{x(last + SPREAD / 2):.1f}")
         return Markup('<path class="fit" d="{}"/>').format("".join(path))
@@ -185,6 +190,7 @@ def _build_tooltip(point: Point) -> str:
     if point.gamma is None:
         return f"step {point.step}, failed: {cut(point.error or '', TOLD)}"
     text = f"step {point.step}, gamma {score_text(point.gamma)}"
+    # Readers would take a falling gamma for a step back.
     if point.angle_degrees is not None and point.angle_degrees > 90:
         text += f", angle {point.angle_degrees:.0f}°, where gamma falls again"
     return f"{text}: {cut(point.answer, TOLD)}"

@@ -112,6 +112,7 @@ def attack(
     }
     trace = out / "trace.jsonl"
 
+    # The trace is read by people while the search runs, so each point is flushed.
     async def search(models: CountedModels) -> list[Point]:
         # Written anew each time: a resumed search repeats its points from stored replies.
         with named(trace), trace.open("w", encoding="utf-8") as file:
@@ -126,6 +127,7 @@ def attack(
     points, session = run_anywhere(
         lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
     )
+    # The page is written once, after the search.
     page, best = out / "ascent.html", best_seen(points, ascent)
     result = Attacked(points, session, trace, page, best, ascent.max_calls)
     _write_page(result, backends, ascent)
@@ -165,12 +167,14 @@ def _build_headline(result: Attacked, ascent: Ascent) -> str:
     start, end, best = result.start, result.end, result.best
     way = "descent" if ascent.descend else "ascent"
     sentence = f"The {way} found no {'more' if ascent.descend else 'less'} stable prompt."
+    # The search moved; with `extremum` it may still have found nothing better.
     if end.prompt != start.prompt:
         moved = (
             f"The {way} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
             f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
         )
         sentence = moved if best.prompt != start.prompt else f"{moved} {sentence}"
+    # Under `extremum` the best prompt may lie in the middle of the path.
     if best.prompt not in (start.prompt, end.prompt):
         sentence += f" The best prompt found has gamma {best.gamma:.3f}, at step {best.step}."
     return sentence

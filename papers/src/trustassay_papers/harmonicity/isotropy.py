@@ -121,6 +121,7 @@ def angles_degrees(first: ArrayLike, second: ArrayLike) -> Floats:
 
 
 def _normalise(vectors: Floats) -> Floats:
+    # A vector of zeros stays zero instead of NaN.
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1.0))
 
@@ -140,6 +141,7 @@ def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generato
     o, p = np.asarray(originals, np.float64), np.asarray(perturbed, np.float64)
     if o.ndim != 2 or p.ndim != 3 or p.shape[::2] != o.shape or 0 in p.shape:
         raise ValueError(f"expected (t, d) and (t, n, d), got {o.shape} and {p.shape}")
+    # Embedders need not return unit vectors; only directions count.
     o, p = _normalise(o), _normalise(p)
     moves = p - o[:, None, :]
     # Versions that did not move have no direction and an angle of exactly 0.
@@ -183,6 +185,7 @@ def _draw_versions(o: Floats, angles: Floats, rng: np.random.Generator) -> Float
     # A Gaussian vector has a random direction; its part along o is removed.
     noise = rng.standard_normal((*angles.shape, o.shape[1]))
     across = _normalise(noise - np.einsum("tnd,td->tn", noise, o)[..., None] * o[:, None, :])
+    # On the circle through o in the random direction, at the angle of the version.
     turn = np.radians(angles)[..., None]
     return np.asarray(np.cos(turn) * o[:, None, :] + np.sin(turn) * across)
 
@@ -191,6 +194,7 @@ def _describe_shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
     """Return the shape of displacements (t, n, d); only those that moved count."""
     move_counts = moved.sum(axis=1)
     sums = np.linalg.norm(np.where(moved[..., None], _normalise(moves), 0.0).sum(axis=1), axis=1)
+    # A cosine needs two displacements of the same text.
     some, several = move_counts > 0, move_counts > 1
     cosine = None
     if several.any():

@@ -35,6 +35,7 @@ def warnings_of(
     """Return the warnings; each names all perturbations that it applies to."""
     names_by_warning: dict[str, list[str]] = {}
     for name, result in results.items():
+        # A family may need letters or words that a question does not have.
         if left_out := versions_by_name[name].left_out:
             warning = f"cannot be applied to {left_out:,} questions, which are left out"
             names_by_warning.setdefault(warning, []).append(name)
@@ -53,10 +54,12 @@ def sight(result: Isotropy) -> str:
     "not what": all versions of a text move to the same vector.
     """
     share = result.unchanged.value
+    # No vector moved at all.
     if share == 1:
         return "no"
     if share > 0:
         return "in part"
+    # All versions moved to the same place: the tokenizer maps unknown characters to one token.
     if result.shape and result.shape.cosine and result.shape.cosine.value > ALIKE:
         return "not what"
     return "yes"
@@ -66,6 +69,7 @@ def seen(results: Mapping[str, Isotropy], embedder: str) -> str:
     """Return a sentence on which perturbations the embedder sees, and which it does not."""
     names_by_sight: dict[str, list[str]] = {}
     for name, result in results.items():
+        # Grouped, so that the sentence names each kind once.
         names_by_sight.setdefault(sight(result), []).append(name)
     parts = [
         template.format(", ".join(names_by_sight[kind]))
@@ -117,6 +121,7 @@ def blindness(result: Isotropy, perturbation: str, embedder: str) -> str:
         sentence = (
             f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
         )
+    # Known only of the embedded model; for others the cause is open.
     if embedder.startswith("embedded") and perturbation in DROPPED:
         sentence += f", since the tokenizer of {embedder} drops such characters"
     if share < 1:
@@ -129,6 +134,7 @@ def blindness(result: Isotropy, perturbation: str, embedder: str) -> str:
 
 def headline(result: Isotropy) -> str:
     """Return a sentence on how far and how evenly the perturbed texts spread."""
+    # Nothing moved, so there are no directions.
     if result.shape is None or result.expected is None:
         return "The embedder does not see this perturbation: no vector moves."
     dimensions, cloud = result.shape.dimensions.value, result.expected.dimensions.value
@@ -150,6 +156,7 @@ def figures(result: Isotropy) -> document.Table:
         explanation: str,
         cloud: Estimate | None = None,
     ) -> document.Row:
+        # The cosine needs a text that moved twice.
         if estimate is None:
             return document.Row(name, ["–", "", ""], explanation)
         interval = " to ".join(f"{end:.{digits}f}" for end in estimate.interval or ())
@@ -157,6 +164,7 @@ def figures(result: Isotropy) -> document.Table:
         return document.Row(name, [f"{estimate.value:.{digits}f}", interval, expected], explanation)
 
     share, cosines = result.unchanged, result.cosines
+    # The share in percent, with its interval.
     percent = Estimate(
         100 * share.value, share.interval and (100 * share.interval[0], 100 * share.interval[1])
     )
@@ -181,6 +189,7 @@ def figures(result: Isotropy) -> document.Table:
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
         row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
     ]
+    # The figures that are compared with an isotropic cloud.
     for name, key, digits, explanation in (
         ("mean displacement", "displacement", 3, "length of a text’s mean unit displacement; "
          "0: they cancel out, 1: all in one direction"),
@@ -199,6 +208,7 @@ def document_of(
     """Return the page: the drawings of a perturbation; for several, an overview first."""
     is_single, embedder = len(results) == 1, facts["embedder"]
     sections = []
+    # Several families: an overview first, and then each in full.
     if not is_single:
         sections.append(
             document.Section("What the embedder sees of each perturbation", [overview(results)])
@@ -239,6 +249,7 @@ def _draw_angles(result: Isotropy) -> document.Chart:
             f"{a:.3g} to {b:.3g}°: {n:,}"
             for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
         ]
+        # The limit of the paper is only drawn if it lies on the axis.
         marks = [Mark("mean", float(angles.mean()) / widest)]
         if widest > PAPERS_CONE:
             marks.append(Mark("bound", PAPERS_CONE / widest))
@@ -265,6 +276,7 @@ def _draw_directions(result: Isotropy) -> document.Chart:
         return document.Chart(title, "", [nothing])
     curves = []
     for kind, shape in (("second", result.expected), ("first", result.shape)):
+        # From the origin: no direction holds no displacement.
         reached = np.concatenate([[0.0], np.cumsum(shape.spectrum.shares)])
         positions = np.linspace(0, 1, len(reached))
         curves.append(Curve(kind, list(zip(positions.tolist(), reached.tolist(), strict=True))))
@@ -290,6 +302,7 @@ def to_dict(result: Isotropy) -> dict[str, Any]:
     def of(figures: Shape | Cosines | None) -> dict[str, Any] | None:
         if figures is None:
             return None
+        # The spectrum has as many numbers as the vectors have dimensions; it is left to the page.
         names = [field.name for field in dataclasses.fields(figures) if field.name != "spectrum"]
         return {name: estimate(getattr(figures, name)) for name in names}
 

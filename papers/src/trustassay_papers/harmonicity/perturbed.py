@@ -69,6 +69,7 @@ def drawn_samples(
             continue
         text = record.sample.question.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=16).digest()
+        # Only digests are kept, so that an input of any size fits in memory.
         if digest in digests:
             continue
         # The i-th question takes a slot with probability n/i (Algorithm R, Vitter 1985).
@@ -77,6 +78,7 @@ def drawn_samples(
             reservoir.append((len(digests), record.sample))
         elif (slot := int(rng.integers(len(digests)))) < n:
             reservoir[slot] = len(digests), record.sample
+    # After the whole input, so that all faults are listed.
     if intake.faulty and not skip_bad:
         raise BadInputError(intake.faults, intake.faulty)
     if not reservoir:
@@ -138,6 +140,7 @@ def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL)
     """Return families by name; ``last`` is the range of ``codes``, and an error without it."""
     names = list(names)
     if "codes" not in names:
+        # Raises if a range is given that no family uses.
         check_reach(", ".join(names), MOST, last)
     return [family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
 
@@ -163,9 +166,11 @@ def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Ve
     for sample in samples:
         if sample.question in texts:
             continue
+        # As in the metric, by the id of the sample: the versions do not depend on the others.
         rng = generator(seed, sample.id, "perturbation")
         try:
             texts[sample.question] = [perturb(sample.question, family, rng) for _ in range(n)]
+        # As a synonym for a question without a known word.
         except NoPerturbationError:
             left_out += 1
     return Versions(list(texts), list(texts.values()), left_out)

@@ -150,10 +150,12 @@ async def _plan_first_draw(
 ) -> tuple[Plan, int]:
     material = await _read_input(files, models, answers, options)
     source_draws = _build_draws(material, options)
+    # The first draw of every source.
     questions = [question for draw in source_draws for question in draw.next_questions()]
     run = RunOptions(filling=Filling(options.answering), calls=options.calls)
     plans = [
         await plan_run(questions, [], Backends.of(chat={MODEL: model}), run, out)
+        # A plan for each model, since prices and limits differ.
         for model in material.models.values()
         if questions
     ]
@@ -173,6 +175,7 @@ async def _draw_set(
     check_budget(material.backends, options.calls.prices, options.calls.budget)
     source_draws = _build_draws(material, options)
     settings = {
+        # The content of the files, not their paths: moved files continue the same session.
         "mixedqa": material.digest(),
         "sources": list(material.sources),
         "per_source": options.per_source,
@@ -235,6 +238,8 @@ async def _run_draws(
     failed: dict[str, str] = {}
     with Progress("keeping", total, shown=options.progress) as progress:
         while not failed:
+            # All sources together, so that models are asked about as many questions as possible at
+            # once.
             drawn = [(draw, q) for draw in source_draws for q in draw.next_questions()]
             if not drawn:
                 break
@@ -248,10 +253,12 @@ async def _run_draws(
                     for name in models:
                         outcome = await anext(outcomes)
                         failure = outcome.failures.get("response")
+                        # A temporary failure stops the drawing after this round.
                         if failure and failure.fault not in FOR_GOOD:
                             failed[f"{question.id}, {name}"] = failure.error
                         replies[name] = _make_reply(outcome, question, name, failure)
                     accepted_before = len(draw.kept)
+                    # After all models have replied: the filters judge the question by all of them.
                     draw.settle(question, replies)
                     progress.step(len(draw.kept) - accepted_before)
     return failed
@@ -267,7 +274,9 @@ def _ask_models(
     stages: list[Sequence[Stage]] = [
         [Responses(options.answering, name, which=name)] for name in models
     ]
+    # A generator: questions are taken as there is room for requests.
     tasks = ((question, stage, 0) for question in questions for stage in stages)
+    # As far ahead as a run does, by the number of calls that the endpoints allow.
     ahead = AHEAD * (calls_at_once(models.values()) or 1)
     filled_samples = filled(tasks, counted_models, ahead)
     return cast("AsyncGenerator[FilledSample, None]", filled_samples)
@@ -288,6 +297,7 @@ def _make_reply(
 def _write_set(
     folder: RunFolder, source_draws: Sequence[Draw], material: Material, options: MixOptions
 ) -> None:
+    # Dropped questions are published with the set, so that the filters can be checked.
     with whole(folder.path / DROPPED) as file:
         for draw in source_draws:
             for drop in draw.dropped:
@@ -307,6 +317,7 @@ def _build_report(
     source_draws: Sequence[Draw], material: Material, options: MixOptions
 ) -> dict[str, Any]:
     names = [*material.models, *material.recorded]
+    # All filters appear, also those that dropped nothing.
     filters = [NO_REPLY, *REPLY_FILTERS]
     sources = {}
     for draw in source_draws:

@@ -102,6 +102,7 @@ def comparison(sample: Sample) -> bool:
     like; or if it has a word of degree ("earlier", "more") and either ends with "X or Y" or begins
     with "between X and Y". X and Y have up to eight words.
     """
+    # HotpotQA labels its comparisons.
     if sample.metadata.get("type") == "comparison":
         return True
     words = words_of(sample.question)
@@ -132,6 +133,7 @@ def yes_no(sample: Sample) -> bool:
     words = words_of(sample.question)
     if words[:3] == ["true", "or", "false"]:
         return True
+    # "Do you know who ..." asks for a name.
     return bool(words and _AUXILIARY.fullmatch(words[0])) and _QUESTION_WORDS.isdisjoint(words)
 
 
@@ -182,6 +184,7 @@ def repeats_question(sample: Sample) -> bool:
     A gold answer is never dropped, even if the question contains it.
     """
     question, reply = words_of(sample.question), words_of(sample.response or "")
+    # A short overlap is no repetition: an answer may quote some words.
     if not question or 2 * len(reply) <= len(question):
         return False
     if any(reply == words_of(alias) for aliases in sample.answers for alias in aliases):
@@ -204,6 +207,7 @@ def not_sure(sample: Sample) -> bool:
     phrases = [match.group() for pattern in _NOT_SURE if (match := pattern.search(reply))]
     if refusal := refuses_in_words(reply):
         phrases.append(refusal)
+    # Compared without case and punctuation, as everywhere here.
     normalised = [" ".join(words_of(text)) for text in allowed_texts]
     return any(
         all(" ".join(words_of(phrase)) not in text for text in normalised) for phrase in phrases
@@ -280,6 +284,7 @@ def read_material(
     chat_models: dict[str, Chat] = {}
     for choice in models:
         model = resolve.chat(choice)
+        # Replies are stored and reported by name.
         _check_new_name(model.name, chat_models)
         chat_models[model.name] = model
     intake = Intake()
@@ -293,6 +298,7 @@ def read_material(
     # After all files, so that one message lists the faults of all.
     if intake.faulty and not skip_bad:
         raise BadInputError(intake.faults, intake.faulty)
+    # In the order of MixedQA, whatever the order of the options.
     titles = {file.set.title for file in files}
     sources = [
         question_set.title
@@ -343,6 +349,7 @@ def _read_recorded_answers(name: str, path: Path, intake: Intake) -> dict[str, S
         if isinstance(record, Fault):
             intake.note(record)
             continue
+        # A file may hold the answers of several models.
         if record.sample.model not in (None, name):
             continue
         key = key_of(record.sample.question)
@@ -505,6 +512,7 @@ def draws(
         else:
             draw.dropped.append(Dropped(question, reason))
     for draw in draw_of_source.values():
+        # One random number for each id: adding questions does not change the order of the others.
         lot_of_id = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.coming}
         # The next question stands last.
         draw.coming.sort(key=lambda q: (rank(q)[1], lot_of_id[q.id], q.id), reverse=True)

@@ -97,6 +97,7 @@ class QuestionFile(NamedTuple):
             raise InputError(did_you_mean("set of questions", name, QUESTION_SETS))
         question_set = QUESTION_SETS[name]
         split, separator, file_path = path.partition("=")
+        # A path may contain "=" itself, as in `day=1/dev.json`.
         if separator and split in SPLITS:
             return cls(question_set, file_path, split)
         return cls(question_set, path, _detect_split(Path(path), question_set))
@@ -123,10 +124,12 @@ def _detect_split(path: Path, question_set: QuestionSet) -> Split:
     # The file's name wins over its folder's.
     for name in (path.name, path.parent.name):
         split_words = {word.lower() for word in _SPLIT.findall(name)}
+        # Published names of one split: dev, val, valid, validation.
         splits = {"dev" if word.startswith("val") else word for word in split_words}
         if len(splits) == 1:
             split = splits.pop()
             if split == "train":
+                # The paper draws from test and dev splits only.
                 raise InputError(f"{path}: is a training split; expected the test or dev split")
             return cast(Split, split)
         if splits:
@@ -140,6 +143,7 @@ def _detect_split(path: Path, question_set: QuestionSet) -> Split:
 
 def _read_raw_records(name: str) -> Iterator[Raw]:
     path = Path(name)
+    # `.csv.gz` is a table too.
     kinds = [suffix.lower() for suffix in path.suffixes[-2:] if suffix.lower() != ".gz"]
     if kinds and kinds[-1] in {".csv", ".tsv"} and path.is_file():
         with opened(path, name) as stream:
@@ -154,6 +158,7 @@ def _parse_question(raw: Raw, file: QuestionFile) -> Located | Fault:
     record = raw.record
     if not isinstance(record, Mapping):
         return Fault(raw.where, raw.problems or (Problem("record", "expected an object"),))
+    # Layouts of one set differ in their fields, so at most one fits.
     layout = next((candidate for candidate in file.set.layouts if candidate.fits(record)), None)
     if layout is None:
         return Fault(raw.where, (_describe_unknown(record, file.set),))
@@ -174,6 +179,7 @@ def _parse_question(raw: Raw, file: QuestionFile) -> Located | Fault:
         return Fault(raw.where, (*problems, Problem(layout.question, message)))
     if problems:
         return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
+    # Not every layout has ids; then the text gives one.
     own_id = next((str(record[key]) for key in layout.ids if record.get(key) is not None), None)
     sample = Sample(
         id=clean(f"{file.set.name}-{file.split}-{own_id or content_id({'question': question})}"),
@@ -252,6 +258,7 @@ def _read_value_and_aliases(value: Any) -> Golds:
         raise SampleError([Problem(f".aliases{p.field}", p.message) for p in error.problems]) from (
             None
         )
+    # The publishers withhold the answers of test splits.
     if first is None or first == "<unk>":
         return ()
     return (tuple(dict.fromkeys((*_read_one(first)[0], *names))),)

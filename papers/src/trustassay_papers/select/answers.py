@@ -172,6 +172,7 @@ def split(
     Raises:
         ValueError: a share below 0, or of 1 or more.
     """
+    # At 1 nothing would be left to train on.
     if not 0 <= test_share < 1:
         raise UsageError(f"test share: expected 0 to below 1, got {test_share}")
     # By hash, so that the order of the file, and questions added later, hardly change the sides.
@@ -232,9 +233,11 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
         raise RunFolderError(f"{path}: holds no run")
     if folder.read_summary() is None:
         raise RunFolderError(f"{path}: the run is not finished; run its command again")
+    # A run may have scored several metrics.
     name = _choose_metric(path, list(run["metrics"]), metric)
     answers = Answers(metric_infos(folder, run)[name])
     single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)
+    # `single` alone means the reference that most answers have a similarity to.
     if single is not None:
         answers.reference = single.partition(":")[2] or _commonest_reference(folder, name)
     values = _read_values(folder, name, ways, answers)
@@ -243,6 +246,7 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
         # A misspelt way would otherwise look like a run without answers.
         if values and answers.without[way] == len(values):
             raise UnknownNameError(_explain_missing_value(folder, name, way))
+    # The message has the counts, since the cause may be any of them.
     if not answers.questions:
         raise RunFolderError(
             f"{path}: no question has two answers to choose between "
@@ -264,6 +268,7 @@ def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | No
     records = islice(read_samples(path, fields=fields), limit)
     samples = (record.sample for record in records if isinstance(record, Located))
     counts = Counter(question_key(sample.question) for sample in samples if sample.answered)
+    # An empty or faulty file is left to the reader of the run, which names the faults.
     if counts and max(counts.values()) < 2:
         raise InputError(
             f"{path}: no question has two answers to choose between ({len(counts):,} questions "
@@ -276,6 +281,7 @@ def _choose_metric(path: Path, metric_names: Sequence[str], requested: str | Non
         raise RunFolderError(
             f"{path}: {did_you_mean('metric of this run', requested, metric_names)}"
         )
+    # With several metrics a default would be a guess.
     if requested is None and len(metric_names) != 1:
         raise UsageError(
             f"{path}: the run has {' and '.join(metric_names)}; name one with --metric"
@@ -299,6 +305,7 @@ def _commonest_reference(folder: RunFolder, metric: str) -> str:
 def _read_similarities(assessment: Assessment) -> Mapping[str, float]:
     """Return the similarity to each reference in the evidence of ``fewl``; never raises."""
     similarities: dict[str, float] = {}
+    # The evidence also has rows about neighbours; files may come from other versions.
     for row in assessment.evidence:
         if isinstance(row, Mapping):
             name, value = row.get("reference"), row.get("similarity")
@@ -317,6 +324,7 @@ def _read_values(
     values: dict[str, dict[str, float]] = {}
     for assessment in folder.assessments(metric):
         answer_values = values.setdefault(assessment.id, {})
+        # A failed answer has no value, but it is an answer of the run.
         if assessment.error is not None:
             continue
         for way in ways:
@@ -324,6 +332,7 @@ def _read_values(
                 value = _read_similarities(assessment).get(answers.reference or "")
             else:
                 value = assessment.score if way == SCORE else assessment.parts.get(way)
+                # `label` is always the human label, never a part of that name.
                 value = None if value is None or way == LABEL else sign * value
             if value is not None:
                 answer_values[way] = value
@@ -350,9 +359,11 @@ def _group_by_question(
         answers.without.update(missing)
         if not sample.answered:
             answers.blank += 1
+        # Only answers with every value are candidates.
         elif not missing:
             groups[key].append(Candidate(sample, answer_values))
     for sample_of_question, candidates in zip(answers.asked, groups.values(), strict=True):
+        # Nothing can be chosen from a single answer.
         if len(candidates) > 1:
             answers.questions.append(Question(sample_of_question.question.strip(), candidates))
         else:
@@ -361,6 +372,7 @@ def _group_by_question(
 
 def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
     parts = sorted({name for assessment in folder.assessments(metric) for name in assessment.parts})
+    # Each way has its own cause, and its own advice.
     if way == SCORE:
         return f"{folder.path}: no answer has a score of {metric}"
     if way.partition(":")[0] == SINGLE:

@@ -127,9 +127,11 @@ async def _write_prompts(
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     template = shipped_prompt() if options.prompt is None else Prompt.read(options.prompt)
+    # Without a baseline all questions are examples.
     ways = [options.by] if options.baseline is None else [options.by, options.baseline]
     result = Prompts(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
     answers = result.answers
+    # Examples come only from questions on which the two ways disagree.
     examples = choose_examples(answers.questions, options.by, options.baseline)
     if not examples:
         raise UsageError(
@@ -138,11 +140,13 @@ async def _write_prompts(
         )
     result.examples = len(examples)
     example_keys = {question_key(example.question) for example in examples}
+    # Ties are counted: with many of them the choice is nearly arbitrary.
     result.ties = sum(
         tied(question, options.by)
         for question in answers.questions
         if question_key(question.text) in example_keys
     )
+    # The questions of the run may be asked again with examples of others.
     if questions is None:
         question_samples = [question_of(sample) for sample in answers.asked]
     else:
@@ -163,6 +167,7 @@ async def _write_prompts(
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole(out) as file:
         for sample, nearest in zip(question_samples, near, strict=True):
+            # Few examples: the prompt is written anyway, and the count is reported.
             result.short += len(nearest) < options.examples
             file.write(encoded_sample(with_prompt(sample, nearest, template)))
             result.prompts += 1
@@ -193,6 +198,7 @@ async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample],
         samples = list(folder.samples())
     sample_by_key: dict[str, Sample] = {}
     for sample in samples:
+        # The first of equal questions is kept.
         sample_by_key.setdefault(
             question_key(sample.question), replace(unanswered(sample), label=None)
         )
@@ -208,12 +214,14 @@ async def question_vectors(
         BackendError, UnknownNameError: no such embedder, or its key is missing.
     """
     backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
+    # A missing key is reported before the first request.
     check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
     rows = []
     async with open_calls(backends, options.calls) as client:
         models = cast(Models, SampleModels(client))
         remaining = iter(texts)
         with Progress("embedding", len(texts), shown=options.progress) as progress:
+            # Chunks keep the number of pending futures small for large files.
             while chunk := list(islice(remaining, AT_ONCE)):
                 rows += await asyncio.gather(*(models.embed(text) for text in chunk))
                 progress.step(len(chunk))
@@ -286,6 +294,7 @@ def _encode_question(example: Example) -> bytes:
         model=None,
         label=None,
         resamples=(),
+        # The question alone is the prompt: no style of answering is added, as in training.
         metadata={OWN_PROMPT: example.question},
     )
     return encoded_sample(sample)

@@ -73,10 +73,12 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         query_engine: BaseQueryEngine | None = None,
         **options: Any,
     ) -> None:
+        # An engine has its own LLM and retriever: both together would be ambiguous.
         if query_engine is not None and (llm is not None or retriever is not None):
             raise ValueError("query_engine: finds and answers by itself; give no llm or retriever")
         self._generator, self._evaluation = _read_configs(generator_config, eval_config)
         if (entailer := _entailer_uri(self._evaluation.autoais_model)) is not None:
+            # An argument wins over the configuration.
             options.setdefault("entailer", entailer)
         self._metric = Grounding(
             profile=self._evaluation.profile,
@@ -118,6 +120,7 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         else:
             if self._retriever is None:
                 tell(f"documents of the corpus that comes with this package ({CORPUS.name})")
+                # Kept, so that the index is built once.
                 self._retriever = bm25_retriever(CORPUS)
             self.dataset = self._build_dataset(records)
         self.responses = []
@@ -168,8 +171,10 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         Raises:
             ValueError: without arguments, and there are no responses.
         """
+        # LlamaIndex calls `evaluate` with arguments; Trust-Eval calls it without.
         if not (query is None and response is None and contexts is None and not kwargs):
             return super().evaluate(query, response, contexts, **kwargs)
+        # Responses of an earlier session may be evaluated again.
         if not self.responses and self._evaluation.eval_file:
             self.responses = _parse_samples(_load_records(self._evaluation.eval_file))
             self.answerer = f"file {self._evaluation.eval_file}"
@@ -194,11 +199,13 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
     def _build_dataset(self, records: list[dict[str, Any]]) -> list[Sample]:
         """Return the samples with documents and their labels."""
         count = self._generator.ndoc
+        # As many candidates as documents: every retrieved one is kept and labelled.
         options = BuildOptions(candidates=count, documents=count)
         with TemporaryDirectory(prefix="trust-eval-") as folder:
             path = Path(folder) / "data.jsonl"
             entailer = self._judge_options().get("entailer", "embedded")
             result = build(records, path, self._retriever, entailer, options=options)
+            # Figures over fewer questions would mislead.
             if result.failed or result.stopped:
                 reason = result.stopped or next(iter(result.failed.values()))
                 raise BackendError(f"{len(result.failed)} questions got no documents: {reason}")
@@ -271,6 +278,7 @@ def _with_response(sample: Sample, response: str, name: str) -> Sample:
 
 
 def _entailer_uri(name: str | None) -> str | None:
+    # A name without a scheme is a model of Hugging Face, as in Trust-Eval.
     return name if name is None or ":" in name or name in ("embedded", "lexical") else f"hf:{name}"
 
 
@@ -285,6 +293,7 @@ def _parse_samples(source: Any) -> list[Sample]:
         ValueError: a record has faults.
     """
     records = list(read_samples(source))
+    # All faults in one message.
     if faults := [record for record in records if isinstance(record, Fault)]:
         raise ValueError("\n".join(map(str, faults)))
     return [record.sample for record in records if not isinstance(record, Fault)]
@@ -297,6 +306,7 @@ def _load_records(path: str) -> list[Any]:
         ValueError: the file has another layout.
     """
     content = json.loads(Path(path).read_bytes())
+    # The files that `run` writes have the records under `data`.
     if isinstance(content, dict) and "data" in content:
         content = content["data"]
     if not isinstance(content, list):

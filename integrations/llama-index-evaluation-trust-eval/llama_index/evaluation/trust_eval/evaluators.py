@@ -97,6 +97,7 @@ class TrustMetricEvaluator(BaseEvaluator):
     ) -> None:
         self.metric = metric_from_text(metric) if isinstance(metric, str) else metric
         self._threshold = threshold
+        # The user's options win over backends of LlamaIndex.
         self._options = _choose_backends(self.metric, llm, embed_model, retriever) | options
         self._thread_scorer: ThreadScorer | None = None
         self._opening = threading.Lock()
@@ -118,6 +119,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         ``reference`` is the gold answer, or several; other fields of a sample can be given by
         their names (``claims``, ``resamples``, ...).
         """
+        # No contexts differs from an empty list: then there is nothing to judge by.
         documents = None if contexts is None else documents_of_texts(contexts)
         return await self._await_result(question_of(query), response, documents, kwargs)
 
@@ -209,6 +211,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         texts: Sequence[str] | None,
         assessment: Assessment,
     ) -> EvaluationResult:
+        # LlamaIndex has no score of `None`: it counts as invalid.
         if assessment.error is not None or assessment.score is None:
             return _invalid(
                 query, response, texts, assessment.error or assessment.reason or "no score"
@@ -235,6 +238,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         if self.metric.counts_outcomes:
             kind = self.metric.outcome(assessment).kind
             return None if kind == NOT_ANSWERED else kind == PASSED
+        # The first verdict of a metric is its best one.
         best = next(iter(self.metric.verdicts), None)
         verdict = assessment.verdict
         return None if verdict is None or best is None else verdict == best
@@ -282,13 +286,16 @@ def _build_record(
     """
     fields = {name: value for name, value in arguments.items() if name not in _IGNORED_ARGUMENTS}
     reference = fields.pop("reference", None)
+    # A misspelt field would otherwise be ignored.
     if strange := sorted(set(fields) - _SAMPLE_FIELDS):
         allowed = ", ".join(sorted(_SAMPLE_FIELDS | {"reference"}))
         raise ValueError(f"unknown argument {strange[0]!r}; known: {allowed}")
     record = {"question": query, "response": response, "documents": documents, **fields}
+    # LlamaIndex has one reference; trustassay takes several answers with aliases.
     if reference is not None:
         golds = [reference] if isinstance(reference, str) else list(reference)
         record["answers"] = [[gold] if isinstance(gold, str) else gold for gold in golds]
+    # A missing field differs from an empty one.
     return {name: value for name, value in record.items() if value is not None}
 
 

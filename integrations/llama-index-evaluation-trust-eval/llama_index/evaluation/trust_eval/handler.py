@@ -69,11 +69,13 @@ class TrustEvaluationHandler(BaseEventHandler):
         """Start to evaluate an answer; ignore other events."""
         if not isinstance(event, QueryEndEvent):
             return
+        # A stream can be read only once, and the caller needs it.
         if not isinstance(event.response, Response | PydanticResponse):
             self._skipped += 1
             return
         for name, evaluator in self._evaluators.items():
             with self._idle:
+                # Before the evaluation starts, so that `wait` never returns too early.
                 self._waiting += 1
             evaluator.begin(event.query, event.response, partial(self._record_result, name))
 

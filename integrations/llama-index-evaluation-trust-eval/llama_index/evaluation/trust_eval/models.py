@@ -93,6 +93,7 @@ class Embedding:
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
         rows = np.asarray(embedded, dtype=np.float32)
+        # LlamaIndex does not promise unit vectors.
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.all(lengths > 0):
             raise BackendError(f"{self.name}: returned a vector of zeros")
@@ -113,6 +114,7 @@ class IndexRetriever:
         """
         source = self._source
         if isinstance(source, BaseIndex):
+            # An index can return exactly k; a retriever has its own number.
             source = source.as_retriever(similarity_top_k=k)
         try:
             return [self._passages(source, query)[:k] for query in queries]

@@ -45,6 +45,7 @@ def question_of(query: str | QueryBundle | None) -> str | None:
 
 async def response_text(response: Any) -> tuple[str | None, list[NodeWithScore]]:
     """Return the text and the source nodes of what an engine returned; a stream is read."""
+    # Reading a stream exhausts it, so this is only for responses that the caller passed on.
     if isinstance(response, StreamingResponse):
         response = response.get_response()
     elif isinstance(response, AsyncStreamingResponse):

@@ -40,6 +40,7 @@ class OfflineAnswerer:
             return REFUSAL
         vectors = self._embedder.vectors([question, *(sentence for sentence, _ in sentences)])
         closeness = vectors[1:] @ vectors[0]
+        # Stable: of equal sentences the first one is quoted.
         best = np.argsort(-closeness, kind="stable")[: self._most]
         chosen = [sentences[i] for i in best if closeness[i] >= self._threshold]
         if not chosen:
