@@ -47,6 +47,7 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
     from trustassay_cluster.shards import split
 
+    # Only options of reading: shards are scored later, elsewhere.
     options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
     return run_anywhere(
         lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)

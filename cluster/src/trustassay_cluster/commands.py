@@ -57,6 +57,7 @@ def shard(
         say(f"{shard_file.path}: {shard_file.samples:,} samples")
     if result.whole:
         say(f"{result.whole}: all samples")
+    # With --skip-bad.
     if result.intake.faulty:
         say(f"skipped as faulty: {result.intake.faulty}")
     # A shard follows from the hash of the id, so a small input may leave some of them empty.
@@ -131,6 +132,7 @@ def export(
 
 
 def _build_app(command: Callable[..., Any], line: str) -> typer.Typer:
+    # An app of one command: trustassay adds it as a command of its own.
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel="Several machines")(quietable(command))
     return app

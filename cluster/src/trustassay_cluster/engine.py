@@ -71,6 +71,7 @@ def score_on_cluster(
     with ExitStack() as stack:
         stack.enter_context(RunFolder(home).claimed())
         stack.callback(remove_left, cluster.scratch)
+        # 1. Divide the input, and copy shards and pool to the store.
         plan = _plan_shards(_RunRequest(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
         names = {path: f"{plan.job.id}/shards/{path.name}" for path in plan.shards}
@@ -83,9 +84,11 @@ def score_on_cluster(
         # The store, not this machine, knows which shards are finished.
         waiting = [shard for shard in plan.shards if not finished(store, plan.name_of(shard))]
         if waiting:
+            # 2. Score the shards that are not finished.
             if slower := slower_than_local(plan.samples, cluster):
                 tell(slower)
             _score_shards(plan, waiting, cluster, options)
+        # 3. Fetch the runs of all shards.
         runs = [home / "runs" / path.name for path in plan.shards]
         with Steps(shown=options.progress).begin("fetching shards", len(runs)) as step:
             for path in runs:
@@ -101,6 +104,7 @@ def score_on_cluster(
             preparation, name = Preparation(plan.pool, key), plan.job.prepared_name(key)
             preparation.path.mkdir(parents=True, exist_ok=True)
             fetch_prepared(store, name, preparation, plan.metrics, calls=True)
+        # 4. Merge them. The shards and their runs are removed only after that.
         merged = merge_runs(
             runs,
             out,

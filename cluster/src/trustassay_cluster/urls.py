@@ -91,6 +91,7 @@ def _list_files(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
     """Return information on files, by their paths below the part of ``path`` without patterns."""
     if not _PATTERN.search(path) or path.startswith("http"):  # where a query follows its "?"
         with suppress(FileNotFoundError):
+            # A single file has the empty path: it has no folders below the URL.
             if (info := files.info(path))["type"] != "directory":
                 return {"": info}
             return _list_below(files, path, path)
@@ -100,6 +101,7 @@ def _list_files(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
     fixed = next(index for index, part in enumerate(parts) if _PATTERN.search(part))
     root = "/".join(parts[:fixed])
     result: dict[str, Mapping[str, Any]] = {}
+    # A pattern may match folders as well as files.
     for match, info in files.glob(path, detail=True).items():
         folder = info["type"] == "directory"
         result |= _list_below(files, match, root) if folder else {_relative_path(match, root): info}
@@ -137,6 +139,7 @@ class RemoteFile:
     @property
     def state(self) -> str:
         """URL, size, and the field that changes with the content."""
+        # Without any of these fields only the size tells.
         change = next((self.info[name] for name in _CHANGE_FIELDS if self.info.get(name)), "")
         return f"{self.url} {self.info.get('size')} {change}"
 

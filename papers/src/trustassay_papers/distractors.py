@@ -126,6 +126,7 @@ def find_in_file(
     # What the records depend on: another value starts the file anew.
     names = ("sources", "pool", "most", "seed")
     settings = {name: getattr(options, name) for name in names}
+    # As JSON stores it, so that settings compare equal when they are read back.
     settings["sources"] = list(options.sources)
     finding = FileWork("finding", find_problems, settings, begin)
     return run_anywhere(lambda: write_each(source, Path(out), backends, options, finding))

@@ -28,6 +28,7 @@ class Service(HttpBackend):
     free = True
 
     def __init__(self, address: Address) -> None:
+        # Attributes that the client reads: limits, endpoint and name.
         self.endpoint_limits = address.limits
         self.endpoint = address.base
         self.name = f"{address.scheme}:{address.base}"

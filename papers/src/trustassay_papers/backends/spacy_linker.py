@@ -28,6 +28,7 @@ class SpacyLinker:
         if not spacy.util.is_package(model):
             raise BackendError(f"spacy:{model}: no such model is installed as a package")
         self._pipeline: Any = spacy.load(model)
+        # Some models only tag and parse.
         if "ner" not in self._pipeline.pipe_names:
             raise BackendError(f"spacy:{model} finds no entities; expected a model with 'ner'")
         # Models of the same name differ by version, and so do cached entities.

@@ -31,6 +31,7 @@ class SpotlightLinker(Service):
         fields = {"text": text, "confidence": str(CONFIDENCE)}
         reply = await self._http.post_form("/annotate", fields)
         try:
+            # Spotlight repeats the text; without it the reply is another document.
             if not isinstance(reply["@text"], str):
                 raise TypeError
             entities = [_parse_entity(resource, text) for resource in reply.get("Resources", ())]

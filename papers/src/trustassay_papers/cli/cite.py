@@ -66,6 +66,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         entail=resolve.entailer(entailer) if by == "entailment" else None,
         embed=resolve.embedder(embedder) if by == "embedding" else None,
     )
+    # The same command continues an interrupted one.
     result = citing.cite(source, out, backends, options)
     if result.resumed:
         say(f"{result.resumed:,} answers were already done")

@@ -81,6 +81,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     from trustassay_papers import mixedqa as mixing
     from trustassay_papers.mixedqa.question_sets import QuestionFile
 
+    # 1. The files, the recorded answers, and the options.
     paths_by_set = {
         "nq": nq,
         "webq": webq,
@@ -99,12 +100,14 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         progress=True,
         calls=CallOptions.of(**spending),
     )
+    # 2. A plan only.
     if dry_run:
         # A plan cannot know how many replies the filters will drop.
         plan, beyond = mixing.plan_mix(files, model, out, answer_files, options)
         show_plan(plan, as_json=False)
         say(f"each dropped question is replaced by another one, of {beyond:,}")
         return
+    # 3. Draw; say what failed, what was drawn, and what is missing.
     result = mixing.mix(files, model, out, answer_files, options)
     common.show_endpoints(result.endpoints)
     if result.unfinished:
@@ -150,6 +153,7 @@ def _show_counts(result: Mixed, out: Path) -> None:
         )
         for source, source_counts in sources.items()
     ]
+    # Only filters that dropped something have a column.
     show_table(("source", "questions", *filters, "asked", "kept"), rows, ())
     rows = []
     for name in result.report["models"]:
@@ -264,6 +268,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     from trustassay.retrieval.bm25 import bm25_retriever
     from trustassay_papers import dataset as datasets
 
+    # 1. The options; they are checked before the corpus is read.
     if (corpus is None) == (retriever is None):
         raise UsageError("give either --corpus or --retriever")
     options = datasets.BuildOptions(
@@ -278,12 +283,14 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         progress=True,
         calls=CallOptions.of(**spending),
     )
+    # 2. The retriever: an index of the corpus, or one that exists.
     if corpus is not None:
         passage_retriever = bm25_retriever(corpus, words=words, progress=True)
     else:
         # `bm25:PATH?index=FOLDER`: the path and the options of the URI.
         _, path, bm25_options = read("retriever", retriever or "")
         passage_retriever = bm25_retriever(path, **bm25_options, words=words, progress=True)
+    # 3. Build; an unfinished data set ends with a message and status 1.
     built = datasets.build(source, out, passage_retriever, entailer, model, options)
     if built.resumed:
         say(f"{built.resumed:,} questions were already done")

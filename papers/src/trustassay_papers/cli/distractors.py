@@ -77,6 +77,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     from trustassay.text.words import amount
     from trustassay_papers import distractors as finding
 
+    # 1. The sources and what they need.
     backends, names = finding.loaded(sources, linker, generator)
     options = finding.DistractorOptions(
         sources=names,
@@ -90,10 +91,12 @@ def distractors(  # noqa: PLR0913 - one argument an option
     # Without --out the records go through a temporary file: printing and writing share all code.
     with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
         path = out or Path(temporary_folder) / "distractors.jsonl"
+        # 2. Find the distractors of all answers.
         result = finding.find_in_file(source, path, backends, options)
         end_if_stopped(result.stopped)
         if out is None:
             _print_records(path, as_json=as_json)
+    # 3. Counts.
     if result.resumed:
         say(f"{amount(result.resumed, 'answer')} done already")
     say(
@@ -114,6 +117,7 @@ def _print_records(path: Path, *, as_json: bool) -> None:
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
+                # The records are already JSON Lines.
                 print(line.rstrip("\n") if as_json else _format_record(json.loads(line)))
         # A closed pipe, as of `head`, must raise here and not at exit.
         print(end="", flush=True)

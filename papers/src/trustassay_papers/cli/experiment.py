@@ -221,6 +221,7 @@ def five_choice(
     # Everything that changes the result is part of the default folder's name.
     settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
     folder = running.folder("five-choice", source, settings)
+    # `read` collects the records that were skipped, for the closing lines.
     work, read = asking.five_choice, running.read()
     result = run_anywhere(lambda: work(source, folder, choice_setup, read))
     running.show(result, read, folder)
@@ -330,6 +331,7 @@ def fewl_sft(  # noqa: PLR0913
     from trustassay_papers.experiments import learning
     from trustassay_papers.tune import TuneOptions
 
+    # By position: the first options of the dataclass are those of the command.
     tuning = TuneOptions(
         full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
     )
@@ -356,6 +358,7 @@ def _run_learning_experiment(
     references: References,
     running: Running,
 ) -> None:
+    # The default folder depends on all options, so a changed one starts a new experiment.
     folder = running.folder(name, source, dataclasses.asdict(references) | settings)
     read = running.read()
     result = work(source, folder, references.setup(running.options()), read, learning_setup)

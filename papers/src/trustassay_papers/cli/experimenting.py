@@ -139,6 +139,7 @@ class Running:
         from trustassay.event_loop import run_anywhere
 
         folder = self.folder(name, source, dataclasses.asdict(references) | arguments)
+        # Options are checked here, before a model is loaded.
         setup, read = references.setup(self.options()), self.read()
         result = run_anywhere(lambda: experiment(source, folder, setup, read, **arguments))
         self.show(result, read, folder)
@@ -147,6 +148,7 @@ class Running:
         """Return the options of the experiment's runs."""
         from trustassay.runs.intake import run_options
 
+        # Missing keys are options that the user did not set.
         skip = self.records.get("skip_bad", False)
         return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
 
@@ -199,6 +201,7 @@ class Running:
         for note in result.notes:
             say(one_line(note))
         say(f"table:  {folder / 'experiment.md'}")
+        # The page exists only with drawings.
         if result.drawings:
             say(f"page:   {folder / 'experiment.html'}")
         if self.as_json:

@@ -154,6 +154,7 @@ def line(prompt: str, point: Point) -> str:
     """Return a point as one line: the appended text and the beginning of the answer."""
     appended = point.prompt.removeprefix(prompt) or "(unchanged)"
     mark = "*" if point.kept else " "
+    # A failed candidate is shown with its error.
     if point.gamma is None:
         return f"{mark} step {point.step}  failed: {point.error}  {appended!r}"
     answer = " ".join(point.answer.split())
@@ -287,6 +288,7 @@ def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: lis
     show_rows(table.first.lower(), table.columns, table.rows)
     if is_single:
         say(f"the cosine of {AUTHORS}")
+    # Families may apply to different numbers of questions.
     text_count = max(result.texts for result in results.values())
     say(f"{text_count:,} texts, {only.perturbations} perturbed versions of each")
     if is_single:

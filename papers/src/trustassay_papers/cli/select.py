@@ -107,11 +107,13 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay.text.words import amount
     from trustassay_papers import select as selecting
 
+    # 1. Score the answers, unless the input is a run.
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
     # A run as it is; a file of answers is scored first, into a folder of its own.
     folder, name, status = scored_run(
         str(source), metric, scoring_backends, records, out=run, seed=seed
     )
+    # 2. Choose examples, and write the prompts.
     options = selecting.IclOptions(
         by,
         None if keep_all else baseline,
@@ -124,6 +126,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     )
     embedder = backends.get("embedder") or DEFAULT_EMBEDDER
     result = selecting.select_icl(folder, out, embedder, questions, options)
+    # 3. Say what was chosen and what was left out.
     _show_answers(result.answers)
     summary = f"{result.examples:,} of {len(result.answers.questions):,} questions are examples"
     explanation = (
@@ -139,6 +142,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     if result.short:
         say(f"{amount(result.short, 'prompt')} with fewer than {examples} examples")
     say(f"{result.prompts:,} prompts in {out}")
+    # JSON has the same counts as the messages.
     if as_json:
         counts = ("prompts", "examples", "ties", "short", "repeated")
         print_json({n: getattr(result, n) for n in counts} | _count_answers(result.answers))
@@ -176,6 +180,7 @@ def sft(  # noqa: PLR0913
     """
     from trustassay_papers import select as selecting
 
+    # Before scoring, which may take hours.
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: is a file; expected a folder to write into")
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)

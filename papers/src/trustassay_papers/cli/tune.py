@@ -60,13 +60,16 @@ def tune(  # noqa: PLR0913 - one argument an option
     """
     from trustassay_papers import tune as tuning
 
+    # 1. The options, in the order of the dataclass.
     options = tuning.TuneOptions(
         full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
     )
+    # 2. Train, or continue, or return the finished result.
     result = tuning.tune(data, model, out, options)
     # Only after an interruption.
     if result.resumed:
         say(f"continued from step {result.resumed:,}")
+    # 3. What was learnt, and where it is.
     if result.too_long:
         say(f"left out: {result.too_long:,} conversations that are too long")
     say(

@@ -252,6 +252,7 @@ def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list
     unclear = sum(not difference.apart for difference in ranking.differences)
     note = f" ({unclear} pairs do not differ significantly)" if unclear else ""
     cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
+    # Without labels there is no agreement, and both cells are empty.
     for name in ("kendall", "spearman"):
         value: Any = getattr(ranking.agreement, name, None)
         cells.append(Cell("–" if value is None else f"{value:.2f}", {"value": value}))

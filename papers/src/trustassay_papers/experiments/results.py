@@ -115,6 +115,7 @@ class Result:
         """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
         # NaN is no JSON: a figure that does not exist must be `None`.
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        # Each file is written in full or not at all.
         for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
             with whole(folder / name) as file:
                 file.write(content.encode())
@@ -126,6 +127,7 @@ class Result:
         table = Table(
             "Row", head[1:], [TableRow(name, cells) for name, *cells in body], "In numbers"
         )
+        # The first note is the headline of the page.
         texts = [Text(note) for note in self.notes[1:]]
         Document(
             f"papers experiment {self.experiment}",
@@ -200,6 +202,7 @@ def boxes(name: str, values: ArrayLike, most: float) -> Bar:
     """Return a box plot of one or more values from 0 to ``most``: extremes and quartiles."""
     quantiles = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
     texts = [number(value, 2) for value in quantiles]
+    # Read aloud instead of the drawing.
     label = f"least {texts[0]}, quartiles {', '.join(texts[1:4])}, largest {texts[4]}"
     return Bar(name, f"median {texts[2]}", box_svg([value / most for value in quantiles], label))
 

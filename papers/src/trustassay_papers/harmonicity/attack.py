@@ -136,6 +136,7 @@ def attack(
 
 def row(point: Point) -> dict[str, Any]:
     """Return a point as the trace holds it."""
+    # The fields of a point are the keys of the trace.
     return {name: getattr(point, name) for name in point.__slots__}
 
 

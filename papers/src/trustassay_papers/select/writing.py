@@ -164,6 +164,7 @@ async def _write_prompts(
         vectors[len(question_samples) :],
         options.examples,
     )
+    # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole(out) as file:
         for sample, nearest in zip(question_samples, near, strict=True):
@@ -223,6 +224,7 @@ async def question_vectors(
         with Progress("embedding", len(texts), shown=options.progress) as progress:
             # Chunks keep the number of pending futures small for large files.
             while chunk := list(islice(remaining, AT_ONCE)):
+                # Together, so that the embedder can batch them.
                 rows += await asyncio.gather(*(models.embed(text) for text in chunk))
                 progress.step(len(chunk))
     return np.stack(rows).astype(np.float32)

@@ -116,6 +116,7 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             for question, answer in zip(questions, answers, strict=True)
         ]
         if self._engine is not None:
+            # The engine finds the documents when it answers.
             self.dataset = _parse_samples(records)
         else:
             if self._retriever is None:
@@ -218,6 +219,7 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         # In this order: the argument, the configuration, the settings of LlamaIndex.
         model = as_model(model if model is not None else settings_llm())
         if model is None:
+            # Works without a model and a network, so that the printed example runs.
             answerer = OfflineAnswerer()
             self.answerer = answerer.name
             tell(

@@ -78,6 +78,7 @@ class EvalConfig:
         """The kind of correctness; a kind that is named wins over that of the data."""
         if not self.compute_correctness:
             return "none"
+        # QAMPARI's lists need their own kind, unless another one is named.
         if self.is_qampari and self.eval_type in (None, "em5"):
             return "em5"
         return self.eval_type or KINDS.get(self.data_type or "", "cm")
@@ -133,6 +134,7 @@ def _read_values(source: Given, default_name: str) -> tuple[dict[str, Any], str]
     if isinstance(source, Mapping):
         return dict(source), "the configuration"
     path = Path(source)
+    # The defaults are the names in Trust-Eval's README.
     if os.fspath(source) == default_name and not path.exists():
         return {}, default_name
     with path.open("rb") as file:

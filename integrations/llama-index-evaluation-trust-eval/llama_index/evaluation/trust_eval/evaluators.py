@@ -180,6 +180,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         documents: Sequence[Mapping[str, str]] | None,
         fields: Mapping[str, Any],
     ) -> Future[EvaluationResult]:
+        # LlamaIndex shows the contexts of a result as texts.
         texts = None if documents is None else [document["text"] for document in documents]
         result: Future[EvaluationResult] = Future()
 
@@ -232,6 +233,7 @@ class TrustMetricEvaluator(BaseEvaluator):
 
         The user's threshold decides, or else the outcome that a run counts, or else the verdict.
         """
+        # The user's threshold wins over the metric's own outcome.
         if self._threshold is not None:
             lower = self.metric.lower_is_better
             return score <= self._threshold if lower else score >= self._threshold
@@ -250,6 +252,7 @@ class TrustMetricEvaluator(BaseEvaluator):
                 door = trustassay.scorer(metrics=self.metric, **self._options)
                 self._thread_scorer = door.__enter__()
                 # `stop` does not wait: garbage may be collected in the scorer's own thread.
+                # An evaluator has no end that its user must call; the thread must not outlive it.
                 weakref.finalize(self, self._thread_scorer.stop)
             return self._thread_scorer
 

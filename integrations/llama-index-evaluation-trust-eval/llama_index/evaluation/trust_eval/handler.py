@@ -46,6 +46,7 @@ class TrustEvaluationHandler(BaseEventHandler):
     ) -> None:
         super().__init__()
         self._evaluators, self._on_result = evaluators, on_result
+        # Bounded: a handler may live as long as a server.
         self._results = deque(maxlen=KEPT)
         self._idle = threading.Condition()
 

@@ -51,6 +51,7 @@ class LlamaIndexLLM:
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
+        # Its own pool: the loop's default one may be small and busy.
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="trustassay-llm")
         self.name = f"llama-index:{type(llm).__name__}:{llm.metadata.model_name}"
 
@@ -131,6 +132,7 @@ class IndexRetriever:
 
 def as_model(model: Any) -> Any:
     """Return the chat model of an LLM; what trustassay reads by itself stays as it is."""
+    # URIs and models of trustassay pass through unchanged.
     return LlamaIndexLLM(model) if isinstance(model, LLM) else model
 
 

@@ -59,6 +59,7 @@ async def response_text(response: Any) -> tuple[str | None, list[NodeWithScore]]
 
 def _build_document(node: BaseNode, text: str) -> dict[str, str]:
     title = next((str(node.metadata[name]) for name in TITLES if node.metadata.get(name)), "")
+    # A passage without a title has no such key, as in a record of trustassay.
     return {"id": node.node_id, "text": text, **({"title": title} if title else {})}
 
 
