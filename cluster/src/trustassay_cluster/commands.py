@@ -16,7 +16,7 @@ from trustassay.text.words import amount
 
 
 def shards_folder(source: str) -> Path:
-    """Return the folder of an input's shards: beside a file, here for what is elsewhere."""
+    """Return the default folder of an input's shards: next to a file, else the current one."""
     # A URL or a table has no folder on this machine.
     beside = Path() if scheme_of(source) else Path(source).parent
     return beside / f"{name_of(source)}.shards"

@@ -184,7 +184,7 @@ def _name_folder(name: str, value: Any) -> str:
 class _PartWriter:
     """Collects rows by folder and writes a file when a folder has many rows or all have many bytes.
 
-    ``files`` and ``rows`` say what was written so far. Names hold the ``tag`` of the table.
+    ``files`` and ``rows`` count what was written so far. ``tag`` is part of the files' names.
     """
 
     store: Store

@@ -33,7 +33,7 @@ _FINAL_PUNCTUATION = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
 
 class Uncited(NamedTuple):
-    """A sentence ``text[start:end]`` without citations, and what it claims."""
+    """A sentence ``text[start:end]`` without citations, and the claim that it makes."""
 
     start: int
     end: int
@@ -61,7 +61,7 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
 def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     """Return the text with ``[n]`` before the final punctuation of each of the sentences.
 
-    ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
+    ``numbers`` gives for sentences of :func:`find_uncited` the document to cite, counted from one.
     Closing quotes and brackets after the punctuation stay after it. Apart from the citations the
     text does not change.
     """

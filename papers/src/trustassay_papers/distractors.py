@@ -33,7 +33,7 @@ ENOUGH = 3
 
 @dataclass(frozen=True)
 class DistractorOptions(FileOptions):
-    """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
+    """Options of the search; as in :func:`~trustassay.distractors.find_distractors`, and:
 
     pool: take answers to other questions of the file, too. most: distractors of an answer.
     Gold answers are always kept out.

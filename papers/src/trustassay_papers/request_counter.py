@@ -157,7 +157,8 @@ class Counted:
     def sending(self) -> Iterator[None]:
         """Count every further request that an admitted try sends.
 
-        A try that ends with :class:`CallError` is counted by :meth:`failed`, as are timeouts.
+        A try that ends with :class:`CallError` is counted by :meth:`record_failure`, as are
+        timeouts.
         """
         first = True
 

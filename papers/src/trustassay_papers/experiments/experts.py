@@ -1,9 +1,8 @@
-"""How well wrong and corrected answers tell references apart, and which weights follow.
+"""How well references distinguish wrong from corrected answers, and which weights follow.
 
 Wei et al. 2024, Figures 3 and 4 and appendix C.5: for each question and reference, the number of
 the 25 wrong answers and of the corrected ones that it agrees with, and its share of the weight.
-Beside them stand people's ratings of the reference's own answer, or its comparison with right
-answers.
+They are compared with people's ratings of the reference's own answer, or with right answers.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ BINS = 20
 class Experts(Metric):
     """Holds each reference's answer against every wrong and corrected answer of its question.
 
-    The score is the share of pairs that the references tell apart: whose corrected answer is
-    nearer than its wrong one.
+    The score is the share of pairs that the references distinguish: the corrected answer is nearer
+    than the wrong one.
 
     Args:
         agrees: similarity from which a reference says the same as a wrong or corrected answer.
@@ -145,7 +144,7 @@ class Experts(Metric):
 async def experts(
     source: Path, out: Path, setup: Setup, records: Records, agrees: float = 0.8
 ) -> Result:
-    """Measure how many pairs each reference tells apart, and the distribution of its weight.
+    """Measure how many pairs each reference distinguishes, and the distribution of its weight.
 
     Raises:
         BadInputError: questions lack references or pairs, and no models write them.

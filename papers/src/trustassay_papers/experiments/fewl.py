@@ -1,6 +1,6 @@
 """FEWL's comparisons of right and wrong answers, by all variants of the score.
 
-Wei et al. 2024, Tables 1, 2, 3, 8, 9, 10, 11 and 12. Length and chance stand beside the variants.
+Wei et al. 2024, Tables 1, 2, 3, 8, 9, 10, 11 and 12. Length and chance are shown for comparison.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
     """Count the questions whose best answer scores strictly higher than all others.
 
     Raises:
-        As :func:`pairs`.
+        As :func:`compare_pairs`.
     """
     answers = answers_of(read_records(source, records), records, every=True)
     samples = [answer.sample for answer in answers]

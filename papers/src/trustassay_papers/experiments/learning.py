@@ -86,7 +86,8 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
 
     Raises:
         InputError: there is no such question, or no answer could be scored.
-        As :func:`~trustassay_papers.experiments.fewl.best`, ``generate`` and ``win_rate``.
+        As :func:`~trustassay_papers.experiments.fewl.count_best_answers`,
+        ``generate`` and ``win_rate``.
     """
     # 1. Score all answers, and choose the questions that become examples.
     answers, ways, notes = _score_answers(source, out, setup, records)

@@ -47,7 +47,7 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
 
     Raises:
         InputError: fewer than two models share a question with scores.
-        As :func:`~trustassay_papers.experiments.fewl.pairs`.
+        As :func:`~trustassay_papers.experiments.fewl.compare_pairs`.
     """
     answers = _require_models(read_records(source, records), records)
     with records.placing(answers):
@@ -96,7 +96,7 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
     Raises:
         InputError: no two models share a question.
         BadInputError: a sample lacks right or wrong answers.
-        As :func:`rank`.
+        As :func:`rank_models_by_score`.
     """
     answers = _require_models(read_records(source, records), records)
     _refuse_incomplete(answers, ("answers", "incorrect_answers"), records)

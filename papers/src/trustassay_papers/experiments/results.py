@@ -112,7 +112,7 @@ class Result:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
+        """Write ``experiment.json``, ``experiment.md``, and the page if there are drawings."""
         # NaN is no JSON: a figure that does not exist must be `None`.
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         # Each file is written in full or not at all.
@@ -208,7 +208,7 @@ def boxes(name: str, values: ArrayLike, most: float) -> Bar:
 
 
 def bars(name: str, counts: Sequence[int], labels: Sequence[str], note: str) -> Bar:
-    """Return counts as bars named by ``labels``; ``note`` stands beside the drawing."""
+    """Return counts as bars named by ``labels``; ``note`` is shown next to the drawing."""
     titles = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
     label = f"{amount(sum(counts), 'value')}: {'; '.join(titles)}"
     return Bar(

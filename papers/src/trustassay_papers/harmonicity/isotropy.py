@@ -174,7 +174,7 @@ def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generato
 
 
 def _compute_cosines(angles: Floats, cones: Floats) -> Floats:
-    """Return the figures of :class:`Cosines` of each text, shape (t, 4), from angles in degrees."""
+    """Return the first four :class:`CosineFigures` of each text, shape (t, 4), from degrees."""
     single, of_mean = np.cos(np.radians(angles)), np.cos(np.radians(cones))
     mean = single.mean(axis=1)
     return np.column_stack([mean, single.std(axis=1), of_mean, of_mean - mean])

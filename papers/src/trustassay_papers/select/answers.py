@@ -41,6 +41,7 @@ class Candidate:
 
     sample: Sample
     values: Mapping[str, float]
+    """By the way of choosing."""
 
     @property
     def text(self) -> str:
@@ -54,6 +55,7 @@ class Question:
 
     text: str
     candidates: Sequence[Candidate]
+    """In input order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Example:
     question: str
     response: str
     sample: Sample
+    """The sample of the answer."""
 
     @classmethod
     def of(cls, question: Question, chosen: Candidate) -> Example:

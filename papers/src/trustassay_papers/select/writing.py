@@ -264,7 +264,8 @@ def select_sft(
         by: a way of choosing, as of :mod:`~trustassay_papers.select.answers`.
 
     Raises:
-        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and :func:`split`.
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and
+            :func:`split_train_test`.
     """
     answers = read_answers(run, [by], metric=metric)
     train, test = split(choose_targets(answers.questions, by), test_share, seed)

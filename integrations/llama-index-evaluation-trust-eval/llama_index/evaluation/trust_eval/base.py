@@ -47,13 +47,13 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             default names are read if they are there.
         llm: who answers: a LlamaIndex LLM, or a model as trustassay names it. Without it that of
             the configuration, or ``Settings.llm`` if somebody set it; else an
-            :class:`~.offline.OfflineAnswerer`, which ``run`` tells.
+            :class:`~.offline.OfflineAnswerer`, and ``run`` prints a note.
         retriever: a LlamaIndex retriever or index over your documents, or a retriever of
-            trustassay; without it a small corpus that comes with this package, which
-            ``create_dataset`` tells.
+            trustassay; without it a small corpus that comes with this package, and
+            ``create_dataset`` prints a note.
         query_engine: a LlamaIndex query engine that finds the documents and answers, in place of
             both.
-        options: ``entailer`` in place of that of the configuration, and as of the base class.
+        options: ``entailer`` in place of that of the configuration, and those of the base class.
 
     Attributes:
         dataset: the samples that ``create_dataset`` made. responses: those that ``run`` made.
@@ -164,7 +164,7 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         output_path: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> EvaluationResult | dict[str, float | int | None]:
-        """Evaluate one answer, as of the base class; without arguments, what ``run`` answered.
+        """Evaluate one answer, as in the base class; without arguments, the answers of ``run``.
 
         Without arguments it returns the figures of Trust-Eval by name, and saves them as JSON with
         the names of the answerer and the judge. A figure that does not apply is ``None``.

@@ -76,13 +76,13 @@ class TrustMetricEvaluator(BaseEvaluator):
         embed_model: a LlamaIndex embedding for a metric that compares meanings; without it
             trustassay's embedded one.
         retriever: a LlamaIndex retriever or index for a metric that searches.
-        threshold: a result passes from this score on (up to it, for a metric of which low scores
-            are good); without it if its verdict is the metric's best one.
+        threshold: a result passes from this score on (or up to it, if low scores of the metric are
+            good); by default the outcome or the verdict of the metric decides.
         options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
             ``out`` (a folder to which all answers and assessments are added), ``budget``, ...
 
-    A failure is a result with ``invalid_result``; nothing is raised but for what is wrong with
-    these arguments. ``score`` is the metric's own: of some metrics low scores are good.
+    A failure is a result with ``invalid_result``; only wrong arguments of the evaluator raise.
+    ``score`` is the metric's own: for some metrics low scores are good.
     """
 
     def __init__(

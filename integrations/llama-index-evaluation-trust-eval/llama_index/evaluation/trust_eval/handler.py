@@ -22,7 +22,7 @@ KEPT = 1000
 
 
 class TrustEvaluationHandler(BaseEventHandler):
-    """Evaluates every answer of the engines whose dispatcher it is added to, beside their work.
+    """Evaluates every answer of the engines to whose dispatcher it is added, in the background.
 
     The engine does not wait. ``on_result`` is called with the name of the evaluator and its result,
     from another thread; the last thousand results are in ``results``. A stream is not read, since
