@@ -165,14 +165,14 @@ def _check_supported(
             f"{beyond[0]} compares a sample with those of --pool, which workers do not have: score "
             "it without --engine ray, or compare it with those of the input"
         )
-    for word, choice in backends.items():
+    for role, choice in backends.items():
         values = choice.values() if isinstance(choice, Mapping) else choice
-        several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
-        for uri in values if several else [choice]:
+        has_several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
+        for uri in values if has_several else [choice]:
             # An object in memory cannot be sent to a worker.
             if not isinstance(uri, str | None):
                 raise UsageError(
-                    f"{word}: each worker loads its own, so --engine ray takes a URI, got "
+                    f"{role}: each worker loads its own, so --engine ray takes a URI, got "
                     f"{uri!r:.60}"
                 )
     if options.calls.budget:
@@ -366,34 +366,37 @@ def _score_shards(
         BackendError: several machines cannot share a store in a local folder.
     """
     with connected(cluster) as ray:
-        crew = Crew(ray, plan.job, cluster, len(waiting))
-        if crew.nodes > 1 and cluster.store is None:
+        worker_pool = Crew(ray, plan.job, cluster, len(waiting))
+        if worker_pool.nodes > 1 and cluster.store is None:
             raise BackendError(
-                f"the cluster has {crew.nodes} machines: give --store, a folder or URL that all "
-                "of them reach"
+                f"the cluster has {worker_pool.nodes} machines: give --store, a folder or URL "
+                "that all of them reach"
             )
-        total, each = plan.samples * len(plan.metrics), len(plan.metrics)
+        total, assessments_per_sample = plan.samples * len(plan.metrics), len(plan.metrics)
         finished_shards = [shard for shard in plan.shards if shard not in waiting]
-        counts = {shard: each * sum(1 for _ in file_lines(shard)) for shard in finished_shards}
-        board = _ShardStates(list(waiting), counts=counts)
+        counts = {
+            shard: assessments_per_sample * sum(1 for _ in file_lines(shard))
+            for shard in finished_shards
+        }
+        states = _ShardStates(list(waiting), counts=counts)
         with Progress("scoring", total, shown=options.progress) as progress:
-            progress.step(sum(board.counts.values()))
+            progress.step(sum(states.counts.values()))
             try:
                 if plan.pool:
-                    _prepare_pool(crew, cluster.retries)
-                _hand_out(crew, board, cluster, progress)
+                    _prepare_pool(worker_pool, cluster.retries)
+                _hand_out(worker_pool, states, cluster, progress)
             finally:
                 # Also on Ctrl-C, so that finished assessments are stored.
-                _stop_workers(crew, board)
-    if options.progress and board.deaths:
-        tell(f"shards put back since their worker died: {board.deaths}")
+                _stop_workers(worker_pool, states)
+    if options.progress and states.deaths:
+        tell(f"shards put back since their worker died: {states.deaths}")
 
 
-def _prepare_pool(crew: Crew, retries: int) -> None:
+def _prepare_pool(worker_pool: Crew, retries: int) -> None:
     """Let a worker prepare what metrics need of all samples; if it dies, another one tries."""
     deaths = 0
-    task = crew.workers[0].prepare.remote()
-    while not (state := crew.is_done(task)):
+    task = worker_pool.workers[0].prepare.remote()
+    while not (state := worker_pool.is_done(task)):
         if state is None:
             deaths += 1
             if deaths > retries:
@@ -401,50 +404,52 @@ def _prepare_pool(crew: Crew, retries: int) -> None:
                     f"workers died {deaths} times while they prepared what all samples need "
                     "(memory?); run the same command again to retry"
                 )
-            task = crew.workers[deaths % len(crew.workers)].prepare.remote()
-        crew.ray.wait([task], timeout=LOOK_EVERY_S)
+            task = worker_pool.workers[deaths % len(worker_pool.workers)].prepare.remote()
+        worker_pool.ray.wait([task], timeout=LOOK_EVERY_S)
 
 
-def _hand_out(crew: Crew, board: _ShardStates, cluster: ClusterOptions, progress: Progress) -> None:
+def _hand_out(
+    worker_pool: Crew, states: _ShardStates, cluster: ClusterOptions, progress: Progress
+) -> None:
     """Hand waiting shards to idle workers until all are finished."""
-    ray = crew.ray
-    starting = [(worker, worker.ready.remote()) for worker in crew.workers]
+    ray = worker_pool.ray
+    starting = [(worker, worker.ready.remote()) for worker in worker_pool.workers]
     idle: list[Any] = []
     count_requests: dict[Any, Any] = {}  # the count of each worker's shard that was asked for
-    while board.waiting or board.running:
+    while states.waiting or states.running:
         # 1. Workers that have loaded their models are idle; dead ones start again.
         starting, pending = [], starting
         for worker, ready in pending:
-            if state := crew.is_done(ready):
+            if state := worker_pool.is_done(ready):
                 idle.append(worker)
             else:
                 starting.append((worker, worker.ready.remote() if state is None else ready))
         # 2. Give each idle worker a shard.
-        while idle and board.waiting:
-            worker, shard = idle.pop(), board.waiting.pop(0)
-            board.running[worker.score.remote(shard.name)] = (worker, shard)
-        if not board.running:
+        while idle and states.waiting:
+            worker, shard = idle.pop(), states.waiting.pop(0)
+            states.running[worker.score.remote(shard.name)] = (worker, shard)
+        if not states.running:
             time.sleep(LOOK_EVERY_S)
             continue
         # 3. Collect finished shards; put those of dead workers back.
-        ended, _ = ray.wait(list(board.running), num_returns=1, timeout=LOOK_EVERY_S)
-        for task in ended:
-            worker, shard = board.running.pop(task)
+        finished_tasks, _ = ray.wait(list(states.running), num_returns=1, timeout=LOOK_EVERY_S)
+        for task in finished_tasks:
+            worker, shard = states.running.pop(task)
             try:
-                board.counts[shard] = max(board.counts.get(shard, 0), ray.get(task))
+                states.counts[shard] = max(states.counts.get(shard, 0), ray.get(task))
                 idle.append(worker)
             except ray.exceptions.RayActorError:  # Ray starts it again
-                board.record_death(shard, cluster.retries)
+                states.record_death(shard, cluster.retries)
                 starting.append((worker, worker.ready.remote()))
             except ray.exceptions.RayTaskError as error:
                 raise cause_of(error) from None
         # 4. Ask the others how far they are, without waiting for the answer.
-        for worker, shard in board.running.values():
+        for worker, shard in states.running.values():
             name, count = _poll_count(ray, count_requests, worker)
             if name == shard.name:
-                board.counts[shard] = max(board.counts.get(shard, 0), count)
+                states.counts[shard] = max(states.counts.get(shard, 0), count)
         # A shard that started again may count less than before; progress never goes back.
-        progress.step(max(0, min(sum(board.counts.values()), progress.total or 0) - progress.done))
+        progress.step(max(0, min(sum(states.counts.values()), progress.total or 0) - progress.done))
 
 
 def _poll_count(ray: Any, count_requests: dict[Any, Any], worker: Any) -> tuple[str, int]:
@@ -463,12 +468,12 @@ def _poll_count(ray: Any, count_requests: dict[Any, Any], worker: Any) -> tuple[
     return name, count
 
 
-def _stop_workers(crew: Crew, board: _ShardStates) -> None:
+def _stop_workers(worker_pool: Crew, states: _ShardStates) -> None:
     """Stop all workers; they store what is finished and remove their folders."""
-    ray = crew.ray
-    leaving = {worker.leave.remote(): worker for worker in crew.workers}
-    until = time.monotonic() + STOP_WITHIN_S
-    while leaving and time.monotonic() < until:
+    ray = worker_pool.ray
+    leaving = {worker.leave.remote(): worker for worker in worker_pool.workers}
+    deadline = time.monotonic() + STOP_WITHIN_S
+    while leaving and time.monotonic() < deadline:
         for task in ray.wait(list(leaving), timeout=LOOK_EVERY_S)[0]:
             worker = leaving.pop(task)
             try:
@@ -478,6 +483,6 @@ def _stop_workers(crew: Crew, board: _ShardStates) -> None:
                 leaving[worker.leave.remote()] = worker
             except ray.exceptions.RayError:  # it is dead, or its folder cannot be removed
                 continue
-    for worker in crew.workers:
+    for worker in worker_pool.workers:
         ray.kill(worker)
-    board.running.clear()
+    states.running.clear()

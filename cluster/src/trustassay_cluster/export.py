@@ -85,10 +85,10 @@ def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> 
     target, metrics, samples = _ExportTarget(to), len(content["metrics"]), content["samples"]
     target.begin()
     with (
-        TemporaryDirectory(prefix="trustassay-") as place,
+        TemporaryDirectory(prefix="trustassay-") as temporary_folder,
         steps.begin("writing the table", metrics * samples["samples"]) as step,
     ):
-        writer = _PartWriter(target.store, Path(place), names, tag)
+        writer = _PartWriter(target.store, Path(temporary_folder), names, tag)
         try:
             for batch, keys in _read_batches(folder, names, metrics):
                 writer.add(batch, keys)
@@ -110,10 +110,10 @@ def _split_names(by: str) -> list[str]:
 
 def _read_partitions(source: str) -> list[str]:
     """Return the names ``KEY`` of the folders ``KEY=VALUE`` that every file of an input lies in."""
-    if (place := place_of(source)) is not None:
-        files: Mapping[str, Any] = place.files
+    if (location := place_of(source)) is not None:
+        files: Mapping[str, Any] = location.files
         # A table (SQL, Delta, Iceberg) has no folders.
-        if place.table:
+        if location.table:
             return []
     else:
         path = Path(source)
@@ -167,8 +167,8 @@ def _read_batches(
                 raise RunFolderError(f"{folder.samples_path}: has fewer samples than the table")
             yield batch, keys
     # Known only at the end; the caller removes what was written.
-    if absent := [name for name in names if not value_counts[name]]:
-        raise UsageError(f"export: no sample has the field {absent[0]!r} (--by)")
+    if unused_names := [name for name in names if not value_counts[name]]:
+        raise UsageError(f"export: no sample has the field {unused_names[0]!r} (--by)")
 
 
 def _name_folder(name: str, value: Any) -> str:
@@ -188,7 +188,7 @@ class _PartWriter:
     """
 
     store: Store
-    place: Path
+    temporary_folder: Path
     names: Sequence[str]
     tag: str
     files: list[str] = field(default_factory=list)
@@ -235,7 +235,7 @@ class _PartWriter:
             raise UsageError(f"export: {', '.join(self.names)} would have {MOST:,} folders or more")
         name = "/".join([*key, f"part-{self.tag}-{self._file_numbers[key]:05d}.parquet"])
         self._file_numbers[key] += 1
-        file = self.place / "part.parquet"
+        file = self.temporary_folder / "part.parquet"
         reader = RecordBatchReader.from_batches(batches[0].schema, batches)
         write_parquet(reader, file, compression="zstd(1)")
         _name_url_in_errors(self.store.url, lambda: self.store.put(file, name))

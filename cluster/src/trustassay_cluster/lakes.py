@@ -29,7 +29,7 @@ LONGEST = 80
 Open = Callable[[], Iterator[Any]]
 
 
-def _library(name: str, scheme: str) -> Any:
+def _import_library(name: str, scheme: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
@@ -37,8 +37,8 @@ def _library(name: str, scheme: str) -> Any:
 
 
 def _read_error(source: str, error: BaseException, rows: int = 0) -> InputError:
-    place = f" after row {rows:,}" if rows else ""
-    return InputError(f"{source:.{LONGEST}}: cannot be read{place}: {reason(error)}")
+    position = f" after row {rows:,}" if rows else ""
+    return InputError(f"{source:.{LONGEST}}: cannot be read{position}: {reason(error)}")
 
 
 def _make_place(source: str, state: Callable[[], Sequence[str]], read_batches: Open) -> Place:
@@ -71,9 +71,9 @@ def duckdb(source: str) -> Place:
         InputError: not a single SELECT, DuckDB is not installed, or the file cannot be opened.
     """
     refuse_secret(source)
-    library = _library("duckdb", "duckdb")
+    library = _import_library("duckdb", "duckdb")
     # DuckDB hands over Arrow data through pyarrow.
-    _library("pyarrow", "duckdb")
+    _import_library("pyarrow", "duckdb")
     text = source.partition(":")[2]
     file, query = ("", text) if _QUERY.match(text) else text.partition("?")[::2]
     try:
@@ -135,7 +135,7 @@ def delta(source: str) -> Place:
         InputError: deltalake is not installed, or there is no such table or version.
     """
     refuse_secret(source)
-    library = _library("deltalake", "delta")
+    library = _import_library("deltalake", "delta")
     path, version = _parse_path(source, "version")
     try:
         table = library.DeltaTable(path, version=version)
@@ -170,8 +170,8 @@ def iceberg(source: str) -> Place:
         InputError: pyiceberg is not installed, or there is no such table or snapshot.
     """
     refuse_secret(source)
-    _library("pyiceberg", "iceberg")
-    arrow = _library("pyiceberg.io.pyarrow", "iceberg")
+    _import_library("pyiceberg", "iceberg")
+    arrow = _import_library("pyiceberg.io.pyarrow", "iceberg")
     path, snapshot = _parse_path(source, "snapshot")
     table: Any
     try:

@@ -65,22 +65,22 @@ class ClusterOptions:
 
 
 def import_ray(*, local: bool) -> Any:
-    """Return the module ``ray``; a cluster that it starts uses 127.0.0.1 alone if ``local``.
+    """Return the module ``ray``, set up so that a ``local`` cluster listens only on 127.0.0.1.
 
     Raises:
-        BackendError: it is missing.
+        BackendError: Ray is not installed.
     """
     os.environ |= RAY
     if local:
         os.environ |= RAY_LOCAL
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else one is left in ~/.ray
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray writes ~/.ray
     try:
         import ray
     except ImportError:
         raise BackendError(
             "--engine ray needs Ray: pip install ./cluster in a clone of trustassay"
         ) from None
-    # It writes messages of dead workers to standard output, which is the results' alone.
+    # Ray prints messages of dead workers to standard output, which is reserved for results.
     ray._private.worker._worker_logs_enabled = False
     return ray
 
@@ -128,7 +128,7 @@ def _start_ray(ray: Any, options: ClusterOptions, address: str, home: str | None
         local_options = {
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            # at least what the workers take
+            # At least as many as the workers need, also beyond the cores.
             "num_cpus": max(os.cpu_count() or 1, math.ceil((options.workers or 1) * options.cpus)),
             "_temp_dir": home,
         }
@@ -161,7 +161,7 @@ class Crew:
         # The cluster may be shared: count how many workers fit by the scarcest resource.
         resources, needs = ray.cluster_resources(), {"CPU": options.cpus, "GPU": options.gpus}
         slots = min(
-            (resources.get(k, 0.0) // wanted for k, wanted in needs.items() if wanted), default=1
+            (resources.get(k, 0.0) // amount for k, amount in needs.items() if amount), default=1
         )
         count = min(options.workers or max(1, int(slots)), shards)
         if slots < count:

@@ -139,7 +139,7 @@ def name_of_whole(path: str) -> str:
     return _SUFFIX.sub("", Path(path).name)
 
 
-def _shard_name(name: str, number: int, into: int) -> str:
+def _build_shard_name(name: str, number: int, into: int) -> str:
     """Return the name of a shard's file; ``name`` is that of the input."""
     return f"{name}.shard-{number:0{len(str(into - 1))}d}-of-{into}.jsonl"
 
@@ -157,7 +157,8 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
     files: dict[int, IO[bytes]] = {}
     mark = {"of": intake.sha256, "samples": intake.inventory.samples, "skipped": intake.faulty}
     paths = {
-        number: samples_path.with_name(_shard_name(name, number, into)) for number in range(into)
+        number: samples_path.with_name(_build_shard_name(name, number, into))
+        for number in range(into)
     }
     with ExitStack() as stack, samples_path.open("rb") as lines, named(samples_path.parent):
         for order, line in enumerate(lines):
@@ -238,8 +239,8 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     content = _build_merged_run(shards, source, command)
     # Everything is checked before the first byte is written.
     metrics = metrics or list(metrics_of(content).values())
-    if absent := content["metrics"].keys() - {metric.name for metric in metrics}:
-        raise RunFolderError(f"metric {min(absent)} of these runs is not installed here")
+    if missing_metrics := content["metrics"].keys() - {metric.name for metric in metrics}:
+        raise RunFolderError(f"metric {min(missing_metrics)} of these runs is not installed here")
     folder = RunFolder(out)
     with ExitStack() as stack:
         # Nobody may continue a shard, or merge into the same folder, in the meantime.
@@ -309,9 +310,9 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
     by_number: dict[int, Path] = {}
     for shard in shards:
         result = [
-            f"{name} is {getattr(shard.mark, name)!r}, in {first.folder.path} it is {wanted!r}"
+            f"{name} is {getattr(shard.mark, name)!r}, in {first.folder.path} it is {expected!r}"
             for name in ("of", "into")
-            if getattr(shard.mark, name) != (wanted := getattr(first.mark, name))
+            if getattr(shard.mark, name) != (expected := getattr(first.mark, name))
         ]
         if result:
             message = "; ".join(result)
@@ -325,8 +326,8 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
         # Compared pairwise: a shard without filled samples lacks settings that others have.
         changes = list(
             setting_changes(
-                _comparable_settings(first.run, shard.run),
-                _comparable_settings(shard.run, first.run),
+                _select_comparable(first.run, shard.run),
+                _select_comparable(shard.run, first.run),
             )
         )
         if changes:
@@ -336,10 +337,10 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
             )
 
 
-def _comparable_settings(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def _select_comparable(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in which two runs have to agree."""
-    lacking = IN_SOME - (run.keys() & other.keys())
-    return {name: value for name, value in run.items() if name not in OWN | lacking}
+    unset = IN_SOME - (run.keys() & other.keys())
+    return {name: value for name, value in run.items() if name not in OWN | unset}
 
 
 def _check_complete(shards: Sequence[_ShardRun]) -> None:
@@ -371,7 +372,7 @@ def _build_command(shard: _ShardRun, number: int | None = None) -> str:
     source = Path(shard.run["input"])
     if number is not None:
         name = name_of_whole(source.name)
-        source = source.with_name(_shard_name(name, number, shard.mark.into))
+        source = source.with_name(_build_shard_name(name, number, shard.mark.into))
     out = shard.folder.path if number is None else shard.folder.path.parent / source.name
     arguments = shlex.split(shard.run.get("command") or "")
     # The command as it was typed.
@@ -384,9 +385,9 @@ def _build_command(shard: _ShardRun, number: int | None = None) -> str:
         )
     # The command of a missing shard is this one with other paths.
     replacements = {shard.run["input"]: str(source)}
-    arguments = [replacements.get(word, word) for word in arguments]
-    for index, word in enumerate(arguments[:-1]):
-        if word == "--out":
+    arguments = [replacements.get(argument, argument) for argument in arguments]
+    for index, argument in enumerate(arguments[:-1]):
+        if argument == "--out":
             arguments[index + 1] = str(out)
     return shlex.join(arguments)
 

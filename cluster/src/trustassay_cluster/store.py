@@ -48,12 +48,12 @@ class Store:
         self._root = root.rstrip("/")
         self.local = "file" in self._files.protocol
 
-    def _at(self, name: str) -> str:
+    def _path_of(self, name: str) -> str:
         return f"{self._root}/{name}"
 
     def put(self, source: Path, name: str) -> None:
         """Copy a file into the store."""
-        target = self._at(name)
+        target = self._path_of(name)
         # Object stores show an object only when its upload is complete; in a folder a file of
         # another name is renamed at the end.
         part = f"{target}.{os.getpid()}.part" if self.local else target
@@ -67,7 +67,7 @@ class Store:
         # Workers on one machine may fetch the same file; each writes its own part.
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            self._files.get_file(self._at(name), str(part))
+            self._files.get_file(self._path_of(name), str(part))
         except FileNotFoundError:
             part.unlink(missing_ok=True)
             return False
@@ -77,21 +77,21 @@ class Store:
     def size(self, name: str) -> int | None:
         """Return the size of a file; ``None`` if it is not there."""
         try:
-            return int(self._files.size(self._at(name)))
+            return int(self._files.size(self._path_of(name)))
         except FileNotFoundError:
             return None
 
     def read(self, name: str) -> dict[str, Any] | None:
         """Return the content of a small JSON file; ``None`` if it is not there."""
         try:
-            content = json.loads(self._files.cat_file(self._at(name)))
+            content = json.loads(self._files.cat_file(self._path_of(name)))
         except FileNotFoundError:
             return None
         return content if isinstance(content, dict) else None
 
     def write(self, name: str, content: bytes) -> None:
         """Write a small file; in a folder, a killed process may leave an incomplete one."""
-        target = self._at(name)
+        target = self._path_of(name)
         self._write_with_folder(target, lambda: self._files.pipe_file(target, content))
 
     def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -99,7 +99,7 @@ class Store:
 
         The range saves requests: without one, s3fs first asks for the size of each file.
         """
-        paths = [self._at(name) for name in names]
+        paths = [self._path_of(name) for name in names]
         contents = self._files.cat_ranges(paths, 0, LARGEST, on_error="return")
         pairs = zip(names, contents, strict=True)
         return {name: content for name, content in pairs if isinstance(content, bytes)}
@@ -116,7 +116,7 @@ class Store:
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         with suppress(FileNotFoundError):
-            self._files.rm_file(self._at(name))
+            self._files.rm_file(self._path_of(name))
 
 
 class Keeper:

@@ -300,7 +300,7 @@ class Worker:
         await asyncio.to_thread(keeper.fetch)
         # From here on `count_assessments` counts this shard.
         self._folder, self._lines_read = folder, (0, 0)
-        keeping = asyncio.create_task(self._copy_regularly(keeper))
+        copying = asyncio.create_task(self._copy_regularly(keeper))
         finished = False
         try:
             await execute(source, self._metrics, self._backends, folder, options)
@@ -308,9 +308,9 @@ class Worker:
                 await self._keep_prepared(preparation)  # if the first attempt failed
             finished = True
         finally:
-            keeping.cancel()
+            copying.cancel()
             with suppress(asyncio.CancelledError):
-                await keeping
+                await copying
             # Also after an error or a cancellation: another worker continues from this copy.
             await asyncio.to_thread(keeper.keep, finished=finished)
         return (await self.count_assessments())[1]
@@ -329,7 +329,7 @@ class Worker:
         while True:
             # Large runs over a slow network are copied less often.
             await asyncio.sleep(max(self._job.keep_every_s, copy_s / KEEP_SHARE))
-            began = time.monotonic()
+            start = time.monotonic()
             copying = asyncio.ensure_future(asyncio.to_thread(keeper.keep))
             try:
                 # A copy in a thread cannot be cancelled: wait for it, so that two never write at
@@ -340,18 +340,18 @@ class Worker:
                 raise
             except OSError:
                 continue  # the last copy, at the end, reports it
-            copy_s = time.monotonic() - began
+            copy_s = time.monotonic() - start
 
 
 async def _wait_until_free(folder: RunFolder) -> None:
     """Wait until an earlier process that works in the folder has ended."""
     folder.path.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + FREE_WITHIN_S
+    deadline = time.monotonic() + FREE_WITHIN_S
     while True:
         try:
             with folder.claimed():
                 return
         except RunFolderError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(0.2)

@@ -51,7 +51,7 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
         # No claim (a heading, a greeting), already cited, or empty.
         if claim.hypothesis is None or claim.citations or claim.end <= claim.start:
             continue
-        position = _citation_position(text, claim.start, claim.end)
+        position = _find_citation_position(text, claim.start, claim.end)
         # Try it: the marker must be read as a citation at this position.
         if citation_markers(f"{text[claim.start : position]} [1]"):
             result.append(Uncited(claim.start, claim.end, claim.hypothesis))
@@ -68,13 +68,13 @@ def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     pieces, position = [], 0
     # From left to right; positions refer to the original text.
     for sentence in sorted(numbers):
-        stop = _citation_position(text, sentence.start, sentence.end)
+        stop = _find_citation_position(text, sentence.start, sentence.end)
         pieces += [text[position:stop], f" [{numbers[sentence]}]"]
         position = stop
     return "".join([*pieces, text[position:]])
 
 
-def _citation_position(text: str, start: int, end: int) -> int:
+def _find_citation_position(text: str, start: int, end: int) -> int:
     """Return the position of a citation in the text: before the sentence's final punctuation."""
     sentence = text[start:end]
     final = _FINAL_PUNCTUATION.search(sentence)

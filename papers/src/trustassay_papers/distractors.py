@@ -85,8 +85,8 @@ def find_in_file(
 
     def find_problems(sample: Sample) -> list[Problem]:
         # A distractor replaces a part of the response.
-        absent = Problem("response", "is missing; nothing can be replaced")
-        return [] if sample.answered else [absent]
+        missing_response = Problem("response", "is missing; nothing can be replaced")
+        return [] if sample.answered else [missing_response]
 
     def begin(folder: RunFolder) -> Work:
         pool_samples = _draw_pool(folder, options.seed) if options.pool else []

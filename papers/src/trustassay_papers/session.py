@@ -107,13 +107,13 @@ async def in_session(
     # A key is only needed if some reply is stored nowhere.
     check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
     with folder.claimed():
-        wanted = as_stored({**settings, "backends": backends.names()})
+        current_settings = as_stored({**settings, "backends": backends.names()})
         if (stored := folder.read_json("session")) is not None:
             # Replies depend on the settings, so a folder belongs to one set of them.
-            check_settings(folder.path, stored, wanted, "another session")
+            check_settings(folder.path, stored, current_settings, "another session")
         else:
             folder.check_empty("session")
-            folder.write_json("session", wanted)
+            folder.write_json("session", current_settings)
 
         def count(calls: CallStore) -> RequestCounter:
             return RequestCounter(calls, path / "failures.jsonl", options.most)

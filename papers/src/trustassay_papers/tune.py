@@ -78,8 +78,8 @@ def read_conversations(path: Path) -> list[Conversation]:
                 faults.append(Fault(f"{path}:{number}", tuple(result)))
     if faults:
         listing = "\n".join(map(str, faults[:SHOWN]))
-        more = f"\n... and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
-        raise InputError(f"{path}: {len(faults):,} faulty lines\n{listing}{more}")
+        remainder = f"\n... and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
+        raise InputError(f"{path}: {len(faults):,} faulty lines\n{listing}{remainder}")
     if not conversations:
         raise InputError(f"{path}: holds no line; expected conversations, one a line")
     return conversations

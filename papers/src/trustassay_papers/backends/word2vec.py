@@ -39,8 +39,8 @@ class WordVectors:
     """A hash of the content, which names the backend."""
 
 
-def read_word2vec(path: str | Path, most: int) -> WordVectors:
-    """Read the first ``most`` words of a file.
+def read_word2vec(path: str | Path, max_words: int) -> WordVectors:
+    """Read the first ``max_words`` words of a file.
 
     Raises:
         BackendError: the file cannot be read, or has another format.
@@ -60,7 +60,7 @@ def read_word2vec(path: str | Path, most: int) -> WordVectors:
                     f"(words and dimensions), and is {header[:40]!r}"
                 ) from None
             # Memory is allocated for the words that are read, not for all.
-            count = min(total, most)
+            count = min(total, max_words)
             rows = np.zeros((count, width), dtype=np.float32)
             words = []
             read_rows = _read_binary if _has_binary_rows(path, width) else _read_text

@@ -137,8 +137,8 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
                 faults.append(records.fault(sample, problems))
             else:
                 expanded = _expand_question(sample, number, every=every)
-                where = records.places.get(sample.id, f"sample {sample.id}")
-                records.places.update({answer.sample.id: where for answer in expanded})
+                position = records.places.get(sample.id, f"sample {sample.id}")
+                records.places.update({answer.sample.id: position for answer in expanded})
                 answers += expanded
         elif sample.label is None:
             message = "is missing (expected a number: above 0 for a right answer, else a wrong one)"

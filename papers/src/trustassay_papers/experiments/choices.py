@@ -173,23 +173,25 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
     return outputs
 
 
-def _parse_output(block: str, where: str) -> Output:
+def _parse_output(block: str, location: str) -> Output:
     """Return the output in a block, after the question's line and the indented choices."""
     lines = block.partition("\n")[2].splitlines(keepends=True)
-    # The choices are printed as in " A. Paris".
+    # The choices are indented: two spaces or more before "A. Paris".
     while lines and re.match(r"\s{2,}[A-Z]\. ", lines[0]):
         lines.pop(0)
     # The output itself may contain several lines, so the mark ends it.
     mark = _MARK.search(text := "".join(lines))
     if mark is None:
-        raise InputError(f"{where}: expected '(incorrect A.)' or '(uncertain)' behind the output")
+        raise InputError(
+            f"{location}: expected '(incorrect A.)' or '(uncertain)' behind the output"
+        )
     return Output(text[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong")
 
 
 COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
            "unknown (published)", "letters")  # fmt: skip
-# Enough for a letter and a sentence.
 MAX_TOKENS = 100
+"""Of a reply: enough for a letter and a sentence."""
 
 
 @dataclass(frozen=True)
@@ -423,8 +425,8 @@ def _read_published(
 
 def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: int) -> Row:
     n = len(replies)
-    ours = Counter(graded_reply.verdict for graded_reply in replies.values())
-    theirs = Counter(graded_reply.published for graded_reply in replies.values())
+    our_verdicts = Counter(graded_reply.verdict for graded_reply in replies.values())
+    published_verdicts = Counter(graded_reply.published for graded_reply in replies.values())
     first = sum(
         graded_reply.first == "A" and graded_reply.published != "unknown"
         for graded_reply in replies.values()
@@ -434,12 +436,12 @@ def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: i
     )
     letter_counts = " ".join(f"{letter} {count}" for letter, count in sorted(letters.items()))
     cells = [
-        _share_cell(ours["right"], n),
-        _count_cell(ours["unknown"]),
-        _count_cell(ours["unreadable"]),
+        _share_cell(our_verdicts["right"], n),
+        _count_cell(our_verdicts["unknown"]),
+        _count_cell(our_verdicts["unreadable"]),
         _count_cell(first),
-        _share_cell(theirs["right"], n),
-        _count_cell(theirs["unknown"]),
+        _share_cell(published_verdicts["right"], n),
+        _count_cell(published_verdicts["unknown"]),
         Cell(letter_counts, dict(letters)),
     ]
     return Row(name, cells, {"model": name, "n": n, "asked": question_count})

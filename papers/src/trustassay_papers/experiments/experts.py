@@ -231,17 +231,17 @@ def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
     return Row(name, cells, {"reference": name, "n": len(weights)})
 
 
-def _spread_cell(values: Sequence[float], of: str = "") -> Cell:
-    """Return a cell with mean and quartiles; ``of`` is put behind the mean."""
+def _spread_cell(values: Sequence[float], suffix: str = "") -> Cell:
+    """Return a cell with mean and quartiles; ``suffix`` is put behind the mean."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
     mean = float(np.mean(values))
-    text = f"{mean:.2f}{of} ({low:.3g}, {middle:.3g}, {high:.3g})"
+    text = f"{mean:.2f}{suffix} ({low:.3g}, {middle:.3g}, {high:.3g})"
     return Cell(text, {"mean": mean, "quartiles": [low, middle, high]})
 
 
-def _percent_cell(which: NDArray[np.bool_]) -> Cell:
-    share = 100 * float(which.mean())
-    return Cell(f"{share:.1f} %", {"value": share, "count": int(which.sum())})
+def _percent_cell(flags: NDArray[np.bool_]) -> Cell:
+    share = 100 * float(flags.mean())
+    return Cell(f"{share:.1f} %", {"value": share, "count": int(flags.sum())})
 
 
 def _rating_cell(table: Mapping[str, Sequence[float]]) -> Cell:
@@ -309,13 +309,13 @@ def _build_notes(
 def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart]:
     """Draw the counts as boxes and the weights as bars (Figure 4, appendix C.5), and ratings."""
     # All boxes share one axis; 1 avoids an axis of length 0.
-    most = max(1.0, *(max(table["pairs"]) for table in tables.values()))
+    max_pairs = max(1.0, *(max(table["pairs"]) for table in tables.values()))
     charts = [
         figure(
             title,
             "Line: least to largest; box: quartiles; mark: median, over questions.",
-            [boxes(name, table[key], most) for name, table in tables.items()],
-            ("0", f"{most:g}"),
+            [boxes(name, table[key], max_pairs) for name, table in tables.items()],
+            ("0", f"{max_pairs:g}"),
         )
         for title, key in (
             ("Pairs whose corrected answer is nearer", "told_apart"),

@@ -84,13 +84,13 @@ def scored_variants(
     lengths = np.array([-float(len(sample.response or "")) for sample in samples])
     rules = [Scored(LENGTH, lengths, {"rule": "length"})]
     # The name of the similarity is only needed if there are several.
-    several = len(measured.numbers) > 1
+    has_several = len(measured.numbers) > 1
     for similarity, numbers in measured.numbers.items():
         # Answers may be fewer than the measured ones, and in another order.
         index_of_id = {name: index for index, name in enumerate(numbers.ids)}
         indices = [index_of_id[sample.id] for sample in samples]
         for variant in variants_of(numbers):
-            name = f"{similarity}: {variant.name}" if several else variant.name
+            name = f"{similarity}: {variant.name}" if has_several else variant.name
             about = {"similarity": similarity, **variant._asdict()}
             tables_here = tuple(table for table in variant.tables if table in tables)
             scores = scores_of(variant, numbers)[indices]
@@ -209,14 +209,14 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         measured = await measure(samples, setup, out)
     scored = _keep_scored(answers, measured)
     units, chances = [], []
-    for places in _group_by_question(scored):
-        best_indices = [index for index in places if scored[index].best]
-        rivals = [index for index in places if not scored[index].best]
+    for indices in _group_by_question(scored):
+        best_indices = [index for index in indices if scored[index].best]
+        rivals = [index for index in indices if not scored[index].best]
         if best_indices and rivals:
             # Questions with a best answer but no other one cannot be lost, so they are left out.
             units.append(Unit.highest(best_indices[0], rivals))
             # By chance each of the answers is the highest equally often.
-            chances.append(1 / len(places))
+            chances.append(1 / len(indices))
     if not units:
         raise InputError("no question is left whose best answer and another one have scores")
     share = 100 * float(np.mean(chances))

@@ -108,7 +108,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     else:
         questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
     # The same questions serve as examples in all arms; only their answers differ.
-    near = _find_nearest(questions, pool, setup, learning, options)
+    nearest_rows = _find_nearest(questions, pool, setup, learning, options)
     # 3. Prompts of all arms, and the answers to them.
     model = resolve.chat(learning.model)
     # The vanilla arm has the same prompt without examples.
@@ -117,8 +117,11 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     }
     for arm, way in ways.items():
         chosen = {question.text: Example.of(question, best(question, way)) for question in pool}
-        example_rows = [[chosen[text] for text in row] for row in near]
-        prompts = [with_prompt(*both) for both in zip(questions, example_rows, strict=True)]
+        example_rows = [[chosen[text] for text in row] for row in nearest_rows]
+        prompts = [
+            with_prompt(*question_and_examples)
+            for question_and_examples in zip(questions, example_rows, strict=True)
+        ]
         files[arm] = _write_prompts(out / arm, prompts)
     answer_files = {
         arm: _generate_answers(path, model, learning, setup) for arm, path in files.items()
@@ -194,8 +197,8 @@ def _score_answers(
     """Score all answers by FEWL; return them, the way of choosing by arm, and notes."""
     answers = answers_of(read_records(source, records), records, every=True)
     samples = [answer.sample for answer in answers]
-    ready = all(sample.wrong_answers and sample.corrected_answers for sample in samples)
-    has_pairs = ready or setup.generator is not None
+    has_all_pairs = all(sample.wrong_answers and sample.corrected_answers for sample in samples)
+    has_pairs = has_all_pairs or setup.generator is not None
     # Expertise needs wrong and corrected answers, or a model that writes them.
     metric = replace(setup.metric, weights="ours" if has_pairs else "uniform")
 
@@ -218,10 +221,10 @@ def _score_answers(
     ]
     notes.append(f"the baseline is likeness to {scored_answers.reference} alone, without penalty")
     # Counted by value: one answer may lack several.
-    lost = sum(scored_answers.without.values())
-    if lost or scored_answers.alone:
+    missing_count = sum(scored_answers.without.values())
+    if missing_count or scored_answers.alone:
         notes.append(
-            f"left out: {lost:,} values that answers lack, "
+            f"left out: {missing_count:,} values that answers lack, "
             f"{scored_answers.alone:,} questions with too few answers"
         )
     return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
@@ -250,8 +253,10 @@ def _find_nearest(
     vectors = run_anywhere(lambda: question_vectors(texts, embedder, options))
     # Questions and examples share one call, so that equal texts are embedded once.
     cut = len(questions)
-    near = nearest_examples(texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples)
-    return [[example.question for example in row] for row in near]
+    nearest_rows = nearest_examples(
+        texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples
+    )
+    return [[example.question for example in row] for row in nearest_rows]
 
 
 def _write_prompts(folder: Path, prompts: Sequence[Sample]) -> Path:

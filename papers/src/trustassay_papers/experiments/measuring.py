@@ -223,10 +223,12 @@ async def load_models(
         UnknownNameError, BackendError: a model cannot be loaded.
     """
     uri_by_name = named_models(list(references), "references", many=True)
-    wanted = {Place("chat", "references", name): uri for name, uri in uri_by_name.items()}
+    backend_by_place = {Place("chat", "references", name): uri for name, uri in uri_by_name.items()}
     generator_place = Place("chat", "generator")
     # All models are loaded before the first request, so that an error costs nothing.
-    models = await load_all(wanted if generator is None else wanted | {generator_place: generator})
+    models = await load_all(
+        backend_by_place if generator is None else backend_by_place | {generator_place: generator}
+    )
     return {name: models[Place("chat", "references", name)] for name in uri_by_name}, models.get(
         generator_place
     )
@@ -241,7 +243,7 @@ async def execute_run(
 ) -> dict[str, Assessment]:
     """Score samples into a folder, or continue there; return the assessments by sample id."""
     given_choices = {
-        word: choice for word, choice in backend_choices.items() if choice not in (None, {}, [])
+        role: choice for role, choice in backend_choices.items() if choice not in (None, {}, [])
     }
     # A metric may not need all backends of the experiment.
     backends = await settle([metric], given_choices)

@@ -261,21 +261,21 @@ def _build_result(
     for rank in ranks:
         answers_at_rank = [answer for answer in answers if answer.rank == rank]
         # One column for right and one for wrong; they need not add up to 100.
-        cells = [_mean_share(answers_at_rank, which) for which in (right, wrong)]
+        cells = [_mean_share(answers_at_rank, counted_ids) for counted_ids in (right, wrong)]
         alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
         cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
         rows.append(Row(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)}))
         right_at_rank.append(sum(answer.sample.id in right for answer in answers_at_rank))
-    cells = [_mean_share(answers, which) for which in (right, wrong)]
+    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
     alike = float(np.mean([answer.similarity for answer in answers]))
     rows.append(Row("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)}))
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
-    several = len(counts) - 1
+    max_right = len(counts) - 1
     distribution = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
     notes = [
         f"{counts[0]:,} of {sum(counts):,} questions have no right answer among those to their "
-        f"neighbours. Questions by the number of right ones, of {several}: {distribution}.",
+        f"neighbours. Questions by the number of right ones, of {max_right}: {distribution}.",
         "Right and wrong by the judge's verdict."
         if settings["judge"] != "none"
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
@@ -311,7 +311,7 @@ def _build_result(
                 "Right answers among the neighbours' answers",
                 "Questions by the number of their neighbours' answers that are right of them.",
                 [first],
-                ("0", str(several)),
+                ("0", str(max_right)),
             ),
             figure(
                 "Right answers by rank",
@@ -323,13 +323,15 @@ def _build_result(
     )
 
 
-def _mean_share(answers: Sequence[_NeighbourAnswer], which: set[str]) -> Cell:
-    """Return the mean, over questions, of the share of their answers that are in ``which``."""
+def _mean_share(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> Cell:
+    """Return the mean, over questions, of the share of their answers in ``counted_ids``."""
     # References may give several answers: each question counts once.
     by_question: dict[str, list[float]] = {}
     for answer in answers:
-        by_question.setdefault(answer.sample.question, []).append(float(answer.sample.id in which))
-    share_of_question = np.array([[sum(each) / len(each) for each in by_question.values()]])
+        by_question.setdefault(answer.sample.question, []).append(
+            float(answer.sample.id in counted_ids)
+        )
+    share_of_question = np.array([[sum(flags) / len(flags) for flags in by_question.values()]])
     return shares(share_of_question, np.zeros_like(share_of_question))[0]
 
 
@@ -338,6 +340,6 @@ def _count_right_answers(answers: Sequence[_NeighbourAnswer], right: set[str]) -
     flags_of_question: dict[str, list[bool]] = {}
     for answer in answers:
         flags_of_question.setdefault(answer.sample.question, []).append(answer.sample.id in right)
-    most = max(map(len, flags_of_question.values()))
-    numbers = [sum(each) for each in flags_of_question.values()]
-    return [numbers.count(k) for k in range(most + 1)]
+    max_right = max(map(len, flags_of_question.values()))
+    numbers = [sum(flags) for flags in flags_of_question.values()]
+    return [numbers.count(k) for k in range(max_right + 1)]

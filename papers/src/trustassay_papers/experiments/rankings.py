@@ -248,7 +248,7 @@ def _build_model_cells(ranking: RankedModels) -> list[Cell]:
 
 def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list[Cell]:
     """Return the order, and its agreement with the true order if that is known."""
-    order = [models[place] for place in ranking.order]
+    order = [models[index] for index in ranking.order]
     unclear = sum(not difference.apart for difference in ranking.differences)
     note = f" ({unclear} pairs do not differ significantly)" if unclear else ""
     cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
@@ -262,7 +262,7 @@ def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list
 def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
     """Return for every two models the questions for which the truth of their answers differs."""
     table = _AnswerTable.of(samples)
-    first = {key: places[0] for key, places in table.places.items()}
+    first = {key: indices[0] for key, indices in table.places.items()}
     pairs = list(combinations(table.models, 2))
     units_of_pair: dict[str, list[Unit]] = {}
     for first_model, second_model in pairs:
@@ -274,14 +274,14 @@ def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[Un
         units = units_of_pair.setdefault(name, [])
         questions = dict.fromkeys(question for _, question in first)
         for number, question in enumerate(questions):
-            places = [
+            indices = [
                 first[key]
                 for key in ((first_model, question), (second_model, question))
                 if key in first
             ]
-            places.sort(key=lambda index: float(truths[index]))
-            if len(places) == 2 and truths[places[0]] != truths[places[1]]:
-                units.append(Unit.pairs(places[1:], places[:1], number))
+            indices.sort(key=lambda index: float(truths[index]))
+            if len(indices) == 2 and truths[indices[0]] != truths[indices[1]]:
+                units.append(Unit.pairs(indices[1:], indices[:1], number))
     return units_of_pair
 
 

@@ -156,15 +156,17 @@ class AscentPage:
             content.append(Markup("<g><title>{}</title>{}</g>").format(title, shape))
         return drawn("svg", kind="ratings ascent", size=SIZE, label=self._label, content=content)
 
-    def _draw_path(self, last: int, x: Scale, place: Callable[[Point], float], y: Scale) -> Markup:
+    def _draw_path(
+        self, last: int, x: Scale, x_of_point: Callable[[Point], float], y: Scale
+    ) -> Markup:
         """Draw the line between kept points, level in steps in which the search did not move."""
         moves = self.kept
-        path = [f"M{place(moves[0]):.1f} {y(moves[0].gamma or 0.0):.1f}"]
+        path = [f"M{x_of_point(moves[0]):.1f} {y(moves[0].gamma or 0.0):.1f}"]
         for before, after in pairwise(moves):
             # Level while the search stayed, then a line to the point of the move.
             if after.step - before.step > 1:
                 path.append(f"H{x(after.step - 1):.1f}")
-            path.append(f"L{place(after):.1f} {y(after.gamma or 0.0):.1f}")
+            path.append(f"L{x_of_point(after):.1f} {y(after.gamma or 0.0):.1f}")
         # The search ended without a move: draw on to the last step.
         if moves[-1].step < last:
             path.append(f"H{x(last + SPREAD / 2):.1f}")

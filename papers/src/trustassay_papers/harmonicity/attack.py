@@ -85,8 +85,8 @@ def open_backends(
     """Load the models of a search; report every fault before the first one is loaded."""
     # A key is not needed if all replies are stored.
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
-    wanted = {Place("embed"): embedder, Place("chat", MODEL): model}
-    return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
+    choice_by_place = {Place("embed"): embedder, Place("chat", MODEL): model}
+    return Backends(run_anywhere(lambda: load_all(choice_by_place, stores=stores)))
 
 
 def attack(
@@ -166,12 +166,12 @@ def _describe_family(family: str, ascent: Ascent) -> str:
 def _build_headline(result: Attacked, ascent: Ascent) -> str:
     """Return a sentence on the result of the search."""
     start, end, best = result.start, result.end, result.best
-    way = "descent" if ascent.descend else "ascent"
-    sentence = f"The {way} found no {'more' if ascent.descend else 'less'} stable prompt."
+    direction = "descent" if ascent.descend else "ascent"
+    sentence = f"The {direction} found no {'more' if ascent.descend else 'less'} stable prompt."
     # The search moved; with `extremum` it may still have found nothing better.
     if end.prompt != start.prompt:
         moved = (
-            f"The {way} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+            f"The {direction} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
             f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
         )
         sentence = moved if best.prompt != start.prompt else f"{moved} {sentence}"

@@ -116,8 +116,8 @@ def angles_degrees(first: ArrayLike, second: ArrayLike) -> Floats:
     near 0 and 180 degrees; equal vectors give exactly 0.
     """
     a, b = _normalise(np.asarray(first, np.float64)), _normalise(np.asarray(second, np.float64))
-    apart, together = np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1)
-    return np.asarray(np.degrees(2 * np.arctan2(apart, together)))
+    difference_lengths, sum_lengths = np.linalg.norm(a - b, axis=-1), np.linalg.norm(a + b, axis=-1)
+    return np.asarray(np.degrees(2 * np.arctan2(difference_lengths, sum_lengths)))
 
 
 def _normalise(vectors: Floats) -> Floats:
@@ -195,16 +195,18 @@ def _describe_shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
     move_counts = moved.sum(axis=1)
     sums = np.linalg.norm(np.where(moved[..., None], _normalise(moves), 0.0).sum(axis=1), axis=1)
     # A cosine needs two displacements of the same text.
-    some, several = move_counts > 0, move_counts > 1
+    has_move, has_two_moves = move_counts > 0, move_counts > 1
     cosine = None
-    if several.any():
+    if has_two_moves.any():
         # |sum u_i|^2 = n + sum over pairs of u_i u_j, so all cosines follow from the length of the
         # sum.
-        pairs = move_counts[several] * (move_counts[several] - 1)
-        cosine = _estimate_mean((sums[several] ** 2 - move_counts[several]) / pairs, COSINE)
+        pairs = move_counts[has_two_moves] * (move_counts[has_two_moves] - 1)
+        cosine = _estimate_mean(
+            (sums[has_two_moves] ** 2 - move_counts[has_two_moves]) / pairs, COSINE
+        )
     spectrum_of_moves = spectrum(moves[moved])
     return Shape(
-        _estimate_mean(sums[some] / move_counts[some], SHARE),
+        _estimate_mean(sums[has_move] / move_counts[has_move], SHARE),
         cosine,
         Estimate(spectrum_of_moves.largest, None),
         Estimate(spectrum_of_moves.dimensions, None),

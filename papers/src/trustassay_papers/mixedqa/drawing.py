@@ -169,11 +169,11 @@ def repeats_words(sample: Sample) -> bool:
     for size in range(1, min(_MAX_BLOCK_WORDS, len(words) // 3) + 1):
         # A block that occurs three times matches the words one block later over two of its
         # lengths.
-        wanted = 3 if size == 1 else 2 * size
+        needed_matches = 3 if size == 1 else 2 * size
         run = 0
         for word, later in zip(words, words[size:], strict=False):
             run = run + 1 if word == later else 0
-            if run >= wanted:
+            if run >= needed_matches:
                 return True
     return False
 

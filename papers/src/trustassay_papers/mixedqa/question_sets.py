@@ -295,7 +295,7 @@ def _read_descriptions(value: Any) -> Golds:
     return _read_several(list(texts))
 
 
-def _trivia_layout(question: str, answers: str, id_field: str) -> QuestionLayout:
+def _build_trivia_layout(question: str, answers: str, id_field: str) -> QuestionLayout:
     return QuestionLayout(
         question, answers, _read_value_and_aliases, ids=(id_field,), bare=id_field
     )
@@ -332,8 +332,8 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "triviaqa",
             "TriviaQA",
             (
-                _trivia_layout("Question", "Answer", "QuestionId"),
-                _trivia_layout("question", "answer", "question_id"),
+                _build_trivia_layout("Question", "Answer", "QuestionId"),
+                _build_trivia_layout("question", "answer", "question_id"),
                 *_DPR_ALIASES,
             ),
         ),

@@ -242,7 +242,7 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
     single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)
     # `single` alone means the reference that most answers have a similarity to.
     if single is not None:
-        answers.reference = single.partition(":")[2] or _commonest_reference(folder, name)
+        answers.reference = single.partition(":")[2] or _find_commonest_reference(folder, name)
     values = _read_values(folder, name, ways, answers)
     _group_by_question(folder, ways, values, answers)
     for way in ways:
@@ -292,7 +292,7 @@ def _choose_metric(path: Path, metric_names: Sequence[str], requested: str | Non
     return requested or metric_names[0]
 
 
-def _commonest_reference(folder: RunFolder, metric: str) -> str:
+def _find_commonest_reference(folder: RunFolder, metric: str) -> str:
     """Return the reference that most answers were compared with; of equal ones the first."""
     counts: Counter[str] = Counter()
     for assessment in folder.assessments(metric):

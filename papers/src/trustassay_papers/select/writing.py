@@ -157,7 +157,7 @@ async def _write_prompts(
         *(example.question for example in examples),
     ]
     vectors = await question_vectors(texts, embedder, options)
-    near = nearest_examples(
+    nearest_rows = nearest_examples(
         [sample.question for sample in question_samples],
         vectors[: len(question_samples)],
         examples,
@@ -167,7 +167,7 @@ async def _write_prompts(
     # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole(out) as file:
-        for sample, nearest in zip(question_samples, near, strict=True):
+        for sample, nearest in zip(question_samples, nearest_rows, strict=True):
             # Few examples: the prompt is written anyway, and the count is reported.
             result.short += len(nearest) < options.examples
             file.write(encoded_sample(with_prompt(sample, nearest, template)))

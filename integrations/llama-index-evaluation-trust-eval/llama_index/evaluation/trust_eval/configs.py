@@ -90,15 +90,15 @@ def generator_config(source: Given) -> GeneratorConfig:
     Raises:
         FileNotFoundError, ValueError, UnknownNameError: no such file, no YAML mapping, no such key.
     """
-    values, where = _read_values(source, "generator_config.yaml")
+    values, location = _read_values(source, "generator_config.yaml")
     names = set(GeneratorConfig.__dataclass_fields__)
-    _check_keys(values, names | _GENERATOR_ONLY, where)
+    _check_keys(values, names | _GENERATOR_ONLY, location)
     # A setting without effect is worth a warning, since the figures may be expected to follow it.
     if ignored := sorted(_GENERATOR_ONLY & set(values)):
-        warnings.warn(f"{where}: without effect here: {', '.join(ignored)}", stacklevel=3)
+        warnings.warn(f"{location}: without effect here: {', '.join(ignored)}", stacklevel=3)
     config = GeneratorConfig(**{k: v for k, v in values.items() if k in names})
     if not isinstance(config.ndoc, int) or config.ndoc < 1:
-        raise ValueError(f"{where}: ndoc: expected 1 or more, got {config.ndoc!r}")
+        raise ValueError(f"{location}: ndoc: expected 1 or more, got {config.ndoc!r}")
     return config
 
 
@@ -109,17 +109,19 @@ def eval_config(source: Given) -> EvalConfig:
         FileNotFoundError, ValueError, UnknownNameError: no such file, no YAML mapping, no such key,
             or a value that is not available here.
     """
-    values, where = _read_values(source, "eval_config.yaml")
+    values, location = _read_values(source, "eval_config.yaml")
     names = set(EvalConfig.__dataclass_fields__)
-    _check_keys(values, names | set(_EVAL_FIXED), where)
+    _check_keys(values, names | set(_EVAL_FIXED), location)
     # Another value would change the figures; ignoring it would be worse than an error.
     for name, only in _EVAL_FIXED.items():
         if name in values and values[name] != only:
-            raise ValueError(f"{where}: {name}: only {only!r} is available, got {values[name]!r}")
+            raise ValueError(
+                f"{location}: {name}: only {only!r} is available, got {values[name]!r}"
+            )
     config = EvalConfig(**{k: v for k, v in values.items() if k in names})
     if config.correctness not in ("em", "em5", "cm", "none"):
         raise UnknownNameError(
-            f"{where}: " + did_you_mean("eval_type", config.correctness, ["em", "em5", "cm"])
+            f"{location}: " + did_you_mean("eval_type", config.correctness, ["em", "em5", "cm"])
         )
     return config
 
@@ -154,7 +156,7 @@ def _read_values(source: Given, default_name: str) -> tuple[dict[str, Any], str]
     return {str(key): value for key, value in values.items()}, str(path)
 
 
-def _check_keys(values: Mapping[str, Any], known_keys: set[str], where: str) -> None:
+def _check_keys(values: Mapping[str, Any], known_keys: set[str], location: str) -> None:
     for key in values:
         if key not in known_keys:
-            raise UnknownNameError(f"{where}: {did_you_mean('key', key, known_keys)}")
+            raise UnknownNameError(f"{location}: {did_you_mean('key', key, known_keys)}")

@@ -134,7 +134,9 @@ class TrustMetricEvaluator(BaseEvaluator):
             text, nodes = (None, []) if response is None else await response_text(response)
             documents = None if response is None else documents_of(nodes)
         except Exception as error:
-            return _invalid(question_of(query), None, None, f"{type(error).__name__}: {error}")
+            return _build_invalid_result(
+                question_of(query), None, None, f"{type(error).__name__}: {error}"
+            )
         return await self._await_result(question_of(query), text, documents, kwargs)
 
     def evaluate_response(
@@ -191,14 +193,14 @@ class TrustMetricEvaluator(BaseEvaluator):
                 # Whatever happens in the scorer, the waiting caller must get a result.
                 except BaseException as error:
                     message = str(error) or type(error).__name__
-                    result.set_result(_invalid(query, response, texts, message))
+                    result.set_result(_build_invalid_result(query, response, texts, message))
                 else:
                     result.set_result(self._build_result(query, response, texts, assessment))
 
         try:
             work = self._open_scorer().submit(_build_record(query, response, documents, fields))
         except Exception as error:
-            result.set_result(_invalid(query, response, texts, str(error)))
+            result.set_result(_build_invalid_result(query, response, texts, str(error)))
         else:
             work.add_done_callback(finish)
             # A caller that stops waiting also stops the work.
@@ -214,7 +216,7 @@ class TrustMetricEvaluator(BaseEvaluator):
     ) -> EvaluationResult:
         # LlamaIndex has no score of `None`: it counts as invalid.
         if assessment.error is not None or assessment.score is None:
-            return _invalid(
+            return _build_invalid_result(
                 query, response, texts, assessment.error or assessment.reason or "no score"
             )
         feedback = [assessment.reason, self.metric.problem(assessment) or ""]
@@ -263,7 +265,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         """Prompts of metrics are files, which a metric's own options replace."""
 
 
-def _invalid(
+def _build_invalid_result(
     query: str | None, response: str | None, contexts: Sequence[str] | None, reason: str
 ) -> EvaluationResult:
     return EvaluationResult(

@@ -118,11 +118,11 @@ class IndexRetriever:
             # An index can return exactly k; a retriever has its own number.
             source = source.as_retriever(similarity_top_k=k)
         try:
-            return [self._passages(source, query)[:k] for query in queries]
+            return [self._retrieve(source, query)[:k] for query in queries]
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
 
-    def _passages(self, source: BaseRetriever, query: str) -> list[Passage]:
+    def _retrieve(self, source: BaseRetriever, query: str) -> list[Passage]:
         nodes = source.retrieve(query)
         return [
             Passage(d["id"], d["text"], d.get("title", ""), float(n.score or 0.0))
