@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+# Appended, not inserted: `llama_index` is a namespace package, whose parts may lie in several
+# places.
 sys.path.append(str(Path(__file__).parents[1]))
 
 
@@ -26,6 +28,7 @@ def no_network(
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: Any) -> None:
+        # Unix sockets, as of event loops, are no network.
         if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
             "127.0.0.1",
             "::1",
@@ -35,6 +38,7 @@ def no_network(
         connect(self, address)
 
     def resolve(host: Any, *positional: Any, **options: Any) -> Any:
+        # Looking up a name is already a request to the network.
         if host in ("localhost", "127.0.0.1", None):
             return original_resolve(host, *positional, **options)
         wanted.append(host)
@@ -47,6 +51,7 @@ def no_network(
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     yield wanted
+    # Also if the code under test has swallowed the error.
     assert wanted == []
 
 
@@ -55,6 +60,7 @@ def settings_untouched() -> Iterator[None]:
     """Leave ``Settings.llm`` as nobody set it."""
     yield
     if core := sys.modules.get("llama_index.core"):
+        # The public property would load a default LLM.
         core.Settings._llm = None
 
 

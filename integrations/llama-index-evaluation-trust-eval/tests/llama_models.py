@@ -39,6 +39,7 @@ class WordVectors(BaseEmbedding):
 
     def _of(self, text: str) -> list[float]:
         words = [word.strip(".,?!").lower() for word in text.split()]
+        # Seeded by the word: the same word has the same vector in every process.
         rows = [np.random.default_rng(zlib.crc32(w.encode())).normal(size=64) for w in words]
         return [float(x) for x in np.sum(rows, axis=0)]
 

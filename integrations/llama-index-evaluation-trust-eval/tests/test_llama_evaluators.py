@@ -106,6 +106,7 @@ def test_a_threshold_is_kept_on_the_side_that_is_good() -> None:
     ]
     assert passing == [True, False]
     llm = Scripted(script=lambda prompt: "In 1911.")
+    # Low scores are good here: the threshold is an upper bound.
     for threshold, expected in ((0.5, True), (-0.1, False)):
         harmonicity = HarmonicityEvaluator("perturbations=3", llm=llm, threshold=threshold)
         assert harmonicity.evaluate("When?", "In 1911.").passing is expected
@@ -254,6 +255,7 @@ def test_an_engine_without_passages_refuses() -> None:
     nothing = empty.query(query)
     assert str(nothing) == "Empty Response"
     blank = Response(str(nothing), source_nodes=[NodeWithScore(node=TextNode(text=""))])
+    # Both ways in which an engine shows that it found nothing.
     for response in (nothing, blank):
         result = GroundingEvaluator("correctness=em").evaluate_response(
             query, response, reference="1911"
@@ -313,8 +315,10 @@ def test_an_evaluator_that_nobody_holds_ends_its_thread() -> None:
     evaluator = GroundedFaithfulnessEvaluator(entailer="lexical")
     before = threads()
     assert before > 0
+    # The last reference: the finalizer must end the thread.
     del evaluator
     gc.collect()
+    # The thread ends a moment later.
     until = time.monotonic() + 20
     while threads() >= before and time.monotonic() < until:
         time.sleep(0.01)

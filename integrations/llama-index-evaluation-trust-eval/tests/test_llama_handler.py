@@ -30,6 +30,7 @@ def add_handler() -> Any:
         return handler
 
     yield add
+    # Dispatchers are global: a handler would see the engines of other tests.
     root.event_handlers = before
 
 

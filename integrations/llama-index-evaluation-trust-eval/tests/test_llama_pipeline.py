@@ -35,6 +35,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def by_prompt(prompt: str) -> str:
     """Answer the last question of a prompt, and cite the passage that says it."""
+    # The prompt begins with examples, which are questions too.
     question = prompt.rsplit("Question:", 1)[-1]
     text = "The stone bridge was opened in 1911" if "bridge" in question else "I do not know"
     number = next(
@@ -74,6 +75,7 @@ def test_the_figures_are_those_of_the_metric_on_the_saved_responses() -> None:
     evaluator.create_dataset(*example_questions())
     evaluator.run("answers.json")
     figures = evaluator.evaluate(output_path="figures.json")
+    # The saved file is an input of trustassay like any other.
     rescored = trustassay.score("answers.json", metrics="grounding:correctness=cm")
     assert {key: rescored.summary["grounding"][key] for key in figures} == figures
     saved = json.loads(Path("figures.json").read_text())

@@ -38,12 +38,14 @@ def without_network(program: str, folder: Path) -> subprocess.CompletedProcess[s
     """Run a program where there is no network, and where looking for it ends it."""
     path = folder / "example.py"
     path.write_text(program)
+    # Python imports it at the start of the process.
     (folder / "sitecustomize.py").write_text(GUARD)
     command = [sys.executable, str(path)]
     if (
         shutil.which("unshare")
         and not subprocess.run(["unshare", "-rn", "true"], check=False).returncode
     ):
+        # A network namespace of its own, where that is allowed.
         command = ["unshare", "-rn", *command]
     keep = {"PATH", "LANG", "VIRTUAL_ENV"}
     environment = {name: value for name, value in os.environ.items() if name in keep}
