@@ -109,14 +109,14 @@ def test_it_is_said_where_one_process_is_faster(
 
 def test_a_shard_whose_worker_dies_again_and_again_is_given_up(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
-    board = engine._Board([])
+    board = engine._ShardStates([])
     for count in (5, 5, 9, 9, 9):  # a death after progress counts anew
         board.counts[one] = count
-        board.died(one, retries=3)
-    board.died(other, retries=3)
+        board.record_death(one, retries=3)
+    board.record_death(other, retries=3)
     assert board.waiting[:2] == [other, one]
     with pytest.raises(RunFolderError, match="died 4 times without scoring more"):
-        board.died(one, retries=3)
+        board.record_death(one, retries=3)
 
 
 # on a cluster
@@ -227,7 +227,7 @@ def test_an_interrupted_run_goes_on(
     options = {"engine": "ray", "workers": 1, "shards": 1, "calls_at_once": 2}
     options["scratch"] = str(tmp_path / "disk")
     with LlmServer(latency_ms=100) as server:
-        answer = engine._answer
+        answer = engine._poll_count
 
         def interrupted(*arguments: Any) -> tuple[str, int]:
             if server.stats()["answered"] > 5:

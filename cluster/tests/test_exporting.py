@@ -131,8 +131,8 @@ def test_an_export_that_was_killed_is_repeated(
 ) -> None:
     run, place = scored(tmp_path, 3, append=True), tmp_path / "scores"
     with monkeypatch.context() as patch:
-        patch.setattr(exporting._Writer, "close", lambda self: self._flush(("day=0",)) or 1 / 0)
-        patch.setattr(exporting._Target, "undo", lambda self, files: None)  # as of kill -9
+        patch.setattr(exporting._PartWriter, "close", lambda self: self._flush(("day=0",)) or 1 / 0)
+        patch.setattr(exporting._ExportTarget, "undo", lambda self, files: None)  # as of kill -9
         with pytest.raises(ZeroDivisionError):
             export(run, str(place))
     assert json.loads((place / LIST).read_text())["complete"] is False

@@ -28,7 +28,7 @@ def test_workers_share_a_private_folder_and_the_last_removes_it(tmp_path: Path) 
 def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
     left = Scratch(str(tmp_path), "killed")
     left.enter()
-    os.close(left._held or 0)  # as by a signal
+    os.close(left._descriptor or 0)  # as by a signal
     (tmp_path / "another").mkdir()
     remove_left(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["another"]

@@ -33,7 +33,10 @@ def test_a_change_is_told_from_the_prompt_it_was_made_from() -> None:
     page = page_of(first, second)
     assert page.change(first) == [("new", " ab")]
     assert page.change(second) == [("same", " ab"), ("new", " cd")]
-    assert (page.spelled(second), page.spelled(Point(1, 2, "Say it. \u168d"))) == ("", "U+168D")
+    assert (
+        page.spell_characters(second),
+        page.spell_characters(Point(1, 2, "Say it. \u168d")),
+    ) == ("", "U+168D")
 
 
 def test_a_change_inside_the_prompt_shows_the_whole() -> None:
@@ -163,7 +166,7 @@ def test_what_failed_is_a_cross_at_the_foot_with_its_reason(tmp_path: Path) -> N
 def test_what_no_reader_sees_is_spelled(tail: str, spelled: str, tmp_path: Path) -> None:
     point = Point(1, 1, "Say it." + tail, "x", 0.5, 30, kept=True)
     page = page_of(point)
-    assert page.spelled(point) == spelled
+    assert page.spell_characters(point) == spelled
     html = written(page, tmp_path)
     for character in tail:
         if not character.isprintable() and character != "\t":
@@ -174,13 +177,13 @@ def test_only_what_is_new_is_spelled() -> None:
     first = Point(1, 1, "Say it. \u168d", "x", 0.3, 17, kept=True)
     second = Point(2, 1, "Say it. \u168d \ua120", "x", 0.2, 11)
     page = page_of(first, second)
-    assert page.spelled(second) == "U+A120"
-    assert page.names(second) == "yi syllable tiep"
+    assert page.spell_characters(second) == "U+A120"
+    assert page.name_characters(second) == "yi syllable tiep"
 
 
 def test_a_change_of_white_space_inside_is_told() -> None:
     page = page_of(Point(1, 1, "Say  it.", "x", 0.3, 17))
-    assert page.spelled(page.points[1]) == "differs in white space"
+    assert page.spell_characters(page.points[1]) == "differs in white space"
 
 
 def test_a_descent_is_drawn_downwards() -> None:

@@ -183,7 +183,7 @@ class StoppedError(BaseException):
 def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
     """Let the work end at its n-th question; return the ids that it comes to."""
     begun: list[str] = []
-    grounded = dataset._grounded
+    grounded = dataset._add_documents
 
     async def counted(sample: Sample, *others: Any) -> Sample:
         if len(begun) >= after:
@@ -191,7 +191,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch, after: int) -> list[str]:
         begun.append(sample.id)
         return await grounded(sample, *others)
 
-    monkeypatch.setattr(dataset, "_grounded", counted)
+    monkeypatch.setattr(dataset, "_add_documents", counted)
     return begun
 
 

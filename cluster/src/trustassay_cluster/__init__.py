@@ -1,6 +1,6 @@
-"""Runs on several machines: an input in shards, their runs put together, and workers on a cluster.
+"""Scoring on several machines: divide an input into shards, merge their runs, run on a Ray cluster.
 
-``shard`` and ``merge`` are for shards that are scored by hand; they need no Ray.
+``shard`` and ``merge`` are for shards that are scored by hand; they do not need Ray.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from trustassay.event_loop import run_anywhere
 from trustassay.progress import Steps, tell
 
-if TYPE_CHECKING:  # what a door needs is loaded when it is used
+# Everything else is imported inside the functions, so that `import trustassay_cluster` is fast.
+if TYPE_CHECKING:
     from trustassay.calls.prices import Prices
     from trustassay.runs.finished import Run
     from trustassay.runs.intake import Source
@@ -33,10 +34,10 @@ def shard(  # noqa: PLR0913 - one argument an option
     whole: bool = False,
     progress: bool = False,
 ) -> Shards:
-    """Write samples into shards, files in the new folder ``out``, each to be scored by itself.
+    """Divide samples into ``into`` files in the new folder ``out``; each is scored by itself.
 
-    ``whole`` also writes all samples into one file, which metrics that compare a sample with all
-    others take as the option ``pool``.
+    ``whole`` also writes all samples into one file. Metrics that compare a sample with all others
+    take it as the option ``pool``.
 
     Raises:
         InputError, BadInputError: the input has faults; nothing was written.
@@ -46,6 +47,7 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
     from trustassay_cluster.shards import split
 
+    # Only options of reading: shards are scored later, elsewhere.
     options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
     return run_anywhere(
         lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
@@ -60,9 +62,9 @@ def merge(
     prices: Prices | None = None,
     progress: bool = False,
 ) -> Run:
-    """Put the runs of all shards of an input together, into the folder ``out``.
+    """Merge the runs of all shards of an input into the folder ``out``.
 
-    ``pool`` is the file of all samples that the runs were given, where it was moved since.
+    ``pool`` is the file of all samples that the runs used; give it if the file was moved since.
 
     Raises:
         UnfinishedShardsError: shards are missing or unfinished.
@@ -75,6 +77,7 @@ def merge(
     file = None if pool is None else Path(pool)
     folders = [Path(run) for run in runs]
     result = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)
+    # Two shards that ask the same question of a model at the same time both pay for it.
     if result.repeated and progress:
         tell(f"{result.repeated:,} calls were made and paid for by more than one shard")
     return Run(result.folder, result.outcome)

@@ -16,7 +16,8 @@ from trustassay.text.words import amount
 
 
 def shards_folder(source: str) -> Path:
-    """Return the folder of an input's shards: beside a file, here for what is elsewhere."""
+    """Return the default folder of an input's shards: next to a file, else the current one."""
+    # A URL or a table has no folder on this machine.
     beside = Path() if scheme_of(source) else Path(source).parent
     return beside / f"{name_of(source)}.shards"
 
@@ -52,12 +53,14 @@ def shard(
     result = trustassay_cluster.shard(
         source, into=into, out=target, whole=whole, progress=True, **records
     )
-    for one in result.shards:
-        say(f"{one.path}: {one.samples:,} samples")
+    for shard_file in result.shards:
+        say(f"{shard_file.path}: {shard_file.samples:,} samples")
     if result.whole:
         say(f"{result.whole}: all samples")
+    # With --skip-bad.
     if result.intake.faulty:
         say(f"skipped as faulty: {result.intake.faulty}")
+    # A shard follows from the hash of the id, so a small input may leave some of them empty.
     if empty := result.into - len(result.shards):
         say(f"{empty} of {result.into} shards would be empty and have no file")
 
@@ -86,9 +89,10 @@ def merge(
     from trustassay.calls.client import CallOptions
     from trustassay.cli.results import show
 
-    known = CallOptions.of(**spending).prices if spending else None
+    # Prices only fill the table of costs here: merging asks no model.
+    price_table = CallOptions.of(**spending).prices if spending else None
     show(
-        trustassay_cluster.merge(runs, out=out, pool=pool, prices=known, progress=True),
+        trustassay_cluster.merge(runs, out=out, pool=pool, prices=price_table, progress=True),
         as_json=as_json,
     )
 
@@ -127,12 +131,14 @@ def export(
     say(f"{result.rows:,} rows in {amount(result.files, 'file')}{folders}: {result.to}")
 
 
-def _app(command: Callable[..., Any], line: str) -> typer.Typer:
+def _build_app(command: Callable[..., Any], line: str) -> typer.Typer:
+    # An app of one command: trustassay adds it as a command of its own.
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel="Several machines")(quietable(command))
     return app
 
 
-shard_app = _app(shard, "Divide an input into shards.")
-export_app = _app(export, "Write a run's table in folders, also to s3://.")
-merge_app = _app(merge, "Put the runs of all shards together.")
+# The entry points of `pyproject.toml` name these.
+shard_app = _build_app(shard, "Divide an input into shards.")
+export_app = _build_app(export, "Write a run's table in folders, also to s3://.")
+merge_app = _build_app(merge, "Put the runs of all shards together.")

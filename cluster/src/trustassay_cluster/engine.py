@@ -1,4 +1,10 @@
-"""A run on a cluster: its shards are handed out to workers, and what they return is merged."""
+"""A run on a Ray cluster.
+
+1. Divide the input into shards, and copy them to the store.
+2. Let one worker prepare what metrics need of all samples.
+3. Hand the shards out to workers until all are finished.
+4. Fetch their runs from the store, and merge them.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +38,11 @@ from trustassay_cluster.store import Store, fetch, fetch_prepared, finished
 from trustassay_cluster.worker import Job, remove_left
 
 HOME = ".cluster"
-"""The folder inside the run's, as long as the run is not merged."""
+"""Folder inside the run's folder; it is removed after the merge."""
 SHARDS_A_WORKER = 4
+"""Several, so that workers finish at about the same time."""
 SAMPLES_A_SHARD = 5_000
+"""So that a shard whose worker died is scored again quickly."""
 LOOK_EVERY_S = 0.5
 STOP_WITHIN_S = 30.0
 
@@ -47,47 +55,56 @@ def score_on_cluster(
     options: RunOptions,
     cluster: ClusterOptions,
 ) -> Merged:
-    """Score ``source`` on a cluster into the folder ``out``; the same call goes on after a stop.
+    """Score ``source`` on a cluster into the folder ``out``; the same call continues a stopped run.
 
     Raises:
         As :func:`~trustassay.runs.execute.execute`, before anything is started.
         BackendError: Ray is not installed, or what :func:`~trustassay.runs.needs.settle` raises.
         ValueError: a metric, a backend or an option that only one machine can serve.
-        RunFolderError: ``out`` holds another run; a shard's worker died again and again.
-        KeyboardInterrupt: stopped; what was finished is kept.
+        RunFolderError: ``out`` holds another run; the workers of a shard died repeatedly.
+        KeyboardInterrupt: stopped; finished assessments are stored.
     """
+    # First, so that a missing Ray is reported before the input is read.
     import_ray(local=not cluster.address_of())
-    _check(metrics, backends, options)
+    _check_supported(metrics, backends, options)
     home = out / HOME
     with ExitStack() as stack:
         stack.enter_context(RunFolder(home).claimed())
         stack.callback(remove_left, cluster.scratch)
-        plan = _planned(_Asked(source, metrics, backends, home, options, cluster))
+        # 1. Divide the input, and copy shards and pool to the store.
+        plan = _plan_shards(_RunRequest(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
         names = {path: f"{plan.job.id}/shards/{path.name}" for path in plan.shards}
         if plan.pool:
             names[plan.pool] = plan.job.whole_name
         for path, name in names.items():
+            # Shards are written once, so one of the same size is the same.
             if store.size(name) != path.stat().st_size:
                 store.put(path, name)
-        waiting = [one for one in plan.shards if not finished(store, plan.name_of(one))]
+        # The store, not this machine, knows which shards are finished.
+        waiting = [shard for shard in plan.shards if not finished(store, plan.name_of(shard))]
         if waiting:
+            # 2. Score the shards that are not finished.
             if slower := slower_than_local(plan.samples, cluster):
                 tell(slower)
-            _run(plan, waiting, cluster, options)
+            _score_shards(plan, waiting, cluster, options)
+        # 3. Fetch the runs of all shards.
         runs = [home / "runs" / path.name for path in plan.shards]
         with Steps(shown=options.progress).begin("fetching shards", len(runs)) as step:
             for path in runs:
+                # A run that an earlier call fetched is not fetched again.
                 if RunFolder(path).read_summary() is None and not fetch(
                     store, plan.name_of(path), path
                 ):
                     raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
                 step()
-        if plan.pool:  # nothing is there where preparing failed, as all samples say
+        # If preparing failed there is nothing to fetch, and all samples have the error.
+        if plan.pool:
             key = (RunFolder(runs[0]).read_run() or {}).get(PREPARATION, "")
             preparation, name = Preparation(plan.pool, key), plan.job.prepared_name(key)
             preparation.path.mkdir(parents=True, exist_ok=True)
             fetch_prepared(store, name, preparation, plan.metrics, calls=True)
+        # 4. Merge them. The shards and their runs are removed only after that.
         merged = merge_runs(
             runs,
             out,
@@ -103,7 +120,7 @@ def score_on_cluster(
 
 
 def slower_than_local(samples: int, cluster: ClusterOptions) -> str:
-    """Return why ``--engine local`` is likely faster; empty where it is not.
+    """Return why ``--engine local`` is likely faster; an empty text if it is not.
 
     On one machine the local engine uses all cores already, and starting a cluster takes seconds.
     """
@@ -121,54 +138,61 @@ def slower_than_local(samples: int, cluster: ClusterOptions) -> str:
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """The shards of a run, the largest first; ``pool`` is the file of all samples, if needed."""
+class _ShardPlan:
+    """The shards of a run and the job of their workers."""
 
     job: Job
     shards: Sequence[Path]
+    """The largest first."""
     pool: Path | None
+    """The file of all samples, if a metric needs it."""
     metrics: Sequence[Metric]
     source: str
     samples: int
+    """The number of samples."""
 
     def name_of(self, shard: Path) -> str:
-        """Return the name under which the run of a shard is kept."""
+        """Return the name of a shard's run in the store."""
         return f"{self.job.id}/runs/{shard.name}"
 
 
-def _check(metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunOptions) -> None:
-    """Refuse what a cluster cannot do, before anything is started."""
-    if options.pool is not None and (beyond := [one.name for one in metrics if one.pool]):
+def _check_supported(
+    metrics: Sequence[Metric], backends: Mapping[str, Any], options: RunOptions
+) -> None:
+    """Raise :class:`UsageError` for what a cluster cannot do, before anything is started."""
+    if options.pool is not None and (beyond := [metric.name for metric in metrics if metric.pool]):
         raise UsageError(
             f"{beyond[0]} compares a sample with those of --pool, which workers do not have: score "
             "it without --engine ray, or compare it with those of the input"
         )
-    for word, choice in backends.items():
+    for role, choice in backends.items():
         values = choice.values() if isinstance(choice, Mapping) else choice
-        several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
-        for one in values if several else [choice]:
-            if not isinstance(one, str | None):
+        has_several = isinstance(choice, Mapping | Sequence) and not isinstance(choice, str)
+        for uri in values if has_several else [choice]:
+            # An object in memory cannot be sent to a worker.
+            if not isinstance(uri, str | None):
                 raise UsageError(
-                    f"{word}: each worker loads its own, so --engine ray takes a URI, got "
-                    f"{one!r:.60}"
+                    f"{role}: each worker loads its own, so --engine ray takes a URI, got "
+                    f"{uri!r:.60}"
                 )
     if options.calls.budget:
         raise UsageError("--budget is not kept by several workers: score without --engine ray")
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What the caller asked for. home: the folder inside the run's."""
+class _RunRequest:
+    """The arguments of :func:`score_on_cluster`."""
 
     source: Source
     metrics: Sequence[Metric]
     backends: Mapping[str, Any]
     home: Path
+    """The folder :data:`CLUSTER_FOLDER` inside the run's folder."""
     options: RunOptions
     cluster: ClusterOptions
 
     def settings(self) -> dict[str, Any]:
-        """Return what must stay the same when a run goes on."""
+        """Return what must stay the same when a run is continued."""
         options = self.options
         return as_stored(
             {
@@ -185,27 +209,29 @@ class _Asked:
         )
 
 
-def _planned(asked: _Asked) -> _Plan:
-    """Divide the input, anew if it was changed, or go on with the shards that are there."""
-    if not isinstance(asked.source, str | os.PathLike):
+def _plan_shards(request: _RunRequest) -> _ShardPlan:
+    """Divide the input, or continue with the existing shards if the input is unchanged."""
+    if not isinstance(request.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
-    home, options, cluster = asked.home, asked.options, asked.cluster
-    settings, state = asked.settings(), [*state_of(asked.source), options.skip_bad]
+    home, options, cluster = request.home, request.options, request.cluster
+    settings, state = request.settings(), [*state_of(request.source), options.skip_bad]
     plan = RunFolder(home).read_json("plan")
     if plan:
+        # Raises if the unfinished run in the folder had other settings.
         check_settings(home.parent, plan["settings"], settings, "an unfinished run")
     if plan is None or plan["state"] != state:
-        divided = run_anywhere(lambda: _divided(asked, plan))
+        divided = run_anywhere(lambda: _divide_input(request, plan))
         plan = {**divided, "settings": settings, "state": state}
         write_whole(home / "plan.json", json.dumps(plan, indent=2).encode())
     inventory = Inventory(**plan["inventory"])
-    settled = resolved(asked.metrics, inventory, asked.backends)
+    settled = resolved(request.metrics, inventory, request.backends)
+    # Replies belong to the whole series of jobs of a run, so a corrected input repeats none.
     first = [*plan["before"], plan["id"]][0]
     job = Job(
         plan["id"],
         {metric.name: metric.settings() for metric in settled},
-        asked.backends,
-        _for_workers(options),
+        request.backends,
+        _build_worker_options(options),
         cluster.store or str((home / "store").resolve()),
         "replies" if options.calls.cache else f"{first}/replies",
         whole=plan["whole"],
@@ -218,26 +244,27 @@ def _planned(asked: _Asked) -> _Plan:
     pool = next(folder.glob(f"*{WHOLE}"), None)
     shards = sorted(
         (path for path in folder.iterdir() if path != pool),
+        # The largest first: the end of the run then waits for a small one.
         key=lambda path: (-path.stat().st_size, path.name),
     )
-    return _Plan(job, shards, pool, settled, os.fspath(asked.source), inventory.samples)
+    return _ShardPlan(job, shards, pool, settled, os.fspath(request.source), inventory.samples)
 
 
-async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Check the input and write its shards, as many as ``before``."""
-    home, metrics, cluster = asked.home, asked.metrics, asked.cluster
-    backends = await settle(metrics, asked.backends, load=False)
+async def _divide_input(request: _RunRequest, before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Check the input and write its shards; as many as ``before`` had, if there was a plan."""
+    home, metrics, cluster = request.home, request.metrics, request.cluster
+    backends = await settle(metrics, request.backends, load=False)
     shutil.rmtree(home / "new", ignore_errors=True)  # of a process that was killed
-    found = await split(
-        asked.source,
+    division = await split(
+        request.source,
         home / "new",
-        lambda samples: before["into"] if before else _into(samples, cluster),
-        asked.options,
+        lambda samples: before["into"] if before else _choose_shard_count(samples, cluster),
+        request.options,
         metrics=metrics,
         backends=backends,
         keep_whole=any(metric.pool for metric in metrics),
     )
-    inventory = found.intake.inventory
+    inventory = division.intake.inventory
     if before is None and not (cluster.store or cluster.address_of()):
         # a store may have the replies, and workers elsewhere have keys of their own
         try:
@@ -246,27 +273,32 @@ async def _divided(asked: _Asked, before: Mapping[str, Any] | None) -> dict[str,
             shutil.rmtree(home / "new")
             raise
     content = [
-        {**asked.settings(), "input": 0},
-        found.intake.sha256,
-        found.intake.faulty,
-        found.into,
+        {**request.settings(), "input": 0},
+        division.intake.sha256,
+        division.intake.faulty,
+        division.into,
     ]
+    # The id follows from input and settings: the same input after a crash has the same shards.
     identifier = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
+    # Runs of the earlier division do not belong to these shards.
     for path in (home / identifier, home / "runs"):
         shutil.rmtree(path, ignore_errors=True)
     (home / "new").rename(home / identifier)
     earlier = [] if before is None else [*before["before"], before["id"]]
     return {
         "id": identifier,
-        "into": found.into,
+        "into": division.into,
         "inventory": dataclasses.asdict(inventory),
-        "whole": found.intake.sha256 if found.whole else "",
-        "before": [one for one in dict.fromkeys(earlier) if one != identifier],
+        "whole": division.intake.sha256 if division.whole else "",
+        "before": [job for job in dict.fromkeys(earlier) if job != identifier],
     }
 
 
-def _for_workers(options: RunOptions) -> RunOptions:
-    """Return the options of a shard's run; copies of what holds a template, which is not sent."""
+def _build_worker_options(options: RunOptions) -> RunOptions:
+    """Return the options of a shard's run, without what concerns the whole run.
+
+    ``answering`` and ``pairing`` are copied, since they cache a template that cannot be pickled.
+    """
     filling = options.filling
     return dataclasses.replace(
         options,
@@ -284,70 +316,87 @@ def _for_workers(options: RunOptions) -> RunOptions:
     )
 
 
-def _into(samples: int, cluster: ClusterOptions) -> int:
-    """Return the number of shards: several for each worker, and none too large to do again."""
+def _choose_shard_count(samples: int, cluster: ClusterOptions) -> int:
+    """Return the number of shards: several for each worker, none too large to score again."""
     workers = cluster.workers or os.cpu_count() or 1
     usual = max(SHARDS_A_WORKER * workers, -(-samples // SAMPLES_A_SHARD))
     return max(1, min(cluster.shards or usual, samples, MOST_SHARDS))
 
 
 @dataclass
-class _Board:
-    """What is known of the shards while they are scored."""
+class _ShardStates:
+    """The state of all shards while they are scored."""
 
     waiting: list[Path]
     running: dict[Any, tuple[Any, Path]] = field(default_factory=dict)
+    """Worker and shard by Ray task."""
     counts: dict[Path, int] = field(default_factory=dict)
-    vain: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """Assessments by shard."""
+    deaths_without_progress: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """By shard: assessments when its worker last died, and deaths since it made progress."""
     deaths: int = 0
+    """Deaths of workers in all."""
 
-    def died(self, shard: Path, retries: int) -> None:
-        """Put a shard back; raises :class:`RunFolderError` if that was in vain too often."""
+    def record_death(self, shard: Path, retries: int) -> None:
+        """Put a shard back after its worker died.
+
+        Raises:
+            RunFolderError: it died more than ``retries`` times without scoring anything more.
+        """
         self.deaths += 1
-        counted = self.counts.get(shard, 0)
-        before, times = self.vain.get(shard, (-1, 0))
-        times = times + 1 if counted <= before else 1
+        assessments = self.counts.get(shard, 0)
+        before, times = self.deaths_without_progress.get(shard, (-1, 0))
+        # A shard that makes progress between deaths may die any number of times.
+        times = times + 1 if assessments <= before else 1
         if times > retries:
             raise RunFolderError(
                 f"{shard.name}: its worker died {times} times without scoring more (memory?); "
                 "what was finished is kept; run the same command again to continue"
             )
-        self.vain[shard] = (counted, times)
+        self.deaths_without_progress[shard] = (assessments, times)
         self.waiting.insert(0, shard)
 
 
-def _run(
-    plan: _Plan, waiting: Sequence[Path], cluster: ClusterOptions, options: RunOptions
+def _score_shards(
+    plan: _ShardPlan, waiting: Sequence[Path], cluster: ClusterOptions, options: RunOptions
 ) -> None:
-    """Hand the shards out until all are finished."""
+    """Start the workers and score all waiting shards.
+
+    Raises:
+        BackendError: several machines cannot share a store in a local folder.
+    """
     with connected(cluster) as ray:
-        crew = Crew(ray, plan.job, cluster, len(waiting))
-        if crew.nodes > 1 and cluster.store is None:
+        worker_pool = Crew(ray, plan.job, cluster, len(waiting))
+        if worker_pool.nodes > 1 and cluster.store is None:
             raise BackendError(
-                f"the cluster has {crew.nodes} machines: give --store, a folder or URL that all "
-                "of them reach"
+                f"the cluster has {worker_pool.nodes} machines: give --store, a folder or URL "
+                "that all of them reach"
             )
-        total, each = plan.samples * len(plan.metrics), len(plan.metrics)
-        ended = [shard for shard in plan.shards if shard not in waiting]
-        counts = {shard: each * sum(1 for _ in file_lines(shard)) for shard in ended}
-        board = _Board(list(waiting), counts=counts)
+        total, assessments_per_sample = plan.samples * len(plan.metrics), len(plan.metrics)
+        finished_shards = [shard for shard in plan.shards if shard not in waiting]
+        counts = {
+            shard: assessments_per_sample * sum(1 for _ in file_lines(shard))
+            for shard in finished_shards
+        }
+        states = _ShardStates(list(waiting), counts=counts)
         with Progress("scoring", total, shown=options.progress) as progress:
-            progress.step(sum(board.counts.values()))
+            progress.step(sum(states.counts.values()))
             try:
                 if plan.pool:
-                    _prepare(crew, cluster.retries)
-                _hand_out(crew, board, cluster, progress)
+                    _prepare_pool(worker_pool, cluster.retries)
+                _hand_out(worker_pool, states, cluster, progress)
             finally:
-                _leave(crew, board)
-    if options.progress and board.deaths:
-        tell(f"shards put back since their worker died: {board.deaths}")
+                # Also on Ctrl-C, so that finished assessments are stored.
+                _stop_workers(worker_pool, states)
+    if options.progress and states.deaths:
+        tell(f"shards put back since their worker died: {states.deaths}")
 
 
-def _prepare(crew: Crew, retries: int) -> None:
-    """Let a worker prepare what all need of all samples, or another one where it dies."""
+def _prepare_pool(worker_pool: Crew, retries: int) -> None:
+    """Let a worker prepare what metrics need of all samples; if it dies, another one tries."""
     deaths = 0
-    asked = crew.workers[0].prepare.remote()
-    while not (state := crew.is_done(asked)):
+    task = worker_pool.workers[0].prepare.remote()
+    while not (state := worker_pool.is_done(task)):
         if state is None:
             deaths += 1
             if deaths > retries:
@@ -355,55 +404,63 @@ def _prepare(crew: Crew, retries: int) -> None:
                     f"workers died {deaths} times while they prepared what all samples need "
                     "(memory?); run the same command again to retry"
                 )
-            asked = crew.workers[deaths % len(crew.workers)].prepare.remote()
-        crew.ray.wait([asked], timeout=LOOK_EVERY_S)
+            task = worker_pool.workers[deaths % len(worker_pool.workers)].prepare.remote()
+        worker_pool.ray.wait([task], timeout=LOOK_EVERY_S)
 
 
-def _hand_out(crew: Crew, board: _Board, cluster: ClusterOptions, progress: Progress) -> None:
-    ray = crew.ray
-    starting = [(worker, worker.ready.remote()) for worker in crew.workers]
+def _hand_out(
+    worker_pool: Crew, states: _ShardStates, cluster: ClusterOptions, progress: Progress
+) -> None:
+    """Hand waiting shards to idle workers until all are finished."""
+    ray = worker_pool.ray
+    starting = [(worker, worker.ready.remote()) for worker in worker_pool.workers]
     idle: list[Any] = []
-    asked: dict[Any, Any] = {}  # the count of each worker's shard that was asked for
-    while board.waiting or board.running:
-        starting, before = [], starting
-        for worker, ready in before:
-            if state := crew.is_done(ready):
+    count_requests: dict[Any, Any] = {}  # the count of each worker's shard that was asked for
+    while states.waiting or states.running:
+        # 1. Workers that have loaded their models are idle; dead ones start again.
+        starting, pending = [], starting
+        for worker, ready in pending:
+            if state := worker_pool.is_done(ready):
                 idle.append(worker)
             else:
                 starting.append((worker, worker.ready.remote() if state is None else ready))
-        while idle and board.waiting:
-            worker, shard = idle.pop(), board.waiting.pop(0)
-            board.running[worker.score.remote(shard.name)] = (worker, shard)
-        if not board.running:
+        # 2. Give each idle worker a shard.
+        while idle and states.waiting:
+            worker, shard = idle.pop(), states.waiting.pop(0)
+            states.running[worker.score.remote(shard.name)] = (worker, shard)
+        if not states.running:
             time.sleep(LOOK_EVERY_S)
             continue
-        ended, _ = ray.wait(list(board.running), num_returns=1, timeout=LOOK_EVERY_S)
-        for task in ended:
-            worker, shard = board.running.pop(task)
+        # 3. Collect finished shards; put those of dead workers back.
+        finished_tasks, _ = ray.wait(list(states.running), num_returns=1, timeout=LOOK_EVERY_S)
+        for task in finished_tasks:
+            worker, shard = states.running.pop(task)
             try:
-                board.counts[shard] = max(board.counts.get(shard, 0), ray.get(task))
+                states.counts[shard] = max(states.counts.get(shard, 0), ray.get(task))
                 idle.append(worker)
             except ray.exceptions.RayActorError:  # Ray starts it again
-                board.died(shard, cluster.retries)
+                states.record_death(shard, cluster.retries)
                 starting.append((worker, worker.ready.remote()))
             except ray.exceptions.RayTaskError as error:
                 raise cause_of(error) from None
-        for worker, shard in board.running.values():
-            name, count = _answer(ray, asked, worker)
+        # 4. Ask the others how far they are, without waiting for the answer.
+        for worker, shard in states.running.values():
+            name, count = _poll_count(ray, count_requests, worker)
             if name == shard.name:
-                board.counts[shard] = max(board.counts.get(shard, 0), count)
-        progress.step(max(0, min(sum(board.counts.values()), progress.total or 0) - progress.done))
+                states.counts[shard] = max(states.counts.get(shard, 0), count)
+        # A shard that started again may count less than before; progress never goes back.
+        progress.step(max(0, min(sum(states.counts.values()), progress.total or 0) - progress.done))
 
 
-def _answer(ray: Any, asked: dict[Any, Any], worker: Any) -> tuple[str, int]:
-    """Return the shard and the count that a worker answered, and ask it again, without waiting."""
-    task = asked.get(worker)
+def _poll_count(ray: Any, count_requests: dict[Any, Any], worker: Any) -> tuple[str, int]:
+    """Return shard and count of a worker's last answer, and ask again; never wait."""
+    task = count_requests.get(worker)
     if task is None:
-        asked[worker] = worker.done.remote()
+        count_requests[worker] = worker.count_assessments.remote()
         return "", 0
     if not ray.wait([task], timeout=0)[0]:
         return "", 0
-    del asked[worker]
+    del count_requests[worker]
     try:
         name, count = ray.get(task)
     except ray.exceptions.RayError:
@@ -411,12 +468,12 @@ def _answer(ray: Any, asked: dict[Any, Any], worker: Any) -> tuple[str, int]:
     return name, count
 
 
-def _leave(crew: Crew, board: _Board) -> None:
-    """Stop all workers; what they have finished is kept, and nothing stays on their machines."""
-    ray = crew.ray
-    leaving = {worker.leave.remote(): worker for worker in crew.workers}
-    until = time.monotonic() + STOP_WITHIN_S
-    while leaving and time.monotonic() < until:
+def _stop_workers(worker_pool: Crew, states: _ShardStates) -> None:
+    """Stop all workers; they store what is finished and remove their folders."""
+    ray = worker_pool.ray
+    leaving = {worker.leave.remote(): worker for worker in worker_pool.workers}
+    deadline = time.monotonic() + STOP_WITHIN_S
+    while leaving and time.monotonic() < deadline:
         for task in ray.wait(list(leaving), timeout=LOOK_EVERY_S)[0]:
             worker = leaving.pop(task)
             try:
@@ -426,6 +483,6 @@ def _leave(crew: Crew, board: _Board) -> None:
                 leaving[worker.leave.remote()] = worker
             except ray.exceptions.RayError:  # it is dead, or its folder cannot be removed
                 continue
-    for worker in crew.workers:
+    for worker in worker_pool.workers:
         ray.kill(worker)
-    board.running.clear()
+    states.running.clear()

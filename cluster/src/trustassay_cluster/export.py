@@ -1,7 +1,10 @@
-"""``trustassay export``: the table of a finished run, in files by the folders of its input.
+"""``trustassay export``: write the table of a finished run as Parquet, in folders like its input's.
 
-A folder that was exported to has a file ``_trustassay.json``, which says what is valid in it: files
-are written first, then those of an earlier export are removed, and the list comes last.
+1. Refuse a folder that holds other files; mark an earlier export in ``_trustassay.json`` as
+   incomplete.
+2. Write the new files.
+3. Remove the files of the earlier export.
+4. List the valid files in ``_trustassay.json``.
 """
 
 from __future__ import annotations
@@ -28,27 +31,34 @@ from trustassay_cluster.urls import file_system, reason, refuse_secret
 
 LIST = "_trustassay.json"
 NONE = "none"
-"""What ``by`` is to have one folder."""
+"""The value of ``by`` for a single folder."""
 EMPTY = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value, as Hive, Spark and DuckDB name it."""
 ROWS = 100_000
-"""Rows of a file, at most."""
+"""Maximum number of rows in a file."""
 HELD = 2**26
-"""Bytes of rows that wait for their file, of all folders together."""
+"""Maximum bytes of rows that wait to be written, over all folders."""
 LONGEST = 200
+"""Maximum characters of a folder's name, ``FIELD=VALUE``; most file systems allow 255 bytes."""
 MOST = 10_000
-_OWN = re.compile(r"part-[0-9a-f]{8}-\d{5}\.parquet")
+"""Maximum number of folders."""
+# Only files with such a name are ever removed, as `part-0a1b2c3d-00000.parquet`.
+_EXPORTED_FILE = re.compile(r"part-[0-9a-f]{8}-\d{5}\.parquet")
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written. by: fields that the folders are named by. files, rows: how many."""
+    """What an export wrote."""
 
     to: str
+    """The folder or URL."""
     by: Sequence[str]
+    """The fields that the folders are named after."""
     files: int
+    """The number of files."""
     rows: int
+    """The number of rows."""
 
 
 def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> Exported:
@@ -66,23 +76,26 @@ def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> 
     content, _ = folder.read_finished()
     if not folder.parquet_path.exists():
         raise RunFolderError(f"{folder.parquet_path}: is missing; run the run's command again")
-    names = _partitions(content["input"]) if by is None else _named(by)
+    names = _read_partitions(content["input"]) if by is None else _split_names(by)
     with folder.parquet_path.open("rb") as file:
+        # The tag in the names follows from the table: exporting the same table again writes the
+        # same names, and a changed table never overwrites a file that the list calls valid.
         tag = hashlib.file_digest(file, "sha256").hexdigest()[:8]
     refuse_secret(to)
-    target, metrics, samples = _Target(to), len(content["metrics"]), content["samples"]
+    target, metrics, samples = _ExportTarget(to), len(content["metrics"]), content["samples"]
     target.begin()
     with (
-        TemporaryDirectory(prefix="trustassay-") as place,
+        TemporaryDirectory(prefix="trustassay-") as temporary_folder,
         steps.begin("writing the table", metrics * samples["samples"]) as step,
     ):
-        writer = _Writer(target.store, Path(place), names, tag)
+        writer = _PartWriter(target.store, Path(temporary_folder), names, tag)
         try:
-            for batch, keys in _keyed(folder, names, metrics):
+            for batch, keys in _read_batches(folder, names, metrics):
                 writer.add(batch, keys)
                 for _ in keys:
                     step()
             writer.close()
+        # Also on Ctrl-C: the earlier export must stay readable.
         except BaseException:
             target.undo(writer.files)
             raise
@@ -90,60 +103,75 @@ def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> 
     return Exported(to, names, len(writer.files), writer.rows)
 
 
-def _named(by: str) -> list[str]:
+def _split_names(by: str) -> list[str]:
     names = [name.strip() for name in by.split(",") if name.strip()]
     return [] if names == [NONE] else names
 
 
-def _partitions(source: str) -> list[str]:
-    """Return the fields ``KEY=VALUE`` of which each file of an input has a folder."""
-    if (place := place_of(source)) is not None:
-        found: Mapping[str, Any] = place.files
-        if place.table:
+def _read_partitions(source: str) -> list[str]:
+    """Return the names ``KEY`` of the folders ``KEY=VALUE`` that every file of an input lies in."""
+    if (location := place_of(source)) is not None:
+        files: Mapping[str, Any] = location.files
+        # A table (SQL, Delta, Iceberg) has no folders.
+        if location.table:
             return []
     else:
         path = Path(source)
-        found = files_below(path) if path.is_dir() else {"": path} if path.is_file() else {}
-    if not found:
+        files = files_below(path) if path.is_dir() else {"": path} if path.is_file() else {}
+    if not files:
         raise UsageError(
             f"export: {source:.200}: is not there any more, or is several inputs, so its folders "
             f"are not known; give --by FIELD,..., or --by {NONE}"
         )
-    if "" in found:
+    # A single file is listed under the empty path: it has no folders.
+    if "" in files:
         return []
-    keys = [keys_of(path) for path in record_files(found, source)]
-    return [name for name in keys[0] if all(name in one for one in keys)]
+    keys = [keys_of(path) for path in record_files(files, source)]
+    return [name for name in keys[0] if all(name in keys_of_file for keys_of_file in keys)]
 
 
-def _keyed(
+def _read_batches(
     folder: RunFolder, names: Sequence[str], metrics: int
 ) -> Iterator[tuple[Any, list[Key]]]:
-    """Yield batches of the run's table, with the folder of each row; a sample has a row for each of
-    the ``metrics``."""
+    """Yield batches of the run's table and the folder of each row.
+
+    A sample has one row for each of the ``metrics``.
+
+    Raises:
+        RunFolderError: table and samples do not belong together.
+        UsageError: a field is in no sample.
+    """
     from arro3.io import read_parquet
 
-    records = (one for one in folder.sample_records() for _ in range(metrics))
-    seen: Counter[str] = Counter()
+    # The table is in the order of the samples, so both are read side by side in constant memory.
+    records = (sample_record for sample_record in folder.sample_records() for _ in range(metrics))
+    value_counts: Counter[str] = Counter()
     with folder.parquet_path.open("rb") as file:
         for batch in read_parquet(file):
             used = {"id", *names}.intersection(batch.column_names)
             columns = {name: batch.column(name).to_pylist() for name in used}
             keys = []
             for row, (sample, record) in enumerate(zip(columns["id"], records, strict=False)):
+                # A table of an earlier state of the run would put rows into the wrong folders.
                 if clean(str(record["id"])) != sample:
                     message = f"has {record['id']!r:.80} where the table has {sample!r:.80}"
                     raise RunFolderError(f"{folder.samples_path}: {message}")
-                own = [columns[n][row] if n in columns else domain_of(record, n) for n in names]
-                seen.update(n for n, value in zip(names, own, strict=True) if value is not None)
-                keys.append(tuple(map(_folder, names, own)))
+                path_values = [
+                    columns[n][row] if n in columns else domain_of(record, n) for n in names
+                ]
+                value_counts.update(
+                    n for n, value in zip(names, path_values, strict=True) if value is not None
+                )
+                keys.append(tuple(map(_name_folder, names, path_values)))
             if len(keys) < batch.num_rows:
                 raise RunFolderError(f"{folder.samples_path}: has fewer samples than the table")
             yield batch, keys
-    if absent := [name for name in names if not seen[name]]:
-        raise UsageError(f"export: no sample has the field {absent[0]!r} (--by)")
+    # Known only at the end; the caller removes what was written.
+    if unused_names := [name for name in names if not value_counts[name]]:
+        raise UsageError(f"export: no sample has the field {unused_names[0]!r} (--by)")
 
 
-def _folder(name: str, value: Any) -> str:
+def _name_folder(name: str, value: Any) -> str:
     text = EMPTY if value in (None, "") else str(value)
     result = f"{quote(name, safe='')}={quote(text, safe='')}"
     if len(result) > LONGEST:
@@ -153,112 +181,124 @@ def _folder(name: str, value: Any) -> str:
 
 
 @dataclass
-class _Writer:
-    """Collects rows by folder, and writes a file where they are many, or all are many bytes."""
+class _PartWriter:
+    """Collects rows by folder and writes a file when a folder has many rows or all have many bytes.
+
+    ``files`` and ``rows`` count what was written so far. ``tag`` is part of the files' names.
+    """
 
     store: Store
-    place: Path
+    temporary_folder: Path
     names: Sequence[str]
     tag: str
     files: list[str] = field(default_factory=list)
     rows: int = 0
-    _waiting: dict[Key, list[Any]] = field(default_factory=dict)
-    _held: Counter[Key] = field(default_factory=Counter)
-    _count: Counter[Key] = field(default_factory=Counter)
-    _number: Counter[Key] = field(default_factory=Counter)
+    _batches_waiting: dict[Key, list[Any]] = field(default_factory=dict)
+    _bytes_waiting: Counter[Key] = field(default_factory=Counter)
+    _rows_waiting: Counter[Key] = field(default_factory=Counter)
+    _file_numbers: Counter[Key] = field(default_factory=Counter)
 
     def add(self, batch: Any, keys: Sequence[Key]) -> None:
-        """Take the rows of a batch, each with its folder."""
+        """Add the rows of a batch; ``keys`` holds the folder of each."""
         from arro3.core import Array, DataType
 
-        places: dict[Key, list[int]] = {}
+        rows_by_key: dict[Key, list[int]] = {}
         for row, key in enumerate(keys):
-            places.setdefault(key, []).append(row)
-        kept = [name for name in batch.column_names if name not in self.names]
-        for key, rows in places.items():
-            part = batch.select(kept).take(Array(rows, DataType.uint32()))
-            self._waiting.setdefault(key, []).append(part)
-            self._held[key] += part.nbytes
-            self._count[key] += part.num_rows
-            if self._count[key] >= ROWS:
+            rows_by_key.setdefault(key, []).append(row)
+        # Readers of such folders take these values from the path; a column as well would be
+        # ambiguous.
+        columns = [name for name in batch.column_names if name not in self.names]
+        for key, rows in rows_by_key.items():
+            part = batch.select(columns).take(Array(rows, DataType.uint32()))
+            self._batches_waiting.setdefault(key, []).append(part)
+            self._bytes_waiting[key] += part.nbytes
+            self._rows_waiting[key] += part.num_rows
+            if self._rows_waiting[key] >= ROWS:
                 self._flush(key)
-        while self._held.total() > HELD:
-            self._flush(self._held.most_common(1)[0][0])
+        # Rows spread over thousands of folders never fill a file: write the largest.
+        while self._bytes_waiting.total() > HELD:
+            self._flush(self._bytes_waiting.most_common(1)[0][0])
 
     def close(self) -> None:
-        """Write what waits."""
-        for key in list(self._waiting):
+        """Write all rows that wait."""
+        for key in list(self._batches_waiting):
             self._flush(key)
 
     def _flush(self, key: Key) -> None:
         from arro3.core import RecordBatchReader
         from arro3.io import write_parquet
 
-        batches = self._waiting.pop(key)
-        if key not in self._number and len(self._number) >= MOST:
+        batches = self._batches_waiting.pop(key)
+        # Usually a field with a value for every sample, as an id; object stores would need a
+        # request for each.
+        if key not in self._file_numbers and len(self._file_numbers) >= MOST:
             raise UsageError(f"export: {', '.join(self.names)} would have {MOST:,} folders or more")
-        name = "/".join([*key, f"part-{self.tag}-{self._number[key]:05d}.parquet"])
-        self._number[key] += 1
-        file = self.place / "part.parquet"
+        name = "/".join([*key, f"part-{self.tag}-{self._file_numbers[key]:05d}.parquet"])
+        self._file_numbers[key] += 1
+        file = self.temporary_folder / "part.parquet"
         reader = RecordBatchReader.from_batches(batches[0].schema, batches)
         write_parquet(reader, file, compression="zstd(1)")
-        _told(self.store.url, lambda: self.store.put(file, name))
+        _name_url_in_errors(self.store.url, lambda: self.store.put(file, name))
         self.files.append(name)
-        self.rows += self._count.pop(key)
-        del self._held[key]
+        self.rows += self._rows_waiting.pop(key)
+        del self._bytes_waiting[key]
 
 
-class _Target:
-    """The folder that is written to, here or at a URL."""
+class _ExportTarget:
+    """The folder that is written to, on this machine or at a URL."""
 
     def __init__(self, to: str) -> None:
         self._files, self._root = file_system(to, UsageError)
         self.store = Store(to)
         self._before: Mapping[str, Any] = {}
 
-    def _there(self) -> list[str]:
+    def _list_files(self) -> list[str]:
+        # fsspec remembers listings, also those from before another process wrote.
         self._files.invalidate_cache()
         try:
-            found = self._files.find(self._root)
+            paths = self._files.find(self._root)
         except FileNotFoundError:
             return []
         root = f"{self._root.lstrip('/')}/"
-        return [one.lstrip("/").removeprefix(root) for one in found]
+        return [path.lstrip("/").removeprefix(root) for path in paths]
 
     def begin(self) -> None:
-        """Refuse a folder with other files; say that it is being written."""
-        there = _told(self.store.url, self._there)
-        if there and LIST not in there:
+        """Refuse a folder with other files; mark an earlier export as incomplete."""
+        existing = _name_url_in_errors(self.store.url, self._list_files)
+        if existing and LIST not in existing:
             raise UsageError(
-                f"{self.store.url}: holds other files, as {there[0]!r:.80}; expected an empty "
+                f"{self.store.url}: holds other files, as {existing[0]!r:.80}; expected an empty "
                 "folder, or one of an earlier export"
             )
-        self._before = _told(self.store.url, lambda: self.store.read(LIST)) or {}
+        self._before = _name_url_in_errors(self.store.url, lambda: self.store.read(LIST)) or {}
         self._write({**self._before, "complete": False})
 
     def undo(self, files: Sequence[str]) -> None:
         """Remove what was written, so that an earlier export is valid again."""
-        for one in set(files) - set(self._before.get("files", ())):
-            self.store.remove(one)
+        # Files of the same name as before belong to both exports.
+        for name in set(files) - set(self._before.get("files", ())):
+            self.store.remove(name)
         if self._before:
             self._write(self._before)
         else:
             self.store.remove(LIST)
 
     def end(self, files: Sequence[str], about: Mapping[str, Any]) -> None:
-        """Remove what an earlier export left, and list what is valid."""
+        """Remove the files of an earlier export, and list the valid ones."""
         valid = set(files)
-        for one in _told(self.store.url, self._there):
-            if _OWN.fullmatch(one.rpartition("/")[2]) and one not in valid:
-                _told(self.store.url, lambda name=one: self.store.remove(name))  # type: ignore[misc]
+        for path in _name_url_in_errors(self.store.url, self._list_files):
+            if _EXPORTED_FILE.fullmatch(path.rpartition("/")[2]) and path not in valid:
+                # `name=path` binds the path of this round; the lambda would otherwise see the last
+                # one.
+                _name_url_in_errors(self.store.url, lambda name=path: self.store.remove(name))  # type: ignore[misc]
         self._write({**about, "files": files, "complete": True})
 
     def _write(self, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=1).encode()
-        _told(self.store.url, lambda: self.store.write(LIST, text))
+        _name_url_in_errors(self.store.url, lambda: self.store.write(LIST, text))
 
 
-def _told(url: str, work: Callable[[], Any]) -> Any:
+def _name_url_in_errors(url: str, work: Callable[[], Any]) -> Any:
     """Turn every error of a file system into one that names the URL."""
     try:
         return work()

@@ -1,7 +1,7 @@
-"""Inputs that are tables: SQL by DuckDB, and tables of Delta Lake and Apache Iceberg.
+"""Inputs that are tables: SQL queries with DuckDB, and tables of Delta Lake and Apache Iceberg.
 
-Each is found by an entry point of trustassay, and gives batches of Arrow, so that a table of any
-size needs the memory of a part. Their libraries are loaded when they are used.
+trustassay finds each function by an entry point. They yield batches of Arrow, so that only a part
+of a table is in memory at a time. The libraries are imported on first use.
 """
 
 import re
@@ -17,41 +17,46 @@ from trustassay.data.places import NEEDED, Place
 from trustassay.data.records import InputError
 from trustassay_cluster.urls import file_system, reason, refuse_secret
 
+# The start of a statement, as `SELECT ...` or `(SELECT ...)`; anything else before the first "?"
+# is the path of a database.
 _QUERY = re.compile(r"\s*(select|from|with|values|table)\b|\s*\(", re.IGNORECASE)
+# A scheme in a query: `s3` in `FROM 's3://bucket/*.parquet'`.
 _SCHEMES = re.compile(r"\b([a-z][a-z0-9+.-]*)://")
 OWN_SCHEMES = {"http", "https", "file"}
-"""What DuckDB reads by itself."""
+"""Schemes of URLs that DuckDB reads without fsspec."""
 LONGEST = 80
+"""Characters of a source that a message shows."""
 Open = Callable[[], Iterator[Any]]
 
 
-def _library(name: str, scheme: str) -> Any:
+def _import_library(name: str, scheme: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
         raise InputError(f"{scheme}: {error}; pip install {NEEDED[scheme]}") from error
 
 
-def _told(source: str, error: BaseException, rows: int = 0) -> InputError:
-    place = f" after row {rows:,}" if rows else ""
-    return InputError(f"{source:.{LONGEST}}: cannot be read{place}: {reason(error)}")
+def _read_error(source: str, error: BaseException, rows: int = 0) -> InputError:
+    position = f" after row {rows:,}" if rows else ""
+    return InputError(f"{source:.{LONGEST}}: cannot be read{position}: {reason(error)}")
 
 
-def _table(source: str, state: Callable[[], Sequence[str]], opened: Open) -> Place:
-    """Return the place of a table; an error names the source and the last row that was read."""
+def _make_place(source: str, state: Callable[[], Sequence[str]], read_batches: Open) -> Place:
+    """Return the place of a table; errors name the source and the last row that was read."""
 
     def batches() -> Iterator[Any]:
         rows = 0
         try:
-            for batch in opened():
+            for batch in read_batches():
                 yield batch
                 rows += batch.num_rows
         except InputError:
             raise
         except BaseException as error:
+            # Errors of our own code, and Ctrl-C, are not faults of the table.
             if not of_arrow(error):
                 raise
-            raise _told(source, error, rows) from error
+            raise _read_error(source, error, rows) from error
 
     return Place(state, {}, batches)
 
@@ -63,17 +68,19 @@ def duckdb(source: str) -> Place:
     """Return the rows of a query: ``duckdb:SELECT ...``, of a file ``duckdb:FILE?SELECT ...``.
 
     Raises:
-        InputError: it is not one SELECT, DuckDB is not installed, or the file cannot be opened.
+        InputError: not a single SELECT, DuckDB is not installed, or the file cannot be opened.
     """
     refuse_secret(source)
-    library = _library("duckdb", "duckdb")
-    _library("pyarrow", "duckdb")
+    library = _import_library("duckdb", "duckdb")
+    # DuckDB hands over Arrow data through pyarrow.
+    _import_library("pyarrow", "duckdb")
     text = source.partition(":")[2]
     file, query = ("", text) if _QUERY.match(text) else text.partition("?")[::2]
     try:
         statements = library.extract_statements(query)
     except library.Error as error:
-        raise _told(source, error) from None
+        raise _read_error(source, error) from None
+    # Nothing else may run: an input must not write, attach or load anything.
     if len(statements) != 1 or statements[0].type != library.StatementType.SELECT:
         raise InputError(
             f"{source:.{LONGEST}}: expected one SELECT, as in duckdb:SELECT * FROM 'logs/*.parquet'"
@@ -81,34 +88,36 @@ def duckdb(source: str) -> Place:
         )
     sql = query.strip().rstrip(";")
 
-    def connected() -> Any:
+    def open_database() -> Any:
         try:
+            # A database in memory cannot be opened read-only.
             result = library.connect(file or ":memory:", read_only=bool(file))
         except library.Error as error:
-            raise _told(source, error) from None
+            raise _read_error(source, error) from None
         _add_file_systems(result, query)
         return result
 
     def state() -> list[str]:
-        counted = f"SELECT count(*), sum(hash(rows)) FROM (\n{sql}\n) AS rows"
+        # A query has no version: number and hash of its rows tell whether the input changed.
+        count_query = f"SELECT count(*), sum(hash(rows)) FROM (\n{sql}\n) AS rows"
         try:
-            with closing(connected()) as database:
-                return [str(one) for one in database.execute(counted).fetchone()]
+            with closing(open_database()) as database:
+                return [str(value) for value in database.execute(count_query).fetchone()]
         except library.Error as error:
-            raise _told(source, error) from None
+            raise _read_error(source, error) from None
 
-    def opened() -> Iterator[Any]:
+    def read_batches() -> Iterator[Any]:
         from arro3.core import RecordBatchReader
 
-        with closing(connected()) as database:
+        with closing(open_database()) as database:
             reader = database.sql(sql).to_arrow_reader(MOST_ROWS)
             yield from RecordBatchReader.from_stream(reader)
 
-    return _table(source, state, opened)
+    return _make_place(source, state, read_batches)
 
 
 def _add_file_systems(database: Any, query: str) -> None:
-    """Let DuckDB read by fsspec what needs credentials, which come from the environment then."""
+    """Let DuckDB read cloud storage through fsspec, with the environment's credentials."""
     schemes = set(_SCHEMES.findall(query)) - OWN_SCHEMES
     for scheme in sorted(schemes.intersection(fsspec.available_protocols())):
         database.register_filesystem(file_system(f"{scheme}://")[0])
@@ -118,22 +127,24 @@ def _add_file_systems(database: Any, query: str) -> None:
 
 
 def delta(source: str) -> Place:
-    """Return the rows of a table of Delta Lake: ``delta:PATH`` or a URL; ``?version=3`` an older
-    version.
+    """Return the rows of a Delta Lake table: ``delta:PATH`` or ``delta:URL``.
+
+    ``?version=3`` reads an older version.
 
     Raises:
         InputError: deltalake is not installed, or there is no such table or version.
     """
     refuse_secret(source)
-    library = _library("deltalake", "delta")
-    path, version = _at(source, "version")
+    library = _import_library("deltalake", "delta")
+    path, version = _parse_path(source, "version")
     try:
         table = library.DeltaTable(path, version=version)
-        told = [str(table.metadata().id), str(table.version())]
+        state_values = [str(table.metadata().id), str(table.version())]
     except Exception as error:  # of storage, of the log, of Arrow: they have no common class
-        raise _told(source, error) from error
+        raise _read_error(source, error) from error
 
-    def opened() -> Iterator[Any]:
+    def read_batches() -> Iterator[Any]:
+        # Several partitions at once would read ahead into memory and mix up the order of rows.
         one_after_another = {
             "datafusion.execution.batch_size": str(MOST_ROWS),
             "datafusion.execution.target_partitions": "1",
@@ -141,15 +152,17 @@ def delta(source: str) -> Place:
         query = library.QueryBuilder(one_after_another).register("samples", table)
         yield from query.execute("SELECT * FROM samples")
 
-    return _table(source, lambda: told, opened)
+    return _make_place(source, lambda: state_values, read_batches)
 
 
 # Iceberg
 
 
 def iceberg(source: str) -> Place:
-    """Return the rows of a table of Iceberg: ``iceberg:CATALOG/NAMESPACE.TABLE``, with a catalog of
-    pyiceberg's settings, or its file of metadata; ``?snapshot=ID`` an older state.
+    """Return the rows of an Iceberg table: ``iceberg:CATALOG/NAMESPACE.TABLE``.
+
+    The catalog is one of pyiceberg's settings. A path to a file of metadata also works, and
+    ``?snapshot=ID`` reads an older state.
 
     One data file is in memory at a time.
 
@@ -157,9 +170,9 @@ def iceberg(source: str) -> Place:
         InputError: pyiceberg is not installed, or there is no such table or snapshot.
     """
     refuse_secret(source)
-    _library("pyiceberg", "iceberg")
-    arrow = _library("pyiceberg.io.pyarrow", "iceberg")
-    path, snapshot = _at(source, "snapshot")
+    _import_library("pyiceberg", "iceberg")
+    arrow = _import_library("pyiceberg.io.pyarrow", "iceberg")
+    path, snapshot = _parse_path(source, "snapshot")
     table: Any
     try:
         if path.endswith(".metadata.json"):
@@ -173,23 +186,25 @@ def iceberg(source: str) -> Place:
             table = load_catalog(catalog).load_table(name)
         scan = table.scan(snapshot_id=snapshot)
         current = scan.snapshot()
-        tasks = sorted(scan.plan_files(), key=lambda one: str(one.file.file_path))
+        # pyiceberg plans in parallel, in any order; the same table must give the same order of
+        # samples.
+        tasks = sorted(scan.plan_files(), key=lambda scan_task: str(scan_task.file.file_path))
     except Exception as error:  # of the catalog, of storage, of values
-        raise _told(source, error) from error
-    told = [str(table.metadata.table_uuid), str(current and current.snapshot_id)]
+        raise _read_error(source, error) from error
+    state_values = [str(table.metadata.table_uuid), str(current and current.snapshot_id)]
 
-    def opened() -> Iterator[Any]:
+    def read_batches() -> Iterator[Any]:
         from arro3.core import RecordBatch
 
         reader = arrow.ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
         for task in tasks:  # all at once would be read ahead into memory
             yield from map(RecordBatch.from_arrow, reader.to_record_batches([task]))
 
-    return _table(source, lambda: told, opened)
+    return _make_place(source, lambda: state_values, read_batches)
 
 
-def _at(source: str, option: str) -> tuple[str, int | None]:
-    """Return the path of a table, and the number of its only option."""
+def _parse_path(source: str, option: str) -> tuple[str, int | None]:
+    """Return the path of a table, and the number behind ``?option=``, if there is one."""
     path, _, query = source.partition(":")[2].partition("?")
     if not query:
         return path, None

@@ -1,7 +1,7 @@
-"""The workers of a run as Ray actors: on a cluster of this machine alone, or on one that is there.
+"""The workers of a run as Ray actors, on a local cluster or on an existing one.
 
-Ray reports nothing to its makers, starts no dashboard, and a cluster started here listens on
-127.0.0.1 alone; all this is set before Ray is imported.
+Ray sends no usage statistics and starts no dashboard, and a cluster that is started here listens
+only on 127.0.0.1. All this is set before Ray is imported.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from trustassay.errors import BackendError
 from trustassay.options import check_bounds
 from trustassay_cluster.worker import Job, Worker
 
+# The second: if the driver was started by `uv run`, Ray would start each worker by it again.
 RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 RAY_LOCAL = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
     "RAY_AUTH_MODE": "token",
 }
 OBJECT_STORE_BYTES = 80 * 2**20
-"""Shards travel through files, so Ray's memory for objects is the smallest that it takes."""
+"""The smallest object store that Ray accepts: shards travel through files."""
 START_TRIES = 4
+"""Ray gives up after 30 s when a busy machine is slow to start its processes."""
 PREFIX = "ta-ray-"
-"""Short: the names of Ray's sockets start with it, and may have 107 bytes."""
+"""Short, since the paths of Ray's sockets start with it and may have 107 bytes at most."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +65,29 @@ class ClusterOptions:
 
 
 def import_ray(*, local: bool) -> Any:
-    """Return the module ``ray``; a cluster that it starts uses 127.0.0.1 alone if ``local``.
+    """Return the module ``ray``, set up so that a ``local`` cluster listens only on 127.0.0.1.
 
     Raises:
-        BackendError: it is missing.
+        BackendError: Ray is not installed.
     """
     os.environ |= RAY
     if local:
         os.environ |= RAY_LOCAL
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else one is left in ~/.ray
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray writes ~/.ray
     try:
         import ray
     except ImportError:
         raise BackendError(
             "--engine ray needs Ray: pip install ./cluster in a clone of trustassay"
         ) from None
-    # It writes messages of dead workers to standard output, which is the results' alone.
+    # Ray prints messages of dead workers to standard output, which is reserved for results.
     ray._private.worker._worker_logs_enabled = False
     return ray
 
 
 @contextmanager
 def connected(options: ClusterOptions) -> Iterator[Any]:
-    """Yield Ray, connected to the cluster, or to one that ends with the block."""
+    """Yield the module ``ray``, connected to a cluster; a local one ends with the block."""
     address = options.address_of()
     ray = import_ray(local=not address)
     if ray.is_initialized():  # by the program that calls this one
@@ -94,79 +96,90 @@ def connected(options: ClusterOptions) -> Iterator[Any]:
     with ExitStack() as stack:
         stack.callback(ray.shutdown)
         if address:
-            _start(ray, options, address)
+            _start_ray(ray, options, address)
         else:
-            _remove_left()
+            _remove_stale_folders()
             home = stack.enter_context(TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-"))
             stack.callback(ray.shutdown)  # before its files are removed
-            _start(ray, options, "local", home)
+            _start_ray(ray, options, "local", home)
         yield ray
 
 
-def _remove_left() -> None:
-    """Remove the folders of this user's clusters whose process was killed."""
+def _remove_stale_folders() -> None:
+    """Remove the folders that killed processes of this user left behind."""
     import psutil  # Ray brings it
 
     for path in Path(gettempdir()).glob(f"{PREFIX}*-*"):
         process = path.name.removeprefix(PREFIX).partition("-")[0]
-        own = path.lstat().st_uid == os.getuid() and not path.is_symlink()
-        if own and process.isdigit() and not psutil.pid_exists(int(process)):
+        # Not a link: another user could place one in the temporary folder that leads elsewhere.
+        is_own = path.lstat().st_uid == os.getuid() and not path.is_symlink()
+        if is_own and process.isdigit() and not psutil.pid_exists(int(process)):
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _start(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
-    """Connect; a cluster of this machine gets several tries, as Ray waits 30 s for its parts."""
-    own: dict[str, Any] = {}
+def _start_ray(ray: Any, options: ClusterOptions, address: str, home: str | None = None) -> None:
+    """Connect to a cluster; starting a local one is tried several times.
+
+    Raises:
+        BackendError: Ray cannot be started or reached.
+    """
+    local_options: dict[str, Any] = {}
     if home is not None:
-        own = {
+        local_options = {
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            # at least what the workers take
+            # At least as many as the workers need, also beyond the cores.
             "num_cpus": max(os.cpu_count() or 1, math.ceil((options.workers or 1) * options.cpus)),
             "_temp_dir": home,
         }
     import psutil  # Ray brings it
 
-    this = psutil.Process()
-    before = set(this.children())
-    for left in reversed(range(START_TRIES if home else 1)):
+    process = psutil.Process()
+    # Processes that the caller started before are none of ours to kill.
+    before = set(process.children())
+    for tries_left in reversed(range(START_TRIES if home else 1)):
         try:
-            ray.init(address, log_to_driver=False, logging_level="critical", **own)
+            ray.init(address, log_to_driver=False, logging_level="critical", **local_options)
         except Exception as error:  # Ray raises a bare one for what is slow to start
             ray.shutdown()
-            for begun in set(this.children()) - before:  # Ray leaves them where it gives up
+            for child in set(process.children()) - before:  # Ray leaves them where it gives up
                 with suppress(psutil.Error):
-                    begun.kill()
-                    begun.wait(10)
-            if not left:
-                words = str(error).strip().split("\n")[0]
-                raise BackendError(f"Ray ({address}) cannot be used: {words}") from None
+                    child.kill()
+                    child.wait(10)
+            if not tries_left:
+                message = str(error).strip().split("\n")[0]
+                raise BackendError(f"Ray ({address}) cannot be used: {message}") from None
         else:
             return
 
 
 class Crew:
-    """The workers of a job, each an actor that is started again where it dies."""
+    """The workers of a job, each a Ray actor that is restarted when it dies."""
 
     def __init__(self, ray: Any, job: Job, options: ClusterOptions, shards: int) -> None:
         self.ray = ray
-        there, each = ray.cluster_resources(), {"CPU": options.cpus, "GPU": options.gpus}
-        room = min((there.get(k, 0.0) // wanted for k, wanted in each.items() if wanted), default=1)
-        number = min(options.workers or max(1, int(room)), shards)
-        if room < number:
+        # The cluster may be shared: count how many workers fit by the scarcest resource.
+        resources, needs = ray.cluster_resources(), {"CPU": options.cpus, "GPU": options.gpus}
+        slots = min(
+            (resources.get(k, 0.0) // amount for k, amount in needs.items() if amount), default=1
+        )
+        count = min(options.workers or max(1, int(slots)), shards)
+        if slots < count:
             raise BackendError(
-                f"{number} workers of {options.cpus:g} CPUs and {options.gpus:g} GPUs were asked "
-                f"for, and the cluster has room for {int(room)}; lower --workers or --per-worker"
+                f"{count} workers of {options.cpus:g} CPUs and {options.gpus:g} GPUs were asked "
+                f"for, and the cluster has room for {int(slots)}; lower --workers or --per-worker"
             )
         actor = ray.remote(Worker).options(
             num_cpus=options.cpus,
             num_gpus=options.gpus,
+            # Ray starts a dead worker again; how often a shard is tried is counted in `engine`.
             max_restarts=-1,
+            # Counts and `leave` are answered while a shard is scored.
             max_concurrency=8,
         )
-        service = _service(ray)
+        service = _start_lease_service(ray)
         self.workers: list[Any] = [
-            actor.remote(replace(job, workers=number), service) for _ in range(number)
+            actor.remote(replace(job, workers=count), service) for _ in range(count)
         ]
 
     @property
@@ -174,41 +187,44 @@ class Crew:
         """The number of machines in the cluster."""
         return sum(node["Alive"] for node in self.ray.nodes())
 
-    def is_done(self, asked: Any) -> bool | None:
-        """Whether a worker has done what it was asked; ``None`` if it died.
+    def is_done(self, task: Any) -> bool | None:
+        """Whether a worker has finished a task; ``None`` if the worker died.
 
         Raises:
-            Exception: what it met, while it loaded its models or later.
+            BackendError: the worker cannot be started any more.
+            Exception: the error that the task raised.
         """
-        if not self.ray.wait([asked], timeout=0)[0]:
+        if not self.ray.wait([task], timeout=0)[0]:
             return False
         try:
-            self.ray.get(asked)
+            self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:
             raise cause_of(error) from None
         except self.ray.exceptions.ActorDiedError as error:  # for good
-            words = str(error).strip().split("\n")
-            raise BackendError(f"a worker could not be started: {words[-1]}") from None
+            lines = str(error).strip().split("\n")
+            raise BackendError(f"a worker could not be started: {lines[-1]}") from None
         except self.ray.exceptions.RayActorError:
             return None
         return True
 
 
-def _service(ray: Any) -> Any:
-    """Return the one actor of the cluster that leases calls, for all runs on it."""
+def _start_lease_service(ray: Any) -> Any:
+    """Return the actor that leases calls to endpoints; all runs on the cluster share one."""
     options = ray.remote(LeaseService).options(
+        # The version is in the name: runs of another version may speak another protocol.
         name=f"leases-{version('trustassay')}",
         namespace="trustassay",
         lifetime="detached",
         get_if_exists=True,
         max_restarts=-1,
+        # It only counts, so it must not take a place from a worker.
         num_cpus=0,
     )
     return options.remote()
 
 
 def cause_of(error: Any) -> Exception:
-    """Return what a task raised, as it was raised there."""
+    """Return the exception that a task raised on its worker."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, Exception):
         return cause

@@ -1,6 +1,6 @@
-"""Inputs at URLs: every file system that fsspec knows, as ``s3://``, ``gs://``, ``az://``, ``hf://``.
+"""Inputs at URLs of any file system that fsspec knows: ``s3://``, ``gs://``, ``az://``, ``hf://``.
 
-``url`` is found by an entry point of trustassay. Files are read in blocks, never as a whole.
+trustassay finds ``url`` by an entry point. Files are read in blocks.
 """
 
 import io
@@ -20,16 +20,18 @@ from trustassay.sample import clean
 
 T = TypeVar("T")
 BLOCK = 2**21
-"""Bytes of a request."""
+"""Bytes that one request reads."""
 BLOCKS = 32
-"""Blocks of a file that are kept, since columns of a Parquet file are read in turns."""
+"""Blocks of a Parquet file kept in memory, since its columns are read in turns."""
 BUFFER = 2**16
-_CHANGES = (
+"""Bytes of the buffer for reading lines."""
+_CHANGE_FIELDS = (
     *("ETag", "etag", "md5Hash", "content_md5", "blob_id", "mtime", "LastModified"),
     *("last_modified", "created"),
 )
-"""What file systems say of a file that changes with its content; the first one counts."""
+"""Fields of a file's information that change with its content; the first one present counts."""
 _PATTERN = re.compile(r"[*?\[]")
+# `s3://KEY:SECRET@bucket` and `?X-Amz-Signature=...`.
 _SECRET = re.compile(
     r"://[^/\s]*:[^/\s]*@|[?&][\w-]*(sig|signature|token|key|secret|password|credential)=",
     re.IGNORECASE,
@@ -37,7 +39,7 @@ _SECRET = re.compile(
 
 
 def refuse_secret(source: str) -> None:
-    """Raise :class:`InputError` where a key or a password is in a source, which runs store."""
+    """Raise :class:`InputError` if a source holds a key or a password, since runs store it."""
     if _SECRET.search(source):
         message = "holds a key or password, which would be stored; give it by the environment"
         raise InputError(f"{source.partition(':')[0]}: {message}")
@@ -47,78 +49,83 @@ def file_system(url: str, error: type[UsageError] = InputError) -> tuple[Any, st
     """Return the file system of a URL, and the path in it.
 
     Raises:
-        UsageError: of the class ``error``: it is unknown, or needs a package.
+        UsageError: as the class ``error``: the scheme is unknown, or needs a package.
     """
     try:
         files, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as why:
-        raise error(f"{url}: cannot be opened: {why}") from None
-    except Exception as why:  # each file system has errors of its own, as of lacking credentials
-        raise error(f"{url}: cannot be opened: {reason(why)}") from why
+    except (ImportError, ValueError) as cause:
+        raise error(f"{url}: cannot be opened: {cause}") from None
+    except Exception as cause:  # each file system has its own errors, as for lacking credentials
+        raise error(f"{url}: cannot be opened: {reason(cause)}") from cause
     return files, path.rstrip("/")
 
 
 def reason(error: BaseException) -> str:
-    """Return an error in a line, with its class where it says nothing else."""
+    """Return an error in one line: its class, and its text if it has one."""
     text = clean(" ".join(str(error).split())[:300])
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def url(source: str) -> Place:
-    """Return the files of a URL: of one file, of all below a folder, or of those that match.
+    """Return the files of a URL: a single file, all below a folder, or all that match a pattern.
 
     Raises:
-        InputError: the file system cannot be used, or what it says when it is listed.
+        InputError: the file system cannot be used, or the files cannot be listed.
     """
     refuse_secret(source)
     files, path = file_system(source)
+    # fsspec remembers listings; a second run must see new files.
     files.invalidate_cache()
     try:
-        found = _found(files, path)
+        infos = _list_files(files, path)
     except Exception as error:
         raise InputError(f"{source}: cannot be listed: {reason(error)}") from error
-    places = {
-        name: RemoteFile(files, one["name"], files.unstrip_protocol(one["name"]), one)
-        for name, one in found.items()
+    remote_files = {
+        name: RemoteFile(files, info["name"], files.unstrip_protocol(info["name"]), info)
+        for name, info in infos.items()
     }
-    return Place(lambda: [one.state for _, one in sorted(places.items())], places)
+    return Place(lambda: [file.state for _, file in sorted(remote_files.items())], remote_files)
 
 
-def _found(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
-    """Return what a file system says of files, by their paths below the fixed part of ``path``."""
+def _list_files(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
+    """Return information on files, by their paths below the part of ``path`` without patterns."""
     if not _PATTERN.search(path) or path.startswith("http"):  # where a query follows its "?"
         with suppress(FileNotFoundError):
+            # A single file has the empty path: it has no folders below the URL.
             if (info := files.info(path))["type"] != "directory":
                 return {"": info}
-            return _below(files, path, path)
+            return _list_below(files, path, path)
         return {}
     parts = path.split("/")
-    fixed = next(place for place, part in enumerate(parts) if _PATTERN.search(part))
+    # For `logs/day=*/part.json` the paths start behind `logs`, so `day=...` stays in them.
+    fixed = next(index for index, part in enumerate(parts) if _PATTERN.search(part))
     root = "/".join(parts[:fixed])
     result: dict[str, Mapping[str, Any]] = {}
+    # A pattern may match folders as well as files.
     for match, info in files.glob(path, detail=True).items():
         folder = info["type"] == "directory"
-        result |= _below(files, match, root) if folder else {_relative(match, root): info}
+        result |= _list_below(files, match, root) if folder else {_relative_path(match, root): info}
     return result
 
 
-def _below(files: Any, folder: str, root: str) -> dict[str, Mapping[str, Any]]:
-    found = files.find(folder, detail=True)
-    return {_relative(path, root): info for path, info in found.items()}
+def _list_below(files: Any, folder: str, root: str) -> dict[str, Mapping[str, Any]]:
+    infos = files.find(folder, detail=True)
+    return {_relative_path(path, root): info for path, info in infos.items()}
 
 
-def _relative(path: str, root: str) -> str:
+def _relative_path(path: str, root: str) -> str:
     return path.lstrip("/").removeprefix(root.lstrip("/")).lstrip("/")
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a file system. info: what that says of it."""
+    """A file of a remote file system."""
 
     files: Any
     path: str
     url: str
     info: Mapping[str, Any]
+    """The information of the file system: size, ETag and others."""
 
     def __str__(self) -> str:
         return self.url
@@ -131,21 +138,23 @@ class RemoteFile:
 
     @property
     def state(self) -> str:
-        """Its URL, its size, and what changes with its content."""
-        change = next((self.info[one] for one in _CHANGES if self.info.get(one)), "")
+        """URL, size, and the field that changes with the content."""
+        # Without any of these fields only the size tells.
+        change = next((self.info[name] for name in _CHANGE_FIELDS if self.info.get(name)), "")
         return f"{self.url} {self.info.get('size')} {change}"
 
     def open(self, mode: Literal["rb"]) -> io.BufferedReader:
-        """Open it; raises :class:`OSError` for whatever the file system reports."""
+        """Open the file; raises :class:`OSError` for every error of the file system."""
         options: dict[str, Any] = {"block_size": BLOCK, "cache_type": "readahead"}
         if self.name.endswith(".parquet"):
+            # Parquet is read from the end and by columns; lines are read ahead.
             options |= {"cache_type": "blockcache", "cache_options": {"maxblocks": BLOCKS}}
-        stream = _Stream(_told(lambda: self.files.open(self.path, mode, **options)))
+        stream = _RemoteStream(_convert_errors(lambda: self.files.open(self.path, mode, **options)))
         return io.BufferedReader(stream, BUFFER)
 
 
-def _told(work: Callable[[], T]) -> T:
-    """Turn every error of a file system into one of the system, which readers tell with a path."""
+def _convert_errors(work: Callable[[], T]) -> T:
+    """Call ``work`` and turn its errors into :class:`OSError`, which readers report with a path."""
     try:
         return work()
     except OSError:
@@ -154,31 +163,31 @@ def _told(work: Callable[[], T]) -> T:
         raise OSError(reason(error)) from error
 
 
-class _Stream(io.RawIOBase):
+class _RemoteStream(io.RawIOBase):
     """Reads a file of fsspec."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Whether the file can be read from any place."""
+        """Whether the file can be read from any position."""
         return bool(self._file.seekable())
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
-        return int(_told(lambda: self._file.seek(offset, whence)))
+        """Go to a position."""
+        return int(_convert_errors(lambda: self._file.seek(offset, whence)))
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position."""
         return int(self._file.tell())
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer."""
-        content = _told(lambda: self._file.read(len(buffer)))
+        content = _convert_errors(lambda: self._file.read(len(buffer)))
         buffer[: len(content)] = content
         return len(content)
 

@@ -1,6 +1,6 @@
-"""A worker: scores one shard after another, with models that are loaded once.
+"""A worker: scores one shard after another with models that are loaded once.
 
-It knows nothing of what starts it and hands out the shards.
+It does not depend on Ray, which starts it and hands out the shards.
 """
 
 from __future__ import annotations
@@ -36,109 +36,117 @@ PREFIX = "trustassay-job-"
 
 
 class Scratch:
-    """A job's folder, from :meth:`enter` to :meth:`leave`.
+    """A job's folder on this machine, from :meth:`enter` to :meth:`leave`.
 
-    path: of the folder. All workers of the job on one machine share it.
+    All workers of the job on one machine share ``path``. Each holds a shared lock on it; the folder
+    is removed when nobody holds one.
     """
 
     def __init__(self, home: str | None, job: str) -> None:
-        """``home`` is the folder for such folders; ``None`` for the temporary one."""
-        self.path = _home(home) / f"{PREFIX}{job}"
-        self._held: int | None = None
+        """Name the folder of ``job`` below ``home``, or in the temporary folder."""
+        self.path = _base_folder(home) / f"{PREFIX}{job}"
+        self._descriptor: int | None = None
 
     def enter(self) -> None:
-        """Make the folder, for this user alone, or share it with other workers.
+        """Make the folder, readable by this user only, or share it with other workers.
 
         Raises:
             RunFolderError: another user owns it.
             OSError: it cannot be made.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        while self._held is None:
+        while self._descriptor is None:
             self.path.mkdir(mode=0o700, exist_ok=True)
             try:
-                held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+                # Not following links: another user could place one in the temporary folder.
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             except FileNotFoundError:  # removed by another process in between
                 continue
-            if os.fstat(held).st_uid != os.getuid():
-                os.close(held)
+            if os.fstat(descriptor).st_uid != os.getuid():
+                os.close(descriptor)
                 raise RunFolderError(
                     f"{self.path}: belongs to another user; give --scratch, a folder of your own"
                 )
-            os.fchmod(held, 0o700)
-            fcntl.flock(held, fcntl.LOCK_SH)
-            if self.path.exists() and os.path.samestat(os.fstat(held), self.path.stat()):
-                self._held = held
+            os.fchmod(descriptor, 0o700)
+            # Another worker may remove the folder between opening and locking; then the lock is on
+            # a folder that no longer has the name.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if self.path.exists() and os.path.samestat(os.fstat(descriptor), self.path.stat()):
+                self._descriptor = descriptor
             else:  # removed before the lock was held
-                os.close(held)
+                os.close(descriptor)
 
     def leave(self) -> None:
         """Remove the folder, unless other workers use it."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-            _remove(self.path)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            _remove_unused(self.path)
 
 
 def remove_left(home: str | None) -> None:
-    """Remove the folders of this user's killed processes."""
-    for path in _home(home).glob(f"{PREFIX}*"):
-        _remove(path)
+    """Remove the folders that killed processes of this user left behind."""
+    for path in _base_folder(home).glob(f"{PREFIX}*"):
+        _remove_unused(path)
 
 
-def _home(home: str | None) -> Path:
+def _base_folder(home: str | None) -> Path:
     return Path(home or tempfile.gettempdir())
 
 
-def _remove(path: Path) -> None:
-    """Remove a folder of this user that no process holds."""
+def _remove_unused(path: Path) -> None:
+    """Remove a folder of this user that no process has locked."""
     try:
-        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return
     try:
-        if os.fstat(held).st_uid == os.getuid():
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_uid == os.getuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)
     except OSError:  # in use
         return
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 T = TypeVar("T")
 WHOLE = "whole.jsonl"
 KEEP_EVERY_S = 30.0
+"""Seconds between two copies of a shard's run."""
 KEEP_SHARE = 0.05
-"""At most about this part of the time is spent on copying."""
+"""Share of the time that copies may take at most, roughly."""
 FREE_WITHIN_S = 60.0
-"""So long a worker waits for the process that worked on a shard before to end."""
+"""Seconds to wait for an earlier process on the same shard to end."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all workers of a run share.
-
-    id: under which the store keeps its shards. metrics: settings by name. backends: URIs by word.
-    replies: the folder in the store of the replies that workers share. workers: how many there are.
-    whole: the SHA-256 of all samples, where metrics look beyond a shard; else empty.
-    scratch: folder on each machine's own disk; ``None`` for one in the temporary folder.
-    before: earlier jobs of this run, whose input was mended since: their calls are not repeated.
-    files: the user's own, of metrics that are classes in them.
-    """
+    """What all workers of a run share."""
 
     id: str
+    """Name under which the store keeps its shards."""
     metrics: Mapping[str, Mapping[str, Any]]
+    """Settings by the name of the metric."""
     backends: Mapping[str, Any]
+    """URIs by role."""
     options: RunOptions
     store: str
+    """Folder or URL of the store."""
     replies: str
+    """Folder in the store of the replies that workers share."""
     whole: str = ""
+    """SHA-256 of all samples if a metric looks beyond a shard; else empty."""
     workers: int = 1
+    """The number of workers."""
     scratch: str | None = None
+    """Folder on each machine's own disk; ``None`` for one in the temporary folder."""
     keep_every_s: float = KEEP_EVERY_S
+    """Seconds between two copies of a shard's run."""
     before: tuple[str, ...] = ()
+    """Earlier jobs of this run, whose input was corrected since: their calls are not repeated."""
     files: tuple[MetricFile, ...] = ()
+    """The user's own files that define metrics."""
 
     @property
     def whole_name(self) -> str:
@@ -146,12 +154,12 @@ class Job:
         return f"{self.id}/{WHOLE}"
 
     def prepared_name(self, key: str) -> str:
-        """Return under which name the store keeps what is prepared for all shards."""
+        """Return the name in the store of what is prepared for all shards."""
         return f"{self.id}/prepared/{key}"
 
 
 class Worker:
-    """Scores shards; used in one event loop."""
+    """Scores shards; all methods run in one event loop."""
 
     def __init__(self, job: Job, service: Any = None) -> None:
         """``service`` is the actor that leases calls to endpoints, if there is one."""
@@ -159,7 +167,9 @@ class Worker:
         self._store = Store(job.store)
         self._scratch = Scratch(job.scratch, job.id)
         self._scratch.enter()
+        # After entering: the lock keeps the own folder from being removed.
         remove_left(job.scratch)
+        # All shards of this machine share one file of calls, with the store behind it.
         self._options = replace(
             job.options,
             calls=replace(
@@ -173,42 +183,45 @@ class Worker:
         self._backends = Backends()
         self._work: asyncio.Task[Any] | None = None
         self._folder: RunFolder | None = None
-        self._counted = (0, 0)  # bytes and lines
+        self._lines_read = (0, 0)  # bytes and lines of assessments
 
     async def _lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
-        found: Grant = await self._service.lease.remote(address, limits, ask)
-        return found
+        grant: Grant = await self._service.lease.remote(address, limits, ask)
+        return grant
 
     async def ready(self) -> None:
-        """Load metrics and backends; raises what :func:`~trustassay.runs.needs.settle` does."""
+        """Load metrics and backends once; raises as :func:`~trustassay.runs.needs.settle`."""
         if not self._metrics:
+            # Metrics that the user wrote register themselves when their file is loaded.
             for file in self._job.files:
                 file.load()
-            classes = [recorded_class(name, own) for name, own in self._job.metrics.items()]
-            metrics = [cls(**options) for cls, options in classes]
+            classes = [
+                recorded_class(name, settings) for name, settings in self._job.metrics.items()
+            ]
+            metrics = [metric_class(**options) for metric_class, options in classes]
             self._backends = await settle(metrics, self._job.backends)
             self._metrics = metrics
 
     async def score(self, shard: str) -> int:
-        """Score the shard of this file name to its end, and keep its run in the store.
+        """Score the shard with this file name completely, and copy its run to the store.
 
         Return the number of assessments.
 
         Raises:
-            asyncio.CancelledError: stopped; what was finished is kept.
+            asyncio.CancelledError: stopped; finished assessments are stored.
             As :func:`~trustassay.runs.execute.execute`; OSError.
         """
-        return await self._working(partial(self._score, shard))
+        return await self._run_task(partial(self._score, shard))
 
     async def prepare(self) -> None:
-        """Prepare what metrics need of all samples, and keep it in the store for all workers.
+        """Prepare what metrics need of all samples, and store it for all workers.
 
-        What fails is tried again by the run of each shard, whose samples say why.
+        If it fails, the run of each shard tries again, and its samples get the error.
         """
-        await self._working(self._prepare)
+        await self._run_task(self._prepare)
 
-    async def _working(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do what :meth:`stop` stops."""
+    async def _run_task(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run ``work`` as the task that :meth:`stop` cancels."""
         await self.ready()
         self._work = task = asyncio.ensure_future(work())
         try:
@@ -216,39 +229,40 @@ class Worker:
         finally:
             self._work = self._folder = None
 
-    async def done(self) -> tuple[str, int]:
-        """Return the present shard, and the number of its assessments."""
+    async def count_assessments(self) -> tuple[str, int]:
+        """Return the current shard, and the number of its assessments."""
         if self._folder is None or not self._folder.assessments_path.exists():
             return "", 0
         with self._folder.assessments_path.open("rb") as file:
-            size, lines = self._counted
+            # Only what was appended since the last time is read.
+            size, lines = self._lines_read
             file.seek(size)
-            more = file.read()
-        self._counted = (size + len(more), lines + more.count(b"\n"))
-        return self._folder.path.name, self._counted[1]
+            new_lines = file.read()
+        self._lines_read = (size + len(new_lines), lines + new_lines.count(b"\n"))
+        return self._folder.path.name, self._lines_read[1]
 
     async def stop(self) -> None:
-        """Stop what is in progress, and wait until what was finished is kept."""
+        """Cancel the current task, and wait until finished assessments are stored."""
         if self._work:
             self._work.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await self._work
 
     async def leave(self) -> None:
-        """Stop, and remove what is on this machine, unless other workers use it."""
+        """Stop, and remove the folder on this machine unless other workers use it."""
         await self.stop()
         await asyncio.to_thread(self._scratch.leave)
 
     async def _prepare(self) -> None:
         metrics, backends = self._metrics, self._backends
-        preparation = await self._preparation()
+        preparation = await self._open_preparation()
         if preparation.read() is None:
             stages = stages_of(metrics, backends, self._options.filling)
             await prepare_once(preparation, metrics, stages, backends, self._options.calls)
         await self._keep_prepared(preparation)
 
-    async def _preparation(self) -> Preparation:
-        """Fetch all samples, and what is prepared of them, as far as it is kept."""
+    async def _open_preparation(self) -> Preparation:
+        """Fetch all samples, and what is already prepared of them."""
         job, pool = self._job, self._scratch.path / WHOLE
         if not pool.exists() and not await asyncio.to_thread(self._store.get, job.whole_name, pool):
             raise RunFolderError(f"{job.store}: holds no {WHOLE}; run the same command again")
@@ -257,7 +271,7 @@ class Worker:
         preparation = Preparation(pool, key_of(job.whole, metrics, stages, backends))
         name = job.prepared_name(preparation.key)
         fetch = partial(fetch_prepared, self._store, name, preparation, metrics, calls=False)
-        async with preparation.alone(shown=False):  # by one worker of this machine
+        async with preparation.alone(shown=False):  # one worker of this machine fetches
             await asyncio.to_thread(fetch)
         return preparation
 
@@ -273,65 +287,71 @@ class Worker:
         ):
             raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
         options = replace(
-            self._options, calls_from=await asyncio.to_thread(self._calls_before, shard)
+            self._options, calls_from=await asyncio.to_thread(self._fetch_earlier_calls, shard)
         )
         preparation = None
         if job.whole:
-            preparation = await self._preparation()
+            preparation = await self._open_preparation()
             options = replace(options, pool=preparation.pool)
         folder = RunFolder(home / "runs" / shard)
         keeper = Keeper(folder, self._store, f"{job.id}/runs/{shard}")
-        await _free(folder)
+        # After a worker died, Ray may start the shard again while the old process still ends.
+        await _wait_until_free(folder)
         await asyncio.to_thread(keeper.fetch)
-        self._folder, self._counted = folder, (0, 0)
-        keeping = asyncio.create_task(self._keep(keeper))
+        # From here on `count_assessments` counts this shard.
+        self._folder, self._lines_read = folder, (0, 0)
+        copying = asyncio.create_task(self._copy_regularly(keeper))
         finished = False
         try:
             await execute(source, self._metrics, self._backends, folder, options)
             if preparation:
-                await self._keep_prepared(preparation)  # where it failed before
+                await self._keep_prepared(preparation)  # if the first attempt failed
             finished = True
         finally:
-            keeping.cancel()
+            copying.cancel()
             with suppress(asyncio.CancelledError):
-                await keeping
+                await copying
+            # Also after an error or a cancellation: another worker continues from this copy.
             await asyncio.to_thread(keeper.keep, finished=finished)
-        return (await self.done())[1]
+        return (await self.count_assessments())[1]
 
-    def _calls_before(self, shard: str) -> Path | None:
-        """Fetch the calls that an earlier job made for a shard, if it kept any."""
+    def _fetch_earlier_calls(self, shard: str) -> Path | None:
+        """Fetch the calls that an earlier job made for a shard, if it stored any."""
         target = self._scratch.path / "before" / shard
         for job in reversed(self._job.before):
             if self._store.get(f"{job}/runs/{shard}/calls.sqlite", target):
                 return target
         return None
 
-    async def _keep(self, keeper: Keeper) -> None:
-        """Keep the folder at intervals; a copy that fails is tried again at the next one."""
-        took = 0.0
+    async def _copy_regularly(self, keeper: Keeper) -> None:
+        """Copy the folder at intervals; a copy that fails is tried again at the next one."""
+        copy_s = 0.0
         while True:
-            await asyncio.sleep(max(self._job.keep_every_s, took / KEEP_SHARE))
-            began = time.monotonic()
+            # Large runs over a slow network are copied less often.
+            await asyncio.sleep(max(self._job.keep_every_s, copy_s / KEEP_SHARE))
+            start = time.monotonic()
             copying = asyncio.ensure_future(asyncio.to_thread(keeper.keep))
             try:
+                # A copy in a thread cannot be cancelled: wait for it, so that two never write at
+                # once.
                 await asyncio.shield(copying)
             except asyncio.CancelledError:
                 await asyncio.wait([copying])
                 raise
             except OSError:
                 continue  # the last copy, at the end, reports it
-            took = time.monotonic() - began
+            copy_s = time.monotonic() - start
 
 
-async def _free(folder: RunFolder) -> None:
-    """Wait for the process that worked in the folder before to end."""
+async def _wait_until_free(folder: RunFolder) -> None:
+    """Wait until an earlier process that works in the folder has ended."""
     folder.path.mkdir(parents=True, exist_ok=True)
-    until = time.monotonic() + FREE_WITHIN_S
+    deadline = time.monotonic() + FREE_WITHIN_S
     while True:
         try:
             with folder.claimed():
                 return
         except RunFolderError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             await asyncio.sleep(0.2)

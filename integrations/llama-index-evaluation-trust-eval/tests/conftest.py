@@ -1,6 +1,6 @@
-"""A guard that fails whoever looks for the network, and an index with engines over it.
+"""A guard that fails tests that use the network, and an index with engines over it.
 
-The package is taken from this tree. Without llama-index-core its tests are skipped, each by itself.
+The package of this tree is tested. Without llama-index-core each test module skips itself.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+# Appended, not inserted: `llama_index` is a namespace package, whose parts may lie in several
+# places.
 sys.path.append(str(Path(__file__).parents[1]))
 
 
@@ -26,6 +28,7 @@ def no_network(
     connect = socket.socket.connect
 
     def guarded(self: socket.socket, address: Any) -> None:
+        # Unix sockets, as of event loops, are no network.
         if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in (
             "127.0.0.1",
             "::1",
@@ -34,19 +37,21 @@ def no_network(
             raise OSError("no network in tests")
         connect(self, address)
 
-    def resolve(host: Any, *others: Any, **options: Any) -> Any:
+    def resolve(host: Any, *positional: Any, **options: Any) -> Any:
+        # Looking up a name is already a request to the network.
         if host in ("localhost", "127.0.0.1", None):
-            return found(host, *others, **options)
+            return original_resolve(host, *positional, **options)
         wanted.append(host)
         raise OSError("no network in tests")
 
-    found = socket.getaddrinfo
+    original_resolve = socket.getaddrinfo
     monkeypatch.setattr(socket.socket, "connect", guarded)
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setenv("TRUSTASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
     yield wanted
+    # Also if the code under test has swallowed the error.
     assert wanted == []
 
 
@@ -55,6 +60,7 @@ def settings_untouched() -> Iterator[None]:
     """Leave ``Settings.llm`` as nobody set it."""
     yield
     if core := sys.modules.get("llama_index.core"):
+        # The public property would load a default LLM.
         core.Settings._llm = None
 
 
@@ -75,8 +81,8 @@ def engine(index: Any) -> Callable[..., Any]:
     from llama_index.core.query_engine import CitationQueryEngine
     from llama_models import Scripted
 
-    def made(script: Callable[[str], str], **options: Any) -> Any:
+    def make(script: Callable[[str], str], **options: Any) -> Any:
         llm = Scripted(script=script)
         return CitationQueryEngine.from_args(index, llm=llm, similarity_top_k=2, **options)
 
-    return made
+    return make

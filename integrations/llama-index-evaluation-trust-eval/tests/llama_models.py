@@ -16,14 +16,14 @@ class Scripted(CustomLLM):
     """An LLM that replies as a function says."""
 
     script: Callable[[str], str]
-    asked: list[str] = []
+    prompts: list[str] = []
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(model_name="scripted")
 
     def complete(self, prompt: str, formatted: bool = False, **options: Any) -> CompletionResponse:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         return CompletionResponse(text=self.script(prompt))
 
     def stream_complete(self, prompt: str, formatted: bool = False, **options: Any) -> Any:
@@ -39,6 +39,7 @@ class WordVectors(BaseEmbedding):
 
     def _of(self, text: str) -> list[float]:
         words = [word.strip(".,?!").lower() for word in text.split()]
+        # Seeded by the word: the same word has the same vector in every process.
         rows = [np.random.default_rng(zlib.crc32(w.encode())).normal(size=64) for w in words]
         return [float(x) for x in np.sum(rows, axis=0)]
 

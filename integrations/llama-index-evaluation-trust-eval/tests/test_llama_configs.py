@@ -35,7 +35,7 @@ def test_the_usual_file_may_be_missing_and_another_not(
 
 
 @pytest.mark.parametrize(
-    ("given", "kind"),
+    ("config", "kind"),
     [
         ({}, "cm"),
         ({"data_type": "asqa"}, "em"),
@@ -46,12 +46,12 @@ def test_the_usual_file_may_be_missing_and_another_not(
         ({"compute_correctness": False, "eval_type": "em"}, "none"),
     ],
 )
-def test_the_kind_of_correctness(given: dict[str, object], kind: str) -> None:
-    assert eval_config(given).correctness == kind
+def test_the_kind_of_correctness(config: dict[str, object], kind: str) -> None:
+    assert eval_config(config).correctness == kind
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("config", "message"),
     [
         ({"rejection_flag": "x"}, "unknown key 'rejection_flag'"),
         ({"refusal_threshold": 90}, "refusal_threshold: only 85 is available, got 90"),
@@ -59,20 +59,20 @@ def test_the_kind_of_correctness(given: dict[str, object], kind: str) -> None:
         ({"eval_type": "exact"}, "unknown eval_type 'exact'"),
     ],
 )
-def test_what_is_refused(given: dict[str, object], words: str) -> None:
-    with pytest.raises((UnknownNameError, ValueError), match=words):
-        eval_config(given)
+def test_what_is_refused(config: dict[str, object], message: str) -> None:
+    with pytest.raises((UnknownNameError, ValueError), match=message):
+        eval_config(config)
 
 
 def test_what_is_no_configuration(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    for text, words in (
+    for text, message in (
         ("- a\n- b\n", "got list"),
         ("a: [", "is not YAML"),
         ("x" * 200_000, "larg"),
     ):
         path.write_text(text)
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             generator_config(path)
     with pytest.raises(ValueError, match="ndoc: expected 1 or more, got 0"):
         generator_config({"ndoc": 0})

@@ -32,7 +32,7 @@ from llama_index.evaluation.trust_eval import (
     TrustMetricEvaluator,
     UncertaintyEvaluator,
 )
-from llama_index.evaluation.trust_eval.evaluators import _Named
+from llama_index.evaluation.trust_eval.evaluators import _NamedMetricEvaluator
 from llama_models import PASSAGES, Scripted, WordVectors
 
 from trustassay.registry import metric_class
@@ -45,11 +45,13 @@ WRONG = "The stone bridge was opened in 1950 by the king of Spain."
 def test_every_metric_that_scores_one_answer_has_an_evaluator() -> None:
     from importlib.metadata import entry_points
 
-    known = {found.name for found in entry_points(group="trustassay.metrics")}
-    named = {one._metric for one in _Named.__subclasses__()}
-    assert known - named == {"fewl"}  # looks at all samples together
+    metrics = {entry.name for entry in entry_points(group="trustassay.metrics")}
+    evaluated = {evaluator._metric for evaluator in _NamedMetricEvaluator.__subclasses__()}
+    assert metrics - evaluated == {"fewl"}  # looks at all samples together
     assert metric_class("fewl").pool
-    assert {one.__name__ for one in _Named.__subclasses__()} <= set(package.__all__)
+    assert {evaluator.__name__ for evaluator in _NamedMetricEvaluator.__subclasses__()} <= set(
+        package.__all__
+    )
     with pytest.raises(ValueError, match="fewl: looks at all samples together"):
         TrustMetricEvaluator("fewl")
 
@@ -69,30 +71,30 @@ def test_a_true_and_a_false_answer() -> None:
 
 def test_what_fails_is_a_result_that_says_so() -> None:
     evaluator = GroundedFaithfulnessEvaluator()
-    for arguments, words in (
+    for arguments, message in (
         ({"query": "When?", "response": RIGHT}, "documents: is missing"),
         ({"response": RIGHT, "contexts": BRIDGE}, "question: is missing"),
         ({"query": "When?", "response": "", "contexts": BRIDGE}, "the response is blank"),
         ({"query": "When?", "response": RIGHT, "contexts": BRIDGE, "refrence": "x"}, "refrence"),
     ):
-        found = evaluator.evaluate(**arguments)
-        assert found.invalid_result
-        assert words in (found.invalid_reason or "")
-        assert found.score is None
+        result = evaluator.evaluate(**arguments)
+        assert result.invalid_result
+        assert message in (result.invalid_reason or "")
+        assert result.score is None
     assert evaluator.evaluate_response("When?", 3).invalid_result  # type: ignore[arg-type]
     assert evaluator.evaluate_response("When?", None).invalid_result
     evaluator.close()
-    again = evaluator.evaluate("When was the bridge opened?", RIGHT, BRIDGE)
-    assert again.score == 1.0  # opened again
+    reopened = evaluator.evaluate("When was the bridge opened?", RIGHT, BRIDGE)
+    assert reopened.score == 1.0  # opened again
 
 
 def test_an_llm_that_fails_is_a_result_that_says_so() -> None:
     def fail(prompt: str) -> str:
         raise RuntimeError("quota is used up")
 
-    found = RubricEvaluator(llm=Scripted(script=fail)).evaluate("When?", RIGHT, reference=RIGHT)
-    assert found.invalid_result
-    assert "quota is used up" in (found.invalid_reason or "")
+    result = RubricEvaluator(llm=Scripted(script=fail)).evaluate("When?", RIGHT, reference=RIGHT)
+    assert result.invalid_result
+    assert "quota is used up" in (result.invalid_reason or "")
 
 
 def test_a_threshold_is_kept_on_the_side_that_is_good() -> None:
@@ -104,6 +106,7 @@ def test_a_threshold_is_kept_on_the_side_that_is_good() -> None:
     ]
     assert passing == [True, False]
     llm = Scripted(script=lambda prompt: "In 1911.")
+    # Low scores are good here: the threshold is an upper bound.
     for threshold, expected in ((0.5, True), (-0.1, False)):
         harmonicity = HarmonicityEvaluator("perturbations=3", llm=llm, threshold=threshold)
         assert harmonicity.evaluate("When?", "In 1911.").passing is expected
@@ -117,7 +120,7 @@ def test_passing_is_the_outcome_that_a_run_counts() -> None:
     results = [
         evaluator.evaluate("How many arches?", text, BRIDGE, reference="seven") for text in answers
     ]
-    assert [one.passing for one in results] == [True, False, None]
+    assert [result.passing for result in results] == [True, False, None]
     assert results[2].score == 0
 
 
@@ -141,23 +144,23 @@ def test_the_gold_answer_is_the_reference() -> None:
 
 
 def test_the_llm_is_the_judge_or_the_model_under_assessment() -> None:
-    llm = Scripted(script=lambda prompt: "Score: 4", asked=[])
-    found = RubricEvaluator("rubric=answer", llm=llm).evaluate("When?", RIGHT)
-    assert found.score == 4
-    assert "When?" in llm.asked[0]
-    llm = Scripted(script=lambda prompt: "It was opened in 1911.", asked=[])
+    llm = Scripted(script=lambda prompt: "Score: 4", prompts=[])
+    result = RubricEvaluator("rubric=answer", llm=llm).evaluate("When?", RIGHT)
+    assert result.score == 4
+    assert "When?" in llm.prompts[0]
+    llm = Scripted(script=lambda prompt: "It was opened in 1911.", prompts=[])
     same = SemanticHarmonicityEvaluator("perturbations=3", llm=llm).evaluate(
         "When was it opened?", "It was opened in 1911."
     )
     assert same.score == 0.0
-    assert len(llm.asked) >= 3
+    assert len(llm.prompts) >= 3
     sure = UncertaintyEvaluator("samples=2,alternatives=-1", llm=llm).evaluate(
         "When was it opened?", "It was opened in 1911."
     )
     assert (sure.score, sure.passing) == (0.0, True)
-    Settings.llm = Scripted(script=lambda prompt: "Score: 2", asked=[])
+    Settings.llm = Scripted(script=lambda prompt: "Score: 2", prompts=[])
     assert RubricEvaluator("rubric=answer").evaluate("When?", RIGHT).score == 2
-    judge = Scripted(script=lambda prompt: "Score: 1", asked=[])
+    judge = Scripted(script=lambda prompt: "Score: 1", prompts=[])
     assert RubricEvaluator("rubric=answer", judge=_backend(judge)).evaluate("?", "x").score == 1
 
 
@@ -170,10 +173,10 @@ def _backend(llm: Any) -> Any:
 def test_embeddings_and_indexes_take_the_place_of_the_embedded_ones(index: Any) -> None:
     llm = Scripted(script=lambda prompt: "In 1911.")
     embedding = WordVectors()
-    found = HarmonicityEvaluator("perturbations=3", llm=llm, embed_model=embedding).evaluate(
+    result = HarmonicityEvaluator("perturbations=3", llm=llm, embed_model=embedding).evaluate(
         "When was it opened?", "In 1911."
     )
-    assert found.score == pytest.approx(0.0, abs=1e-6)
+    assert result.score == pytest.approx(0.0, abs=1e-6)
     checked = FactCheckEvaluator("by=entailer", retriever=index).evaluate(
         "When was the stone bridge opened?", RIGHT
     )
@@ -193,12 +196,12 @@ def test_what_no_metric_uses_is_refused(index: Any) -> None:
 
 def test_other_fields_of_a_sample_are_arguments() -> None:
     llm = Scripted(script=lambda prompt: "Answer: 1")
-    found = PreferenceEvaluator(llm=llm).evaluate("When?", RIGHT, other_response=WRONG)
-    assert found.invalid_result or found.score is not None
+    result = PreferenceEvaluator(llm=llm).evaluate("When?", RIGHT, other_response=WRONG)
+    assert result.invalid_result or result.score is not None
     missing = PreferenceEvaluator(llm=llm).evaluate("When?", RIGHT)
     assert "other_response: is missing" in (missing.invalid_reason or "")
-    asked = Scripted(script=lambda prompt: "A")
-    chosen = ConsistencyEvaluator("sources=given", llm=asked).evaluate(
+    answerer = Scripted(script=lambda prompt: "A")
+    chosen = ConsistencyEvaluator("sources=given", llm=answerer).evaluate(
         "When was it opened?", "In 1911.", wrong_answers=["In 1912.", "In 1850.", "In 2001."]
     )
     assert not chosen.invalid_result, chosen.invalid_reason
@@ -212,11 +215,11 @@ def test_a_citation_engine_cites_its_nodes_by_their_place(engine: Any) -> None:
     response = engine(lambda prompt: "The stone bridge was opened in 1911 [1].").query(query)
     assert response.source_nodes[0].node.get_content().startswith("Source 1:\n")
     evaluator = GroundingEvaluator()
-    found = evaluator.evaluate_response(query, response)
-    assert found.score == 1.0, found
-    assert found.contexts is not None
-    assert found.contexts[0] == PASSAGES["The bridge"]
-    assert not any("Source" in text for text in found.contexts)
+    result = evaluator.evaluate_response(query, response)
+    assert result.score == 1.0, result
+    assert result.contexts is not None
+    assert result.contexts[0] == PASSAGES["The bridge"]
+    assert not any("Source" in text for text in result.contexts)
     other = engine(lambda prompt: "The stone bridge was opened in 1911 [2].").query(query)
     wrong = asyncio.run(evaluator.aevaluate_response(query=query, response=other))
     assert wrong.score == 0.0
@@ -236,7 +239,11 @@ def test_the_titles_of_nodes_are_kept(tmp_path: Path) -> None:
     )
     evaluator.close()
     sample = json.loads((tmp_path / "run" / "samples.jsonl").read_text())
-    assert [one.get("title", "") for one in sample["documents"]] == ["bridge.txt", "The bridge", ""]
+    assert [document.get("title", "") for document in sample["documents"]] == [
+        "bridge.txt",
+        "The bridge",
+        "",
+    ]
     assert (tmp_path / "run" / "report.html").exists()
 
 
@@ -248,11 +255,12 @@ def test_an_engine_without_passages_refuses() -> None:
     nothing = empty.query(query)
     assert str(nothing) == "Empty Response"
     blank = Response(str(nothing), source_nodes=[NodeWithScore(node=TextNode(text=""))])
+    # Both ways in which an engine shows that it found nothing.
     for response in (nothing, blank):
-        found = GroundingEvaluator("correctness=em").evaluate_response(
+        result = GroundingEvaluator("correctness=em").evaluate_response(
             query, response, reference="1911"
         )
-        assert (found.score, found.feedback) == (
+        assert (result.score, result.feedback) == (
             1.0,
             "refused rightly: no document supports a gold answer",
         )
@@ -264,18 +272,18 @@ def test_an_engine_without_passages_refuses() -> None:
 
 
 def test_a_text_that_only_looks_like_a_citation_engines_is_left_alone() -> None:
-    found = GroundedFaithfulnessEvaluator(entailer="lexical").evaluate(
+    result = GroundedFaithfulnessEvaluator(entailer="lexical").evaluate(
         "?", "Source 2: the log.", ["Source 2:\nthe log", "other"]
     )
-    assert found.contexts == ["Source 2:\nthe log", "other"]
+    assert result.contexts == ["Source 2:\nthe log", "other"]
 
 
 def test_a_stream_is_read(engine: Any) -> None:
     query = "When was the stone bridge over the river opened?"
     response = engine(lambda prompt: "It was opened in 1911 [1].", streaming=True).query(query)
-    found = GroundingEvaluator().evaluate_response(query, response)
-    assert found.response == "It was opened in 1911 [1]."
-    assert found.score == 1.0
+    result = GroundingEvaluator().evaluate_response(query, response)
+    assert result.response == "It was opened in 1911 [1]."
+    assert result.score == 1.0
 
 
 def test_the_batch_runner_gets_a_result_for_each_answer(engine: Any) -> None:
@@ -289,26 +297,28 @@ def test_the_batch_runner_gets_a_result_for_each_answer(engine: Any) -> None:
     )
     queries = ["When was the stone bridge over the river opened?", "How high is the chimney?"]
     answering = engine(reply)
-    found = runner.evaluate_responses(queries, [answering.query(query) for query in queries])
-    assert [one.score for one in found["grounding"]] == [1.0, 0.0]
-    assert [one.score for one in found["faithful"]] == [1.0, 0.0]
+    results = runner.evaluate_responses(queries, [answering.query(query) for query in queries])
+    assert [result.score for result in results["grounding"]] == [1.0, 0.0]
+    assert [result.score for result in results["faithful"]] == [1.0, 0.0]
     texts = runner.evaluate_response_strs(queries, [RIGHT, "40 metres."], [BRIDGE, None])
-    assert [one.score for one in texts["faithful"]] == [1.0, None]
-    assert [one.invalid_result for one in texts["faithful"]] == [False, True]
-    asked = runner.evaluate_queries(answering, queries[:1])
-    assert asked["grounding"][0].score == 1.0
+    assert [result.score for result in texts["faithful"]] == [1.0, None]
+    assert [result.invalid_result for result in texts["faithful"]] == [False, True]
+    answered = runner.evaluate_queries(answering, queries[:1])
+    assert answered["grounding"][0].score == 1.0
 
 
 def test_an_evaluator_that_nobody_holds_ends_its_thread() -> None:
     def threads() -> int:
-        return sum(one.name == "trustassay-scorer" for one in threading.enumerate())
+        return sum(thread.name == "trustassay-scorer" for thread in threading.enumerate())
 
     gc.collect()
     evaluator = GroundedFaithfulnessEvaluator(entailer="lexical")
     before = threads()
     assert before > 0
+    # The last reference: the finalizer must end the thread.
     del evaluator
     gc.collect()
+    # The thread ends a moment later.
     until = time.monotonic() + 20
     while threads() >= before and time.monotonic() < until:
         time.sleep(0.01)
@@ -323,4 +333,4 @@ def test_inside_a_running_loop_many_at_once() -> None:
         more = [evaluator.aevaluate(f"When, {i}?", RIGHT, BRIDGE) for i in range(20)]
         return [first, *await asyncio.gather(*more)]
 
-    assert {one.invalid_result for one in asyncio.run(main())} == {False}
+    assert {result.invalid_result for result in asyncio.run(main())} == {False}

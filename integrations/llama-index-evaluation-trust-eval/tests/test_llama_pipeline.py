@@ -35,6 +35,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def by_prompt(prompt: str) -> str:
     """Answer the last question of a prompt, and cite the passage that says it."""
+    # The prompt begins with examples, which are questions too.
     question = prompt.rsplit("Question:", 1)[-1]
     text = "The stone bridge was opened in 1911" if "bridge" in question else "I do not know"
     number = next(
@@ -46,17 +47,23 @@ def by_prompt(prompt: str) -> str:
 def test_the_bundled_corpus_answers_six_questions_and_four_not(capfd: Any) -> None:
     evaluator = TrustScoreEvaluator()
     evaluator.create_dataset(*example_questions())
-    covered = [any(any(d.supports or ()) for d in one.documents or ()) for one in evaluator.dataset]
+    covered = [
+        any(any(d.supports or ()) for d in sample.documents or ()) for sample in evaluator.dataset
+    ]
     assert covered == [True] * 6 + [False] * 4
     evaluator.run()
-    found = evaluator.evaluate()
-    assert list(found) == list(keys_of("cm"))
-    assert found["num_samples"] == 10
-    assert (found["answered_num"], found["answerable_num"], found["overlapped_num"]) == (6, 6, 6)
-    assert found["reject_f1"] == found["macro_f1"] == found["answered_citation_rec"] == 100.0
-    told = capfd.readouterr().err
-    assert "documents of the corpus that comes with this package" in told
-    assert "offline-quotes/1 answers" in told
+    figures = evaluator.evaluate()
+    assert list(figures) == list(keys_of("cm"))
+    assert figures["num_samples"] == 10
+    assert (figures["answered_num"], figures["answerable_num"], figures["overlapped_num"]) == (
+        6,
+        6,
+        6,
+    )
+    assert figures["reject_f1"] == figures["macro_f1"] == figures["answered_citation_rec"] == 100.0
+    messages = capfd.readouterr().err
+    assert "documents of the corpus that comes with this package" in messages
+    assert "offline-quotes/1 answers" in messages
     assert evaluator.answerer == OfflineAnswerer.name
     about = json.loads(Path("results/custom_data.json").read_text())["about"]
     assert about.pop("entailer").startswith("embedded")
@@ -67,15 +74,16 @@ def test_the_figures_are_those_of_the_metric_on_the_saved_responses() -> None:
     evaluator = TrustScoreEvaluator(eval_config={"eval_type": "cm"})
     evaluator.create_dataset(*example_questions())
     evaluator.run("answers.json")
-    found = evaluator.evaluate(output_path="figures.json")
-    again = trustassay.score("answers.json", metrics="grounding:correctness=cm")
-    assert {key: again.summary["grounding"][key] for key in found} == found
+    figures = evaluator.evaluate(output_path="figures.json")
+    # The saved file is an input of trustassay like any other.
+    rescored = trustassay.score("answers.json", metrics="grounding:correctness=cm")
+    assert {key: rescored.summary["grounding"][key] for key in figures} == figures
     saved = json.loads(Path("figures.json").read_text())
-    assert {key: saved[key] for key in found} == found
+    assert {key: saved[key] for key in figures} == figures
     assert evaluator.scored is not None
     assert evaluator.scored.report("page.html").exists()
     from_file = TrustScoreEvaluator(eval_config={"eval_file": "answers.json"})
-    assert from_file.evaluate() == found
+    assert from_file.evaluate() == figures
     assert from_file.answerer == "file answers.json"
 
 
@@ -85,37 +93,37 @@ def test_the_keys_of_every_kind_are_there(kind: str) -> None:
     evaluator = TrustScoreEvaluator(eval_config={"eval_type": kind, "autoais_model": "lexical"})
     evaluator.create_dataset(["Who owns FX network?"], [[["Disney", "Walt Disney"], "nobody"]])
     evaluator.run()
-    found = evaluator.evaluate()
-    assert isinstance(found, dict)
-    assert list(found) == list(keys_of(kind))
-    assert found["regular_citation_rec"] is not None
+    figures = evaluator.evaluate()
+    assert isinstance(figures, dict)
+    assert list(figures) == list(keys_of(kind))
+    assert figures["regular_citation_rec"] is not None
     if kind == "em":
-        assert found["regular_str_em"] == 50.0
+        assert figures["regular_str_em"] == 50.0
 
 
 def test_an_llm_answers_from_the_documents(index: Any) -> None:
-    llm = Scripted(script=by_prompt, asked=[])
+    llm = Scripted(script=by_prompt, prompts=[])
     evaluator = TrustScoreEvaluator(llm=llm, retriever=index)
     evaluator.create_dataset(QUESTIONS, ANSWERS)
     evaluator.run()
-    assert len(llm.asked) == 2
-    assert all(any(text in prompt for text in PASSAGES.values()) for prompt in llm.asked)
+    assert len(llm.prompts) == 2
+    assert all(any(text in prompt for text in PASSAGES.values()) for prompt in llm.prompts)
     assert evaluator.answerer == "llama-index:Scripted:scripted"
-    titles = {d.title for one in evaluator.dataset for d in one.documents or ()}
+    titles = {d.title for sample in evaluator.dataset for d in sample.documents or ()}
     assert titles == set(PASSAGES)
-    found = evaluator.evaluate()
-    assert found["num_samples"] == 2
-    assert found["answerable_num"] == 2
-    assert found["answered_claims_nli"] is not None
+    figures = evaluator.evaluate()
+    assert figures["num_samples"] == 2
+    assert figures["answerable_num"] == 2
+    assert figures["answered_claims_nli"] is not None
 
 
 def test_the_llm_of_the_settings_answers_if_somebody_set_it(capfd: Any) -> None:
-    llm = Scripted(script=lambda prompt: "I apologize, but I couldn't find an answer.", asked=[])
+    llm = Scripted(script=lambda prompt: "I apologize, but I couldn't find an answer.", prompts=[])
     Settings.llm = llm
     evaluator = TrustScoreEvaluator()
     evaluator.create_dataset(["Who owns FX network?"], ["Disney owns FX network."])
     evaluator.run()
-    assert len(llm.asked) == 1
+    assert len(llm.prompts) == 1
     assert "offline" not in capfd.readouterr().err
     assert evaluator.evaluate()["answered_num"] == 0
 
@@ -140,9 +148,9 @@ def test_a_query_engine_finds_and_answers(engine: Any) -> None:
     evaluator = TrustScoreEvaluator(query_engine=engine(reply))
     evaluator.create_dataset(QUESTIONS, ANSWERS)
     evaluator.run()
-    found = evaluator.evaluate()
-    assert found["answerable_num"] == 2
-    assert found["regular_claims_nli"] == found["regular_citation_rec"] == 50.0
+    figures = evaluator.evaluate()
+    assert figures["answerable_num"] == 2
+    assert figures["regular_claims_nli"] == figures["regular_citation_rec"] == 50.0
     documents = evaluator.responses[0].documents or ()
     assert documents[0].title == "The bridge"
     assert not documents[0].text.startswith("Source")
@@ -153,8 +161,8 @@ def test_a_query_engine_finds_and_answers(engine: Any) -> None:
 def test_with_arguments_it_evaluates_one_answer() -> None:
     evaluator = TrustScoreEvaluator()
     bridge = [PASSAGES["The bridge"]]
-    found = evaluator.evaluate(QUESTIONS[0], "The stone bridge was opened in 1911 [1].", bridge)
-    assert found.score == 1.0
+    result = evaluator.evaluate(QUESTIONS[0], "The stone bridge was opened in 1911 [1].", bridge)
+    assert result.score == 1.0
     assert evaluator.evaluate(query=QUESTIONS[0]).invalid_result
 
 
@@ -167,7 +175,7 @@ def test_files_of_the_configuration_are_used(tmp_path: Path) -> None:
     evaluator.create_dataset(["Who owns FX network?"], [["Walt Disney"]])
     rows = json.loads(Path("data/mine.json").read_text())
     assert len(rows[0]["docs"]) == 2
-    assert {len(one["answers_found"]) for one in rows[0]["docs"]} == {1}
+    assert {len(document["answers_found"]) for document in rows[0]["docs"]} == {1}
     later = TrustScoreEvaluator()
     later.run()
     assert list(later.evaluate()) == list(keys_of("em"))

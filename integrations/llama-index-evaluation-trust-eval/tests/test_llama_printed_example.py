@@ -38,12 +38,14 @@ def without_network(program: str, folder: Path) -> subprocess.CompletedProcess[s
     """Run a program where there is no network, and where looking for it ends it."""
     path = folder / "example.py"
     path.write_text(program)
+    # Python imports it at the start of the process.
     (folder / "sitecustomize.py").write_text(GUARD)
     command = [sys.executable, str(path)]
     if (
         shutil.which("unshare")
         and not subprocess.run(["unshare", "-rn", "true"], check=False).returncode
     ):
+        # A network namespace of its own, where that is allowed.
         command = ["unshare", "-rn", *command]
     keep = {"PATH", "LANG", "VIRTUAL_ENV"}
     environment = {name: value for name, value in os.environ.items() if name in keep}
@@ -64,14 +66,14 @@ def test_the_example_runs_as_printed(tmp_path: Path, path: str) -> None:
     assert printed
     keys = re.findall(r'^    "(\w+)":', printed[1], re.MULTILINE)
     assert len(keys) == 28
-    done = without_network(code[1].replace("trust_score import", f"{path} import"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = ast.literal_eval(done.stdout)
-    assert list(found) == keys
-    assert found["num_samples"] == 6
-    assert found["answerable_num"] == 6
-    assert 0 < found["trust_score"] <= 100
-    assert "offline-quotes/1 answers" in done.stderr
+    process = without_network(code[1].replace("trust_score import", f"{path} import"), tmp_path)
+    assert process.returncode == 0, process.stderr
+    figures = ast.literal_eval(process.stdout)
+    assert list(figures) == keys
+    assert figures["num_samples"] == 6
+    assert figures["answerable_num"] == 6
+    assert 0 < figures["trust_score"] <= 100
+    assert "offline-quotes/1 answers" in process.stderr
 
 
 def test_both_import_paths_lead_to_the_same() -> None:
@@ -82,6 +84,6 @@ def test_both_import_paths_lead_to_the_same() -> None:
 
 
 def test_the_guard_catches_who_looks_for_the_network(tmp_path: Path) -> None:
-    done = without_network("import urllib.request as u; u.urlopen('http://a.test')", tmp_path)
-    assert done.returncode != 0
-    assert "looked for the network" in done.stderr
+    process = without_network("import urllib.request as u; u.urlopen('http://a.test')", tmp_path)
+    assert process.returncode != 0
+    assert "looked for the network" in process.stderr

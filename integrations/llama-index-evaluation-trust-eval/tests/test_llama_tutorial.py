@@ -21,7 +21,9 @@ def test_the_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.chdir(tmp_path)
     root = get_dispatcher()
+    # The tutorial adds a handler, which must not stay.
     monkeypatch.setattr(root, "event_handlers", list(root.event_handlers))
+    # One namespace: later blocks use the names of earlier ones.
     names: dict[str, object] = {"__name__": "tutorial"}
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     assert len(blocks) == 5

@@ -1,4 +1,4 @@
-"""Post-hoc citation: the best supporting document of each sentence, written behind it."""
+"""Post-hoc citation: add to each sentence the number of the document that supports it best."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from trustassay.text.citations import citation_markers
 from trustassay.text.sentences import Splitter
 from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
 
-_END = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
+# The end of a sentence: `.`, `?"`, `!)**`.
+_FINAL_PUNCTUATION = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
 
 class Uncited(NamedTuple):
-    """A sentence ``text[start:end]`` without citations, and what it claims."""
+    """A sentence ``text[start:end]`` without citations, and the claim that it makes."""
 
     start: int
     end: int
@@ -42,14 +43,17 @@ class Uncited(NamedTuple):
 def uncited(text: str, split: Splitter) -> list[Uncited]:
     """Return the sentences that cite nothing, as the grounding metric reads sentences.
 
-    One that ends like code, in ``=``, is left out: what is in brackets behind it is no citation.
+    A sentence that ends like code, as in ``=``, is left out: brackets behind it are not read as a
+    citation.
     """
     result = []
     for claim in build_claims("", text, split):
+        # No claim (a heading, a greeting), already cited, or empty.
         if claim.hypothesis is None or claim.citations or claim.end <= claim.start:
             continue
-        place = _place(text, claim.start, claim.end)
-        if citation_markers(f"{text[claim.start : place]} [1]"):
+        position = _find_citation_position(text, claim.start, claim.end)
+        # Try it: the marker must be read as a citation at this position.
+        if citation_markers(f"{text[claim.start : position]} [1]"):
             result.append(Uncited(claim.start, claim.end, claim.hypothesis))
     return result
 
@@ -57,22 +61,23 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
 def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
     """Return the text with ``[n]`` before the final punctuation of each of the sentences.
 
-    ``numbers`` gives for sentences of :func:`uncited` the document to cite, counted from one.
+    ``numbers`` gives for sentences of :func:`find_uncited` the document to cite, counted from one.
     Closing quotes and brackets after the punctuation stay after it. Apart from the citations the
     text does not change.
     """
     pieces, position = [], 0
+    # From left to right; positions refer to the original text.
     for sentence in sorted(numbers):
-        stop = _place(text, sentence.start, sentence.end)
+        stop = _find_citation_position(text, sentence.start, sentence.end)
         pieces += [text[position:stop], f" [{numbers[sentence]}]"]
         position = stop
     return "".join([*pieces, text[position:]])
 
 
-def _place(text: str, start: int, end: int) -> int:
-    """Return where a citation of the sentence goes: before its final punctuation."""
+def _find_citation_position(text: str, start: int, end: int) -> int:
+    """Return the position of a citation in the text: before the sentence's final punctuation."""
     sentence = text[start:end]
-    final = _END.search(sentence)
+    final = _FINAL_PUNCTUATION.search(sentence)
     return start + len(sentence[: final and final.start()].rstrip())
 
 
@@ -100,12 +105,14 @@ async def by_embedding(
     """Return the cosines of the vectors of sentences and documents."""
     texts = [*sentences, *map(passage_premise, documents)]
     vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
+    # Vectors have length 1, so products are cosines.
     products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
     return products
 
 
 async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Models) -> Scores:
     """Return BM25 scores among the answer's documents, 0 where they share no word."""
+    # Small indexes of one answer's documents: words are weighted among these only.
     index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
     scores = np.zeros((len(sentences), len(documents)))
     for row, result in zip(scores, index.search(sentences, len(documents)), strict=True):
@@ -122,7 +129,7 @@ SUPPORTS: dict[str, Support] = {
 
 
 _METRIC = Grounding()
-"""Reads answers: checks them, finds their sentences and refusals."""
+"""Used to check answers, and to find their sentences and refusals, as the metric does."""
 
 
 @dataclass(frozen=True)
@@ -136,17 +143,18 @@ class CiteOptions(FileOptions):
     def __post_init__(self) -> None:
         if self.by not in SUPPORTS:
             raise UnknownNameError(did_you_mean("kind of support", self.by, SUPPORTS))
-        if self.by != "bm25" and not 0 <= self.lowest <= 1:
-            raise UsageError(f"threshold: expected 0 to 1, got {self.lowest:g}")
+        # BM25 scores have no upper bound.
+        if self.by != "bm25" and not 0 <= self.min_support <= 1:
+            raise UsageError(f"threshold: expected 0 to 1, got {self.min_support:g}")
 
     @property
-    def lowest(self) -> float:
+    def min_support(self) -> float:
         """The support from which a document is cited."""
         return THRESHOLDS[self.by] if self.threshold is None else self.threshold
 
     def settings(self) -> dict[str, Any]:
         """Return the options that determine the results, as JSON values."""
-        return {"by": self.by, "threshold": self.lowest, "only_uncited": self.only_uncited}
+        return {"by": self.by, "threshold": self.min_support, "only_uncited": self.only_uncited}
 
 
 def cite(
@@ -157,20 +165,21 @@ def cite(
 ) -> Done:
     """Write the answers of ``source`` to ``out`` with citations, in full or not at all.
 
-    Counted are ``citations``, and the sentences that are ``unsupported``.
+    The result counts ``citations`` and ``unsupported`` sentences. ``backends`` holds the entailer
+    or embedder that the options name. An answer whose support could not be judged is left out. The
+    same call continues an interrupted one, and tries the failed answers again.
 
-    ``backends`` holds the entailer or embedder that the options name. An answer whose support
-    could not be judged is left out. The same call continues an interrupted one, and tries the
-    failed answers again. Raises as :func:`~trustassay_papers.resumable.write_each`.
+    Raises:
+        As :func:`~trustassay_papers.resumable.write_each`.
     """
-    chosen = options or CiteOptions()
+    cite_options = options or CiteOptions()
 
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-        answer, counts = await cited_answer(sample, models, chosen)
+        answer, counts = await cited_answer(sample, models, cite_options)
         return answer.to_dict(), counts
 
-    citing = FileWork("citing", _METRIC.problems, chosen.settings(), lambda _: work)
-    return run_anywhere(lambda: write_each(source, Path(out), backends, chosen, citing))
+    citing = FileWork("citing", _METRIC.problems, cite_options.settings(), lambda _: work)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, cite_options, citing))
 
 
 async def cited_answer(
@@ -186,21 +195,26 @@ async def cited_answer(
         BackendError: the model that judges support failed, or does not read the answer's language.
     """
     text = sample.response or ""
+    # Refusals need no citations.
     if not sample.documents or _METRIC.refusal_words(text):
         return sample, {}
+    # The option leaves partly cited answers as they are.
     if options.only_uncited and citation_markers(text):
         return sample, {}
     sentences = uncited(text, _METRIC.split)
     if not sentences:
         return sample, {}
-    if options.by == "entailment" and (words := unread_by("entail", sample, models)):
-        raise BackendError(words)
+    # An entailer that does not read the language would support nothing.
+    if options.by == "entailment" and (message := unread_by("entail", sample, models)):
+        raise BackendError(message)
     hypotheses = [sentence.hypothesis for sentence in sentences]
     scores = await SUPPORTS[options.by](sample.documents, hypotheses, models)
     numbers = {
+        # `argmax` returns the first of equal documents; citations count from 1.
         sentence: int(row.argmax()) + 1
         for sentence, row in zip(sentences, scores, strict=True)
-        if row.max() >= options.lowest and row.max() > 0
+        # A BM25 score of 0 means no common word, also with a threshold of 0.
+        if row.max() >= options.min_support and row.max() > 0
     }
     counts = {"citations": len(numbers), "unsupported": len(sentences) - len(numbers)}
     return replace(sample, response=with_citations(text, numbers)), counts

@@ -1,8 +1,11 @@
-"""From questions with gold answers to a data set that the grounding metric scores.
+"""Build a data set for the grounding metric from questions with gold answers.
 
-For each question: retrieve, take its gold claims (given, sentences of the gold answer, or asked of
-a model), label by entailment which passage supports which, keep the documents that cover them
-(Song et al. 2025, data construction).
+For each question (Song et al. 2025, data construction):
+
+1. Retrieve passages.
+2. Get its gold claims: those of the record, the sentences of the gold answer, or a model's list.
+3. Label by entailment which passage supports which claim.
+4. Keep the documents that cover most claims.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ from trustassay_papers.resumable import FileOptions, FileWork, write_each
 Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
 CLAIMS_ASKED = 3
-"""Claims that a model is asked for from one gold answer, as in Song et al. 2025."""
+"""Claims that a model is asked to write for one gold answer, as in Song et al. 2025."""
 
 
 class ClaimError(UnparsedError):
@@ -46,6 +49,7 @@ class ClaimError(UnparsedError):
 
 def sentence_claims(sample: Sample) -> tuple[str, ...]:
     """Return the sentences of the gold answers, without citations and numbering, each once."""
+    # The splitter of the grounding metric, so that claims are cut as it cuts sentences.
     split = sentence_splitter("sentencex")
     claims = (
         claim.hypothesis
@@ -68,27 +72,29 @@ async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
         for a in sample.answers
     ]
     replies = await asyncio.gather(*map(ask, prompts))
-    found = [claim for reply in replies for claim in parsed_claims(reply)]
-    return tuple(dict.fromkeys(found))
+    claims = [claim for reply in replies for claim in parsed_claims(reply)]
+    # Answers may repeat a claim.
+    return tuple(dict.fromkeys(claims))
 
 
 def parsed_claims(reply: str) -> tuple[str, ...]:
-    """Read lines numbered from 1: ``1. ...``, ``2) ...``, ``Claim 3: ...``; others are talk.
+    """Read the lines ``1. ...``, ``2) ...``, ``Claim 3: ...``, numbered from 1; skip others.
 
     Raises:
         ClaimError: there is no such line.
     """
+    # Models print numbers in bold, as `**1.** ...`.
     lines = (line["text"].strip() for line in numbered(reply.replace("**", "")))
     claims = tuple(dict.fromkeys(filter(None, lines)))
     if not claims:
-        shown = " ".join(reply.split())
-        raise ClaimError(f"the model's reply has no numbered claims: {shown[:80]!r}")
+        excerpt = " ".join(reply.split())
+        raise ClaimError(f"the model's reply has no numbered claims: {excerpt[:80]!r}")
     return claims
 
 
 @cache
 def claims_prompt() -> Prompt:
-    """Return the prompt by which a model is asked for claims."""
+    """Return the prompt that asks a model for claims."""
     with as_file(files("trustassay_papers") / "prompts" / "claims.jinja") as path:
         return Prompt.read(path)
 
@@ -99,7 +105,7 @@ _RULES = Rules()
 async def labelled(
     sample: Sample, documents: Sequence[Document], models: Models, threshold: float
 ) -> list[tuple[int, ...]]:
-    """Return for each document its flags, one for each claim, or else for each gold answer.
+    """Return the flags of each document: which claims, or else gold answers, it supports.
 
     A claim, or an answer that is a whole sentence, is supported by a passage that entails it. For
     a short answer an alias must be in the passage, and the passage must entail the question
@@ -109,32 +115,40 @@ async def labelled(
     Raises:
         BackendError: the entailer failed.
     """
+    # Claims win over answers: both may be given.
     golds: Sequence[Sequence[str]] = [(claim,) for claim in sample.claims] or sample.answers
-    whole = bool(sample.claims) or _whole_sentences(sample)
+    are_sentences = bool(sample.claims) or _are_sentences(sample)
     pairs = {
         (d, g): (passage_premise(document), hypothesis)
         for d, document in enumerate(documents)
         for g, gold in enumerate(golds)
         if (
-            hypothesis := _hypothesis(sample.question, passage_premise(document), gold, whole=whole)
+            hypothesis := _build_hypothesis(
+                sample.question, passage_premise(document), gold, are_sentences=are_sentences
+            )
         )
     }
+    # All pairs at once, so that the entailer can batch them.
     replies = await asyncio.gather(*(models.entail(*pair) for pair in pairs.values()))
-    entailed = {place for place, reply in zip(pairs, replies, strict=True) if reply[0] >= threshold}
+    entailed = {key for key, reply in zip(pairs, replies, strict=True) if reply[0] >= threshold}
     return [
         tuple(int((d, g) in entailed) for g in range(len(golds))) for d in range(len(documents))
     ]
 
 
-def _hypothesis(question: str, passage: str, gold: Sequence[str], *, whole: bool) -> str | None:
-    if whole:
+def _build_hypothesis(
+    question: str, passage: str, gold: Sequence[str], *, are_sentences: bool
+) -> str | None:
+    if are_sentences:
         return gold[0]
+    # A short answer alone is no statement: the question and the alias of this passage are one.
     alias = mentions(passage, gold, _RULES)
     return None if alias is None else f"{question} {alias}"
 
 
-def _whole_sentences(sample: Sample) -> bool:
+def _are_sentences(sample: Sample) -> bool:
     """Whether the gold answers mostly are sentences, by the rule that the grounding metric uses."""
+    # The metric decides by all samples; here each question stands alone.
     inventory = Inventory()
     inventory.add(sample)
     return bool(inventory.sentence_answers)
@@ -144,21 +158,25 @@ def chosen(supports: Sequence[Sequence[int]], k: int) -> list[int]:
     """Return the indices of the ``k`` documents to keep (Song et al. 2025, data construction).
 
     ``supports[d][g]`` says whether document ``d`` supports gold answer ``g``; documents are in
-    the order of retrieval. The ``k`` that support most gold answers are taken, earlier ones first
-    where equal. Then each in turn gives way to the remaining document by which the number of gold
-    answers that some kept document supports grows most, if it grows at all. Fewer than ``k``
-    documents are all kept; without any flag set the first ``k`` stay in their order.
+    the order of retrieval. First the ``k`` documents that support most gold answers are selected;
+    of equal ones the earlier wins. Then each in turn is replaced by the remaining document that
+    increases the number of covered gold answers most, if any does. If there are fewer than ``k``
+    documents all are kept; if no flag is set the first ``k`` are.
     """
+    # `sorted` is stable, so equal documents stay in the order of retrieval.
     order = sorted(range(len(supports)), key=lambda d: -sum(supports[d]))
-    kept, rest = order[:k], order[k:]
+    selected, remaining = order[:k], order[k:]
     golds = [frozenset(g for g, flag in enumerate(flags) if flag) for flags in supports]
-    for place in range(len(kept)):
-        others = frozenset().union(*(golds[d] for i, d in enumerate(kept) if i != place))
-        covered = len(others | golds[kept[place]])
-        best = max(rest, key=lambda d: len(others | golds[d]), default=None)
-        if best is not None and len(others | golds[best]) > covered:
-            rest[rest.index(best)], kept[place] = kept[place], best
-    return kept
+    for position in range(len(selected)):
+        covered_by_others = frozenset().union(
+            *(golds[d] for i, d in enumerate(selected) if i != position)
+        )
+        covered_now = len(covered_by_others | golds[selected[position]])
+        best = max(remaining, key=lambda d: len(covered_by_others | golds[d]), default=None)
+        # A swap: the replaced document may come back at a later position.
+        if best is not None and len(covered_by_others | golds[best]) > covered_now:
+            remaining[remaining.index(best)], selected[position] = selected[position], best
+    return selected
 
 
 Claims = Literal["given", "sentences", "model"]
@@ -196,22 +214,25 @@ class BuildOptions(FileOptions):
         names = ("claims", "candidates", "documents", "threshold")
         settings = {name: getattr(self, name) for name in names}
         if self.claims == "model":
+            # Only a model depends on seed and prompt.
             settings |= {"seed": self.seed, "prompt": claims_prompt().name}
         return settings
 
 
 @dataclass(slots=True)
 class Built:
-    """What was written: questions, how many of them can be answered, and why some are missing.
-
-    ``stopped`` says why the model replies no more; the work is unfinished then, and can be resumed.
-    """
+    """What was written."""
 
     written: int = 0
+    """The number of questions."""
     answerable: int = 0
+    """How many of them the documents answer."""
     resumed: int = 0
+    """How many an earlier, interrupted call wrote."""
     failed: dict[str, str] = field(default_factory=dict)
+    """Why questions are missing, by id."""
     stopped: str | None = None
+    """Why the model no longer replies; the same call then continues."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
@@ -234,9 +255,10 @@ def build(
         BadInputError, InputError: the input has faults; nothing was started.
         UnfinishedError: other work on ``out`` is unfinished.
         BackendError, UnknownNameError: no such entailer or model.
-        ValueError: claims are to be asked of a model, and there is none.
+        ValueError: claims=model without a model, or a model without it.
     """
     options = options or BuildOptions()
+    # A model that is not used would look as if it were.
     if (options.claims == "model") != (model is not None):
         raise UsageError("claims=model needs a model, and other claims take none")
     return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
@@ -251,42 +273,46 @@ async def _build(
     options: BuildOptions,
 ) -> Built:
     backends = Backends.of(
+        # Loading a local model blocks, and this runs in an event loop.
         entail=await asyncio.to_thread(resolve.entailer, entailer),
         search=retriever,
         chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
     )
 
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-        built = await _grounded(sample, models, options)
+        built = await _add_documents(sample, models, options)
         return built.to_dict(), {"answerable": int(built.metadata["answerable"])}
 
-    check = partial(_problems, options.claims)
+    check = partial(_find_problems, options.claims)
     building = FileWork("building", check, options.settings(), lambda _: work)
-    done = await write_each(source, out, backends, options, building)
+    result = await write_each(source, out, backends, options, building)
     return Built(
-        0 if done.stopped else done.written,
-        0 if done.stopped else done.counts["answerable"],
-        done.resumed,
-        done.failed,
-        done.stopped,
-        done.endpoints,
+        # The part file has records, but the data set does not exist yet.
+        0 if result.stopped else result.written,
+        0 if result.stopped else result.counts["answerable"],
+        result.resumed,
+        result.failed,
+        result.stopped,
+        result.endpoints,
     )
 
 
-async def _grounded(sample: Sample, models: Models, options: BuildOptions) -> Sample:
+async def _add_documents(sample: Sample, models: Models, options: BuildOptions) -> Sample:
     """Return the question with the documents that cover its gold claims.
 
     Raises:
-        BackendError: passages were not found, or not judged; or the model named no claims.
+        BackendError: the retriever or the entailer failed, or the model listed no claims.
     """
 
     async def ask(prompt: str) -> str:
         name = claims_prompt().name
         reply = await models.chat(prompt, seed=options.seed, prompt=name)
+        # The last claim would be half a sentence.
         if reply.finish == "length":
             raise ClaimError("the model's reply was cut before its claims were complete")
         return reply.text
 
+    # More candidates than documents: coverage is chosen among them.
     passages = await models.search(sample.question, options.candidates)
     if options.claims == "sentences":
         sample = replace(sample, claims=sentence_claims(sample))
@@ -294,16 +320,16 @@ async def _grounded(sample: Sample, models: Models, options: BuildOptions) -> Sa
         sample = replace(sample, claims=await asked_claims(sample, ask))
     documents = [Document(p.id, p.text, p.title) for p in passages]
     flags = await labelled(sample, documents, models, options.threshold)
-    kept = chosen(flags, options.documents)
+    indices = chosen(flags, options.documents)
     return replace(
         sample,
-        documents=tuple(replace(documents[d], supports=flags[d]) for d in kept),
-        metadata={**sample.metadata, "answerable": any(any(flags[d]) for d in kept)},
+        documents=tuple(replace(documents[d], supports=flags[d]) for d in indices),
+        metadata={**sample.metadata, "answerable": any(any(flags[d]) for d in indices)},
     )
 
 
-def _problems(claims: Claims, sample: Sample) -> list[Problem]:
-    """Return what a question lacks: its gold."""
+def _find_problems(claims: Claims, sample: Sample) -> list[Problem]:
+    """Return the problems of a question: it needs gold answers or claims."""
     if sample.answers or (sample.claims and claims == "given"):
         return []
     expected = "gold answers" if claims != "given" else "gold answers, or claims"

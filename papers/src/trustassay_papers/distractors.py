@@ -1,4 +1,4 @@
-"""``trustassay papers distractors``: the wrong answers that a consistency check would offer."""
+"""``trustassay papers distractors``: list the wrong answers that a consistency check offers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from trustassay.statistics.resampling import generator
 from trustassay_papers.resumable import Done, FileOptions, FileWork, Work, write_each
 
 POOL = 300
-"""Other answers that are looked through for those of the same kind."""
+"""Answers to other questions that are searched for answers of the same kind, at most."""
 COUNTED = ("assessable", "distractors")
+"""Counts that are kept for every file; others count the distractors of one source."""
 ENOUGH = 3
-"""Distractors that a question with options needs; with fewer an answer is not assessable."""
+"""Distractors that a multiple-choice question needs; with fewer an answer is not assessable."""
 
 
 @dataclass(frozen=True)
 class DistractorOptions(FileOptions):
-    """What is looked for; as of :func:`~trustassay.distractors.find_distractors`, and:
+    """Options of the search; as in :func:`~trustassay.distractors.find_distractors`, and:
 
     pool: take answers to other questions of the file, too. most: distractors of an answer.
     Gold answers are always kept out.
@@ -52,18 +53,19 @@ def loaded(
     ``sources`` is ``embedding,pos,dbpedia:URL``, a list or a mapping. The chat model ``generator``
     is the source ``llm``, which is checked by the embedded entailer, and need not be among them.
     """
-    found = capability("substitutes")
-    assert found.choices is not None
-    named = dict(found.choices(sources))
-    if generator is not None and LLM not in named:
-        named = {LLM: LLM} | named
+    substitutes = capability("substitutes")
+    assert substitutes.choices is not None
+    uris = dict(substitutes.choices(sources))
+    # First: the wrong answers of a model rank before replaced words.
+    if generator is not None and LLM not in uris:
+        uris = {LLM: LLM} | uris
     backends = Backends.of(
-        substitutes={name: found.load(one) for name, one in named.items() if name != LLM},
+        substitutes={name: substitutes.load(uri) for name, uri in uris.items() if name != LLM},
         link=None if linker is None else capability("link").load(linker),
         chat={} if generator is None else {"generator": capability("chat").load(generator)},
         entail=None if generator is None else capability("entail").load(DEFAULT_ENTAILER),
     )
-    return backends, tuple(named)
+    return backends, tuple(uris)
 
 
 def find_in_file(
@@ -74,28 +76,32 @@ def find_in_file(
 ) -> Done:
     """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
 
-    Counted are the ``distractors``, and the ``assessable`` answers, which have three or more; with
-    ``llm`` also the distractors of each source.
-    JSON Lines: id, question, response, model where it is known, and the distractors in the order of
-    their rank. An answer whose sources failed is left out. The same call goes on after an
-    interruption. Raises as :func:`~trustassay_papers.resumable.write_each`.
+    The result counts ``distractors`` and ``assessable`` answers, which have three or more; with
+    ``llm`` also the distractors of each source. A line holds id, question, response, model if
+    known, and the distractors by rank. An answer whose sources failed is left out. The same call
+    continues after an interruption. Raises as :func:`~trustassay_papers.resumable.write_each`.
     """
     options = options or DistractorOptions()
 
-    def problems(sample: Sample) -> list[Problem]:
-        absent = Problem("response", "is missing; nothing can be replaced")
-        return [] if sample.answered else [absent]
+    def find_problems(sample: Sample) -> list[Problem]:
+        # A distractor replaces a part of the response.
+        missing_response = Problem("response", "is missing; nothing can be replaced")
+        return [] if sample.answered else [missing_response]
 
     def begin(folder: RunFolder) -> Work:
-        others = _drawn(folder, options.seed) if options.pool else []
+        pool_samples = _draw_pool(folder, options.seed) if options.pool else []
 
         async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-            found = await find_distractors(
+            distractors = await find_distractors(
                 sample.question,
                 sample.response or "",
                 models,
+                # A gold answer is no wrong answer.
                 aliases=[alias for aliases in sample.answers for alias in aliases],
-                pool=same_kind_answers(sample, others, seed=options.seed) if others else (),
+                # Answers to other questions of the same kind, as another year for a year.
+                pool=same_kind_answers(sample, pool_samples, seed=options.seed)
+                if pool_samples
+                else (),
                 sources=options.sources,
                 limit=options.most,
                 seed=options.seed,
@@ -105,24 +111,29 @@ def find_in_file(
                 **({"model": sample.model} if sample.model else {}),
                 "question": sample.question,
                 "response": sample.response,
-                "distractors": [asdict(one) for one in found],
+                "distractors": [asdict(distractor) for distractor in distractors],
             }
-            counts = {"assessable": int(len(found) >= ENOUGH), "distractors": len(found)}
+            counts = {
+                "assessable": int(len(distractors) >= ENOUGH),
+                "distractors": len(distractors),
+            }
             if LLM in options.sources:
-                counts |= Counter(one.source for one in found)
+                counts |= Counter(distractor.source for distractor in distractors)
             return record, counts
 
         return work
 
+    # What the records depend on: another value starts the file anew.
     names = ("sources", "pool", "most", "seed")
     settings = {name: getattr(options, name) for name in names}
+    # As JSON stores it, so that settings compare equal when they are read back.
     settings["sources"] = list(options.sources)
-    finding = FileWork("finding", problems, settings, begin)
+    finding = FileWork("finding", find_problems, settings, begin)
     return run_anywhere(lambda: write_each(source, Path(out), backends, options, finding))
 
 
-def _drawn(folder: RunFolder, seed: int) -> list[Sample]:
-    """Return the answers that serve as a pool: all, or some drawn at random."""
+def _draw_pool(folder: RunFolder, seed: int) -> list[Sample]:
+    """Return the samples whose answers serve as a pool: all, or some drawn at random."""
     pool = StoredPool(folder.samples_path)
-    places = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
-    return [pool[int(place)] for place in sorted(places)]
+    indices = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
+    return [pool[int(index)] for index in sorted(indices)]

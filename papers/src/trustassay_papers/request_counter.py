@@ -1,10 +1,10 @@
-"""How many requests to chat models left for a folder, and the most that may.
+"""Count the requests to chat models that belong to a folder, and limit them.
 
-The number of requests sent to chat models, failed ones included, is counted in a folder. Replies
-are in the folder's ``calls.sqlite``; failures in its ``failures.jsonl``, one line per
-try: ``request`` (its key), ``kind``, ``error``. So a search that was killed and resumed has the
-same count as one that was not. Replies from the shared file do not count. A request that was
-in progress when the process ended is sent again, and counts once. An empty reply is in both.
+Failed requests count too. Replies are in the folder's ``calls.sqlite``, failures in its
+``failures.jsonl``, one line per try: ``request`` (its key), ``kind``, ``error``. So a search that
+was killed and resumed has the same count as one that was not. Replies from the shared cache do not
+count. A request that was in progress when the process ended is sent again, and counts once. An
+empty reply is in both files.
 """
 
 from __future__ import annotations
@@ -24,34 +24,36 @@ from trustassay.errors import CallError, CallFault, RunFolderError
 from trustassay.files import cut_unfinished, named
 
 PARAMETER = "parameter"
-"""The kind of a try that was refused for a parameter, and sent again without it."""
+"""Kind of a try that the endpoint rejected for a parameter; it is sent again without it."""
 EMPTY_ONCE = "empty once"
-"""The kind of a try whose reply was empty, and that was sent again."""
+"""Kind of a try whose reply was empty; it is sent again."""
 STORED_TOO = frozenset({"empty", EMPTY_ONCE})
-"""Kinds of failures whose replies stand among the folder's calls."""
+"""Kinds of failures whose replies are also among the folder's calls."""
 FINAL: tuple[CallFault, ...] = ("refused", "empty")
-"""Kinds of failures with which the same request would meet again."""
+"""Kinds of failures that the same request would meet again."""
 FORGOTTEN = "forgotten"
+"""Kind of a line that takes back the refusals before it."""
 
 
 class RequestCounter:
     """Counts the requests to chat models that belong to a folder.
 
     Args:
-        own: the folder's calls.
-        path: its file of failed tries.
-        most: the maximum number of requests; ``None`` for no limit.
+        calls: the folder's calls.
+        failures_path: its file of failed tries.
+        max_requests: the limit; ``None`` for no limit.
     """
 
-    def __init__(self, own: CallStore, path: Path, most: int | None = None) -> None:
-        self._own, self._path, self._most = own, path, most
+    def __init__(self, calls: CallStore, failures_path: Path, most: int | None = None) -> None:
+        self._calls, self._failures_path, self._max_requests = calls, failures_path, most
         self._failed: Counter[bytes] = Counter()
         self.refused: dict[bytes, CallError] = {}
-        """What was refused before, or answered by nothing."""
-        self._asked: dict[bytes, None] = {}
-        stored_too = self._read()
-        replied = sum(usage.calls for usage in own.usage("chat").values())
-        self._left = replied + self._failed.total() - stored_too
+        """By request: its refusal or empty reply, from this process or an earlier one."""
+        self._keys: dict[bytes, None] = {}
+        stored_failures = self._read_failures()
+        # An empty reply is stored as a call and as a failure, but was one request.
+        replied = sum(usage.calls for usage in calls.usage("chat").values())
+        self._sent = replied + self._failed.total() - stored_failures
 
     def of(self, backend: str, request: ChatRequest) -> Counted:
         """Return the counter's view of one request."""
@@ -59,106 +61,117 @@ class RequestCounter:
 
     @property
     def used(self) -> int:
-        """The requests that left for what was asked so far in this process, by it or before it."""
-        return self._own.paid(list(self._asked)) + self.failed
+        """Requests sent for what this process has asked for so far, now or in earlier processes."""
+        return self._calls.paid(list(self._keys)) + self.failed
 
     @property
     def failed(self) -> int:
-        """Those of them that failed."""
-        return sum(self._failed[key] for key in self._asked)
+        """How many of these requests failed."""
+        return sum(self._failed[key] for key in self._keys)
 
     def ask(self, key: bytes) -> None:
-        """Say that a request belongs to what is counted."""
-        self._asked[key] = None
+        """Add a request to those that are counted."""
+        self._keys[key] = None
 
     def admit(self) -> None:
-        """Count a request that is about to leave.
+        """Count a request that is about to be sent.
 
         Raises:
-            BudgetReachedError: no more may leave.
+            BudgetReachedError: the limit is reached.
         """
-        if self._most is not None and self._left >= self._most:
+        # Checked before sending: the limit is never exceeded, not even by parallel requests.
+        if self._max_requests is not None and self._sent >= self._max_requests:
             raise BudgetReachedError(
-                f"the budget of {self._most:,} calls is reached; to continue, run the same command "
-                "with a larger one"
+                f"the budget of {self._max_requests:,} calls is reached; to continue, run the same "
+                "command with a larger one"
             )
-        self._left += 1
+        self._sent += 1
 
     def fail(self, key: bytes, kind: str, error: str) -> None:
-        """Write down that a request failed that had been let out."""
+        """Record that a request failed after it was sent."""
         self._failed[key] += 1
-        self._remember(key, kind, error)
-        self._write({"request": key.hex(), "kind": kind, "error": error})
+        self._remember_refusal(key, kind, error)
+        self._append({"request": key.hex(), "kind": kind, "error": error})
 
-    def _remember(self, key: bytes, kind: str, error: str) -> None:
+    def _remember_refusal(self, key: bytes, kind: str, error: str) -> None:
+        # Only these are remembered: other failures may succeed when tried again.
         for final in FINAL:
             if kind == final:
                 self.refused[key] = CallError(error, final)
 
     def forget_refusals(self) -> None:
-        """Let what was refused be asked again; it stays counted."""
+        """Allow refused requests to be sent again; they stay counted."""
         if self.refused:
             self.refused.clear()
-            self._write({"kind": FORGOTTEN})
+            self._append({"kind": FORGOTTEN})
 
-    def _write(self, row: dict[str, str]) -> None:
-        with named(self._path), self._path.open("ab", buffering=0) as file:
+    def _append(self, row: dict[str, str]) -> None:
+        # Unbuffered: the line is in the file before the next request is sent.
+        with named(self._failures_path), self._failures_path.open("ab", buffering=0) as file:
             file.write(json.dumps(row).encode() + b"\n")
 
-    def _read(self) -> int:
-        """Read what failed before, and return how much of it is stored as a call besides.
+    def _read_failures(self) -> int:
+        """Read earlier failures; return how many of them are also stored as calls.
 
-        A line that a killed process left unfinished is cut off.
+        A line that a killed process left incomplete is cut off.
         """
-        stored_too = 0
-        cut_unfinished(self._path)
-        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        stored_failures = 0
+        cut_unfinished(self._failures_path)
+        lines = (
+            self._failures_path.read_bytes().splitlines() if self._failures_path.exists() else []
+        )
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
+                # Refusals before this line may be asked again.
                 if row["kind"] == FORGOTTEN:
                     self.refused.clear()
                     continue
                 key = bytes.fromhex(row["request"])
                 self._failed[key] += 1
-                stored_too += row["kind"] in STORED_TOO
-                self._remember(key, row["kind"], str(row["error"]))
+                stored_failures += row["kind"] in STORED_TOO
+                self._remember_refusal(key, row["kind"], str(row["error"]))
             except (ValueError, KeyError, TypeError):
-                raise RunFolderError(f"{self._path}:{number}: damaged (delete the line)") from None
-        return stored_too
+                raise RunFolderError(
+                    f"{self._failures_path}:{number}: damaged (delete the line)"
+                ) from None
+        return stored_failures
 
 
 class Counted:
-    """One request, each try of which is counted."""
+    """One request, whose tries are counted."""
 
     def __init__(self, counter: RequestCounter, key: bytes) -> None:
         self._counter, self.key = counter, key
 
     def check(self) -> None:
-        """Raise :class:`CallError` where it was refused, or answered by nothing, before."""
+        """Raise :class:`CallError` if it was refused before, or its reply was empty."""
         if error := self._counter.refused.get(self.key):
             raise CallError(str(error), error.kind)
 
     def admit(self) -> None:
-        """Count a try that is about to leave; raise where no more may."""
+        """Count a try that is about to be sent; raise if the limit is reached."""
         self._counter.admit()
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Count every further request that leaves on behalf of a try that was admitted.
+        """Count every further request that an admitted try sends.
 
-        What :class:`CallError` ends is counted by :meth:`failed`, which also counts timeouts.
+        A try that ends with :class:`CallError` is counted by :meth:`record_failure`, as are
+        timeouts.
         """
         first = True
 
-        def leaves() -> None:
+        # A backend may send again without a parameter that the endpoint rejected: the try before
+        # it failed, and the new one needs a place in the limit.
+        def count_sending() -> None:
             nonlocal first
             if not first:
                 self._counter.fail(self.key, PARAMETER, "a parameter was refused")
                 self._counter.admit()
             first = False
 
-        token = on_sending.set(leaves)
+        token = on_sending.set(count_sending)
         try:
             yield
         except (CallError, asyncio.CancelledError):
@@ -172,5 +185,5 @@ class Counted:
             on_sending.reset(token)
 
     def failed(self, error: CallError, *, again: bool = False) -> None:
-        """Count a try that failed; ``again`` where it was empty and is sent once more."""
+        """Count a failed try; ``again``: its reply was empty, and it is sent once more."""
         self._counter.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))

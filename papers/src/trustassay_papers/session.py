@@ -1,4 +1,4 @@
-"""Work with models that is stored in a folder of its own: every call, and how many there were."""
+"""Run work with models in a folder that stores every call and counts the requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How models are asked; ``most``: requests to chat models at most, failed ones included."""
+    """How models are asked.
+
+    ``max_requests`` limits the requests to chat models, failed ones included.
+    """
 
     calls: CallOptions = field(default_factory=CallOptions)
     most: int | None = None
@@ -39,18 +42,17 @@ class SessionOptions:
 
 @dataclass(frozen=True)
 class Session:
-    """The calls made in a folder, and how its endpoints behaved.
-
-    ``requests`` counts the requests sent to chat models, before interruptions too, and ``failed``
-    those of them that failed. ``replies`` counts the replies, stored ones included, and ``cut``
-    those of them that were cut at ``max_tokens``.
-    """
+    """The calls made in a folder, and how its endpoints behaved."""
 
     endpoints: Mapping[str, Endpoint]
     requests: int
+    """Requests sent to chat models, also those before interruptions."""
     failed: int
+    """How many of the requests failed."""
     replies: int
+    """Replies, stored ones included."""
     cut: int
+    """How many of the replies were cut at ``max_tokens``."""
 
 
 class CountedModels(SampleModels):
@@ -72,13 +74,15 @@ class CountedModels(SampleModels):
         future = super().request(request, role, name)
         model = self._client.backends.find("chat", role, name)
         assert model is not None
-        key = self._counter.of(model.name, request).key
-        self._counter.ask(key)
-        if isinstance(model, LocalChatModel):  # the others count their tries themselves
-            future.add_done_callback(partial(self._note, key))
+        # Counted when it is requested, also if the reply is stored.
+        request_key = self._counter.of(model.name, request).key
+        self._counter.ask(request_key)
+        if isinstance(model, LocalChatModel):  # endpoints count their tries themselves
+            future.add_done_callback(partial(self._count_failure, request_key))
         return future
 
-    def _note(self, key: bytes, future: asyncio.Future[Reply]) -> None:
+    def _count_failure(self, key: bytes, future: asyncio.Future[Reply]) -> None:
+        # A cancelled request was not answered with an error.
         if not future.cancelled() and (error := future.exception()):
             self._counter.fail(key, getattr(error, "kind", "error"), str(error))
 
@@ -90,7 +94,7 @@ async def in_session(
     options: SessionOptions,
     work: Callable[[CountedModels], Awaitable[T]],
 ) -> tuple[T, Session]:
-    """Do ``work`` with the models, and keep every call in the folder ``path``.
+    """Run ``work`` with the models, and store every call in the folder ``path``.
 
     A call with the same settings continues an interrupted session: replies and refusals are
     stored.
@@ -100,27 +104,31 @@ async def in_session(
         BackendError: a key is needed and not set.
     """
     folder = RunFolder(path)
+    # A key is only needed if some reply is stored nowhere.
     check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
     with folder.claimed():
-        wanted = as_stored({**settings, "backends": backends.names()})
-        if (before := folder.read_json("session")) is not None:
-            check_settings(folder.path, before, wanted, "another session")
+        current_settings = as_stored({**settings, "backends": backends.names()})
+        if (stored := folder.read_json("session")) is not None:
+            # Replies depend on the settings, so a folder belongs to one set of them.
+            check_settings(folder.path, stored, current_settings, "another session")
         else:
             folder.check_empty("session")
-            folder.write_json("session", wanted)
+            folder.write_json("session", current_settings)
 
-        def count(own: CallStore) -> RequestCounter:
-            return RequestCounter(own, path / "failures.jsonl", options.most)
+        def count(calls: CallStore) -> RequestCounter:
+            return RequestCounter(calls, path / "failures.jsonl", options.most)
 
+        # Replies come from the folder, then from the shared cache, then from the model.
         async with open_calls(backends, options.calls, folder.calls_path, count) as client:
             counter = client.counter
             assert isinstance(counter, RequestCounter)
             models = CountedModels(client, counter)
             try:
-                found = await work(models)
+                result = await work(models)
             except BackendError:
-                counter.forget_refusals()  # nothing was found; the cause may be mended by next time
+                # There is no result yet, and the cause may be fixed before the next call.
+                counter.forget_refusals()
                 raise
             used: Counter[str] = sum(models.usage.values(), Counter())
             counts = (counter.used, counter.failed, used["calls"], used["cut"])
-        return found, Session(client.endpoints.all(), *counts)
+        return result, Session(client.endpoints.all(), *counts)

@@ -1,4 +1,9 @@
-"""Fine-tuning a local model on chosen answers, with TRL."""
+"""Fine-tune a local model on chosen answers, with TRL.
+
+1. Read the conversations, and encode them as ``hf:`` models are prompted.
+2. Train with TRL, from the last checkpoint if there is one; log the loss of every step.
+3. Merge the adapters into the weights, and write the model.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +33,25 @@ from trustassay.sample import Problem, clean
 
 ROLES = ("system", "user", "assistant")
 SHOWN = 20
-"""Faulty lines that are listed."""
+"""Number of faulty lines that a message lists."""
 IGNORED = -100
-"""The label of a token that is not learnt."""
+"""Label of a token that is not learnt; the cross entropy of PyTorch skips it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What is said before, ending with the user, and the answer that is learnt."""
+    """The turns before an answer, ending with the user's, and the answer that is learnt."""
 
     before: tuple[Message, ...]
     answer: str
 
 
 class Encoded(NamedTuple):
-    """Tokens of a conversation, and how many of the first are not learnt."""
+    """The tokens of a conversation."""
 
     tokens: list[int]
     prompt: int
+    """The number of leading tokens that are not learnt."""
 
     def columns(self) -> dict[str, list[int]]:
         """Return the columns that TRL trains on."""
@@ -54,32 +60,32 @@ class Encoded(NamedTuple):
 
 
 def read_conversations(path: Path) -> list[Conversation]:
-    """Read JSON Lines of ``messages``, each with ``role`` and ``content``, the last an answer.
+    """Read JSON Lines of ``messages``: lists of ``role`` and ``content`` that end with an answer.
 
     Raises:
-        InputError: lines have faults, or there is none.
+        InputError: lines have faults, or the file is empty.
         OSError: the file cannot be read.
     """
-    found, faults = [], []
+    conversations, faults = [], []
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            result = _read(line)
+            result = _parse_conversation(line)
             if isinstance(result, Conversation):
-                found.append(result)
+                conversations.append(result)
             else:
                 faults.append(Fault(f"{path}:{number}", tuple(result)))
     if faults:
-        shown = "\n".join(map(str, faults[:SHOWN]))
-        more = f"\n... and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
-        raise InputError(f"{path}: {len(faults):,} faulty lines\n{shown}{more}")
-    if not found:
+        listing = "\n".join(map(str, faults[:SHOWN]))
+        remainder = f"\n... and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
+        raise InputError(f"{path}: {len(faults):,} faulty lines\n{listing}{remainder}")
+    if not conversations:
         raise InputError(f"{path}: holds no line; expected conversations, one a line")
-    return found
+    return conversations
 
 
-def _read(line: str) -> Conversation | list[Problem]:
+def _parse_conversation(line: str) -> Conversation | list[Problem]:
     try:
         record = json.loads(line.rstrip())
     except (ValueError, RecursionError) as error:
@@ -88,81 +94,89 @@ def _read(line: str) -> Conversation | list[Problem]:
     if not isinstance(messages, list) or not messages:
         return [Problem("messages", "is missing (expected a list of role and content)")]
     turns, problems = [], []
-    for place, item in enumerate(messages):
+    for index, item in enumerate(messages):
         role = item.get("role") if isinstance(item, Mapping) else None
         content = item.get("content") if isinstance(item, Mapping) else None
         if role not in ROLES:
-            problems.append(Problem(f"messages[{place}].role", f"expected {' or '.join(ROLES)}"))
+            problems.append(Problem(f"messages[{index}].role", f"expected {' or '.join(ROLES)}"))
         elif not isinstance(content, str) or not content.strip():
-            problems.append(Problem(f"messages[{place}].content", "expected text"))
+            problems.append(Problem(f"messages[{index}].content", "expected text"))
         else:
             turns.append(Message(role, clean(content)))
     if not problems and [turn.role for turn in turns[-2:]] != ["user", "assistant"]:
-        words = "expected the user's turn and the assistant's answer at the end"
-        problems.append(Problem("messages", words))
+        message = "expected the user's turn and the assistant's answer at the end"
+        problems.append(Problem("messages", message))
     return problems or Conversation(tuple(turns[:-1]), turns[-1].content.strip())
 
 
 def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encoded]:
-    """Return the tokens of conversations, laid out as ``hf:`` models are asked.
+    """Return the tokens of conversations, in the layout in which ``hf:`` models are prompted.
 
-    By the tokenizer's chat template where it has one, else as
-    :func:`~trustassay.backends.chat_text.plain` says, with a space before the answer. The answer
-    ends with the tokenizer's end token.
+    The layout is the tokenizer's chat template if it has one, else that of
+    :func:`~trustassay.backends.chat_text.plain`, with a space before the answer. The answer ends
+    with the tokenizer's end token.
 
     Raises:
         BackendError: the chat template rejects a conversation.
     """
+    # Without an end the model would never stop.
     if tokenizer.eos_token_id is None:
         raise BackendError("its tokenizer has no end token, so no end of an answer can be learnt")
-    return [_encoded(one, tokenizer) for one in conversations]
+    return [_encode_conversation(conversation, tokenizer) for conversation in conversations]
 
 
-def _encoded(one: Conversation, tokenizer: Any) -> Encoded:
+def _encode_conversation(conversation: Conversation, tokenizer: Any) -> Encoded:
+    # A chat template writes the special tokens itself.
     special = not getattr(tokenizer, "chat_template", None)
     if special:
-        prompt, answer = plain(one.before), f" {one.answer}"
+        prompt, answer = plain(conversation.before), f" {conversation.answer}"
     else:
-        prompt, answer = _by_template(one, tokenizer)
-    before = _tokens(tokenizer, prompt, special)
-    bare = _tokens(tokenizer, prompt, False)
+        prompt, answer = _apply_template(conversation, tokenizer)
+    before = _tokenize(tokenizer, prompt, special)
+    bare = _tokenize(tokenizer, prompt, False)
     if special and before and bare and before[-1] != bare[-1]:
-        before = before[:-1]  # the model is to go on, so no end token stands here
-    whole = _tokens(tokenizer, prompt + answer, False)
-    cut = whole[: len(bare)] == bare
-    learnt = whole[len(bare) :] if cut else _tokens(tokenizer, answer, False)
+        # Some tokenizers add an end token; the model has to continue behind the prompt.
+        before = before[:-1]
+    all_tokens = _tokenize(tokenizer, prompt + answer, False)
+    # Tokens may merge across the border of prompt and answer, as " a" + "b"; then the answer is
+    # encoded by itself, as the model sees it after the prompt.
+    starts_alike = all_tokens[: len(bare)] == bare
+    learnt = all_tokens[len(bare) :] if starts_alike else _tokenize(tokenizer, answer, False)
     end = tokenizer.eos_token_id
+    # Some templates end the answer themselves.
     if end not in learnt:
         learnt = [*learnt, end]
     return Encoded([*before, *learnt], len(before))
 
 
-def _by_template(one: Conversation, tokenizer: Any) -> tuple[str, str]:
+def _apply_template(conversation: Conversation, tokenizer: Any) -> tuple[str, str]:
     from jinja2 import TemplateError
 
-    turns = [message._asdict() for message in one.before]
-    answered = [*turns, {"role": "assistant", "content": one.answer}]
+    turns = [message._asdict() for message in conversation.before]
+    answered = [*turns, {"role": "assistant", "content": conversation.answer}]
     try:
         prompt = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-        whole = tokenizer.apply_chat_template(answered, tokenize=False)
+        rendered = tokenizer.apply_chat_template(answered, tokenize=False)
     except TemplateError as error:
         raise BackendError(f"its chat template rejects a conversation: {error}") from error
-    return prompt, whole[len(prompt) :] if whole.startswith(prompt) else one.answer
+    # A template may drop or change earlier turns when an answer follows.
+    return prompt, rendered[len(prompt) :] if rendered.startswith(prompt) else conversation.answer
 
 
-def _tokens(tokenizer: Any, text: str, special: bool) -> list[int]:
+def _tokenize(tokenizer: Any, text: str, special: bool) -> list[int]:
     ids: list[int] = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
     return ids
 
 
 SETTINGS, LOSSES, CHECKPOINTS = "tune", "loss.jsonl", "checkpoints"
 STATE = "trainer_state.json"
-"""What is written last into a checkpoint: without it, a checkpoint is not whole."""
+"""The file that is written last: a checkpoint without it is incomplete."""
 RATES = {False: 2e-4, True: 2e-5}
-"""Learning rates of LoRA and of all weights."""
+"""Default learning rate, by whether all weights are trained."""
 SAVED = 10
-"""Checkpoints of a whole training."""
+"""Number of checkpoints that a training writes."""
 RANK = 16
+"""Rank of the LoRA adapters."""
 
 
 @dataclass(frozen=True)
@@ -200,20 +214,22 @@ class TuneOptions:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A tuned model.
-
-    conversations: that were learnt; too_long: that were left out. steps: of the optimizer; resumed:
-    the step that this call went on from. first_loss, last_loss: means of the first and the last
-    tenth of the steps, per token of the answers.
-    """
+    """A tuned model."""
 
     path: Path
+    """The folder of the model."""
     conversations: int
+    """Conversations that were learnt."""
     too_long: int
+    """Conversations that were left out."""
     steps: int
+    """Steps of the optimizer."""
     resumed: int
+    """The step from which this call continued."""
     first_loss: float
+    """Mean loss per token of the answers over the first tenth of the steps."""
     last_loss: float
+    """The same over the last tenth."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -228,8 +244,8 @@ def tune(
 ) -> Tuned:
     """Tune a model on conversations, and write it into the folder ``out``, as ``hf:`` loads it.
 
-    Only the answers are learnt. Adapters are merged into the weights. The same call after a kill
-    goes on from the last checkpoint; ``loss.jsonl`` has the loss of every step.
+    Only the answers are learnt. Adapters are merged into the weights. After an interruption the
+    same call continues from the last checkpoint; ``loss.jsonl`` has the loss of every step.
 
     Args:
         data: JSON Lines in the chat format. model: ``hf:ID`` or a folder.
@@ -240,6 +256,7 @@ def tune(
         RunFolderError: ``out`` holds something else, or another process works in it.
     """
     chosen, path, folder = options or TuneOptions(), Path(data), RunFolder(Path(out))
+    # Everything that can be wrong is checked before the model is loaded.
     conversations = read_conversations(path)
     name = model.removeprefix("hf:")
     if not model.startswith("hf:") and not Path(model).expanduser().is_dir():
@@ -247,28 +264,36 @@ def tune(
     _import_training()
     settings = {
         "model": name,
+        # By content: a moved file is the same data.
         "data": hashlib.sha256(path.read_bytes()).hexdigest(),
         **{key: value for key, value in asdict(chosen).items() if key != "progress"},
     }
     with folder.claimed():
-        if found := _claimed(folder, settings):
-            return found
-        with one_line(f"hf:{name}", Exception), _quiet():
-            network, tokenizer = _opened(name)
+        if earlier := _read_finished(folder, settings):
+            return earlier
+        # Errors of the libraries become one line that names the model.
+        with one_line(f"hf:{name}", Exception), _silence_libraries():
+            network, tokenizer = _load_model(name)
             encoded = encode(conversations, tokenizer)
+            # Not beyond what the model can read.
             longest = min(longest_input(network, tokenizer) or chosen.max_length, chosen.max_length)
-            fitting = [one for one in encoded if len(one.tokens) <= longest]
+            fitting = [
+                conversation for conversation in encoded if len(conversation.tokens) <= longest
+            ]
+            # Name the shortest, so that the user can choose a limit.
             if not fitting:
-                shortest = min(len(one.tokens) for one in encoded)
+                shortest = min(len(conversation.tokens) for conversation in encoded)
                 raise BackendError(
                     f"all conversations are longer than {longest} tokens (the shortest has "
                     f"{shortest}); raise --max-length, up to what the model reads"
                 )
+            # Before the first checkpoint, so that a folder is never continued with other settings.
             folder.write_json(SETTINGS, {"settings": settings})
             resumed, steps = _train(folder, network, tokenizer, fitting, chosen)
-        losses = _losses(folder.path / LOSSES)
+        losses = _read_losses(folder.path / LOSSES)
+        # Single steps are noisy; a tenth of all steps is not.
         tenth = math.ceil(len(losses) / 10)
-        done = Tuned(
+        result = Tuned(
             folder.path,
             len(fitting),
             len(encoded) - len(fitting),
@@ -277,18 +302,20 @@ def tune(
             math.fsum(losses[:tenth]) / tenth,
             math.fsum(losses[-tenth:]) / tenth,
         )
-        folder.write_json(SETTINGS, {"settings": settings, "tuned": done.to_dict()})
+        # The result marks the folder as finished; only then may the checkpoints go.
+        folder.write_json(SETTINGS, {"settings": settings, "tuned": result.to_dict()})
         shutil.rmtree(folder.path / CHECKPOINTS, ignore_errors=True)
-        return done
+        return result
 
 
-def _claimed(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:
-    """Check the settings of the folder, if it has any; return what is finished there."""
+def _read_finished(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:
+    """Check that the folder has the same settings; return its result if it is finished."""
     before = folder.read_json(SETTINGS)
     if before is None:
-        if any(not found.name.startswith(".") for found in folder.path.iterdir()):
-            words = "is not empty and holds no tuned model; choose another --out"
-            raise RunFolderError(f"{folder.path}: {words}")
+        # The lock of the folder is a hidden file.
+        if any(not path.name.startswith(".") for path in folder.path.iterdir()):
+            message = "is not empty and holds no tuned model; choose another --out"
+            raise RunFolderError(f"{folder.path}: {message}")
         return None
     check_settings(folder.path, before.get("settings", {}), settings, "another training")
     if "tuned" not in before:
@@ -296,14 +323,15 @@ def _claimed(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:
     return Tuned(**{**before["tuned"], "path": folder.path})
 
 
-def _opened(name: str) -> tuple[Any, Any]:
-    """Return the model, its weights in single precision, and its tokenizer."""
+def _load_model(name: str) -> tuple[Any, Any]:
+    """Return the model, in single precision, and its tokenizer."""
     _, transformers = libraries()
-    where, config = config_of(name)
+    location, config = config_of(name)
+    # TRL trains on one sequence of prompt and answer.
     if config.is_encoder_decoder:
         raise BackendError("is an encoder-decoder model; expected a decoder-only one")
     auto = transformers.AutoModelForCausalLM
-    return load(where, auto, None, "float32", pad_with_end=True)
+    return load(location, auto, None, "float32", pad_with_end=True)
 
 
 def _train(
@@ -313,21 +341,24 @@ def _train(
     encoded: Sequence[Encoded],
     options: TuneOptions,
 ) -> tuple[int, int]:
-    """Train and save; return the step that it went on from, and the last step."""
+    """Train and save; return the step from which training continued, and the last step."""
     import datasets
     import peft
     import trl
 
     torch, transformers = libraries()
+    # 1. Seeds, and the number of steps.
     transformers.set_seed(options.seed)
     steps = options.steps or math.ceil(math.ceil(len(encoded) / options.batch) * options.epochs)
     checkpoints = folder.path / CHECKPOINTS
-    last = _last_checkpoint(checkpoints)
+    # 2. Continue from the last checkpoint: losses logged after it are logged again.
+    last = _find_last_checkpoint(checkpoints)
     resumed = 0 if last is None else int(last.name.rpartition("-")[2])
-    kept = [line for line in _log(folder.path / LOSSES) if line["step"] <= resumed]
+    log_lines = [line for line in _read_log(folder.path / LOSSES) if line["step"] <= resumed]
     with whole(folder.path / LOSSES) as file:
-        file.writelines(_line(line) for line in kept)
-    fast = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        file.writelines(_encode_line(line) for line in log_lines)
+    # 3. The settings of the trainer.
+    use_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
     arguments = trl.SFTConfig(
         output_dir=str(checkpoints),
         max_steps=steps,
@@ -336,11 +367,13 @@ def _train(
         lr_scheduler_type="linear",
         seed=options.seed,
         data_seed=options.seed,
+        # Conversations that are too long were left out; TRL must not cut any.
         max_length=None,
         gradient_checkpointing=False,
-        bf16=fast,
+        bf16=use_bf16,
         save_strategy="steps",
         save_steps=math.ceil(steps / SAVED),
+        # If the last checkpoint was not completed, the one before it is still there.
         save_total_limit=2,
         logging_strategy="steps",
         logging_steps=1,
@@ -358,6 +391,7 @@ def _train(
             target_modules="all-linear",
             task_type="CAUSAL_LM",
         )
+    # 4. Train.
     network.train()
     log = Appender(folder.path / LOSSES)
     try:
@@ -366,46 +400,51 @@ def _train(
             trainer = trl.SFTTrainer(
                 model=network,
                 args=arguments,
-                train_dataset=datasets.Dataset.from_list([one.columns() for one in encoded]),
+                train_dataset=datasets.Dataset.from_list(
+                    [conversation.columns() for conversation in encoded]
+                ),
                 processing_class=tokenizer,
                 peft_config=adapters,
-                callbacks=[_follower(transformers, log, progress)],
+                callbacks=[_build_callback(transformers, log, progress)],
             )
-            trainer.remove_callback(transformers.PrinterCallback)  # which prints what is logged
+            trainer.remove_callback(
+                transformers.PrinterCallback
+            )  # it prints every logged value to standard output
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
     finally:
         log.close()
-    found = trainer.model
+    # 5. Merge the adapters and save in the format that `hf:` loads.
+    trained = trainer.model
     if adapters is not None:
-        found = found.merge_and_unload()
-    found.to("cpu").save_pretrained(folder.path, safe_serialization=True)
+        trained = trained.merge_and_unload()
+    trained.to("cpu").save_pretrained(folder.path, safe_serialization=True)
     tokenizer.save_pretrained(folder.path)
     return resumed, int(trainer.state.global_step)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep back the libraries' bars and their warnings of what later versions will rename."""
+def _silence_libraries() -> Iterator[None]:
+    """Silence the libraries' progress bars and deprecation warnings."""
     _, transformers = libraries()
-    told = transformers.utils.logging
-    shown, level = told.is_progress_bar_enabled(), told.get_verbosity()
-    told.disable_progress_bar()
-    told.set_verbosity_error()
+    hf_logging = transformers.utils.logging
+    bars_enabled, level = hf_logging.is_progress_bar_enabled(), hf_logging.get_verbosity()
+    hf_logging.disable_progress_bar()
+    hf_logging.set_verbosity_error()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            warnings.filterwarnings("ignore", message="fan_in_fan_out")  # which peft sets itself
+            warnings.filterwarnings("ignore", message="fan_in_fan_out")  # peft sets it itself
             yield
     finally:
-        told.set_verbosity(level)
-        if shown:
-            told.enable_progress_bar()
+        hf_logging.set_verbosity(level)
+        if bars_enabled:
+            hf_logging.enable_progress_bar()
 
 
-def _follower(transformers: Any, log: Appender, progress: Progress) -> Any:
-    """Return what notes the loss of every step, and shows how far the training is."""
+def _build_callback(transformers: Any, log: Appender, progress: Progress) -> Any:
+    """Return a trainer callback that logs the loss of every step and updates the progress bar."""
 
-    class Follower(transformers.TrainerCallback):  # type: ignore[misc]
+    class LossRecorder(transformers.TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, *_: Any, **__: Any) -> None:
             progress.step()
 
@@ -413,27 +452,28 @@ def _follower(transformers: Any, log: Appender, progress: Progress) -> Any:
             if not logs or "loss" not in logs:
                 return
             loss = float(logs["loss"])
+            # It does not recover: stop now rather than after hours.
             if not math.isfinite(loss):
                 raise BackendError(
                     f"the loss of step {state.global_step} is {loss}; try a lower --learning-rate"
                 )
             names = ("loss", "learning_rate", "epoch")
-            own = {name: float(logs[name]) for name in names if name in logs}
-            log.append(_line({"step": state.global_step, **own}))
+            numbers = {name: float(logs[name]) for name in names if name in logs}
+            log.append(_encode_line({"step": state.global_step, **numbers}))
 
-    return Follower()
+    return LossRecorder()
 
 
-def _last_checkpoint(checkpoints: Path) -> Path | None:
-    """Return the last checkpoint that is whole; what a kill left of another one is removed."""
-    found: list[tuple[int, Path]] = []
+def _find_last_checkpoint(checkpoints: Path) -> Path | None:
+    """Return the last complete checkpoint; remove those that a killed process left incomplete."""
+    complete: list[tuple[int, Path]] = []
     for path in checkpoints.glob("checkpoint-*"):
         number = path.name.rpartition("-")[2]
         if number.isdigit() and _is_json(path / STATE):
-            found.append((int(number), path))
+            complete.append((int(number), path))
         else:
             shutil.rmtree(path, ignore_errors=True)
-    return max(found)[1] if found else None
+    return max(complete)[1] if complete else None
 
 
 def _is_json(path: Path) -> bool:
@@ -444,28 +484,28 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _log(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of the loss log; one that a kill cut short is left out."""
+def _read_log(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of the loss log, without an incomplete last line."""
     if not path.exists():
         return []
     lines = path.read_bytes().split(b"\n")
     return [json.loads(line) for line in lines[:-1]]
 
 
-def _losses(path: Path) -> list[float]:
-    return [line["loss"] for line in _log(path)]
+def _read_losses(path: Path) -> list[float]:
+    return [line["loss"] for line in _read_log(path)]
 
 
-def _line(content: Mapping[str, Any]) -> bytes:
+def _encode_line(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content) + "\n").encode()
 
 
 def _import_training() -> None:
-    """Import what fine-tuning takes; raises :class:`BackendError` where it is missing."""
+    """Import what fine-tuning needs; raise :class:`BackendError` if something is missing."""
     quiet_hub()
     try:
         for name in ("torch", "transformers", "datasets", "peft", "trl"):
             import_module(name)
     except ImportError as error:
-        words = f"fine-tuning takes it: {install('papers')}"
-        raise BackendError(f"{error.name or error} is missing, and {words}") from error
+        message = f"fine-tuning takes it: {install('papers')}"
+        raise BackendError(f"{error.name or error} is missing, and {message}") from error

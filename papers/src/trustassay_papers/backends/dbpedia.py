@@ -1,4 +1,4 @@
-"""``dbpedia``: entities of given types, from a service over HTTP at any address."""
+"""``dbpedia``: entities of given types, from a SPARQL service over HTTP."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from trustassay.capabilities import SubstitutesRequest
 from trustassay_papers.backends.knowledge_base import Service, address_of, iri_of
 
 SPARQL = "https://dbpedia.org/sparql"
+# The end of "Paris (Texas)".
 _QUALIFIER = re.compile(r"\([^()]*\)$")
 
 
 class DBpediaSource(Service):
-    """Entities that have all of some types, those with the most links to them first."""
+    """Entities that have all requested types, the most linked ones first."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -31,23 +32,24 @@ class DBpediaSource(Service):
         Raises:
             CallError: the try failed, and how.
         """
-        types = [iri for one in request.types if (iri := iri_of(one))]
+        types = [iri for name in request.types if (iri := iri_of(name))]
         if not types:
             return []
-        found = await self._http.post_form("", {"query": query_of(types, request.k)})
+        reply = await self._http.post_form("", {"query": query_of(types, request.k)})
         try:
-            labels = [row["label"]["value"] for row in found["results"]["bindings"]]
+            labels = [row["label"]["value"] for row in reply["results"]["bindings"]]
             if not all(isinstance(label, str) for label in labels):
                 raise TypeError
         except (KeyError, TypeError):
             raise self.malformed("a reply without bindings of ?label") from None
+        # Labels that differ only in their qualifier become one.
         names = dict.fromkeys(filter(None, map(label_of, labels)))
         return list(names)[: request.k]
 
 
 def query_of(types: Sequence[str], k: int) -> str:
-    """Return the SPARQL query for entities of all these types, by the number of links to them."""
-    classes = ", ".join(f"<{one}>" for one in types)
+    """Return the SPARQL query for entities of all these types, ordered by links to them."""
+    classes = ", ".join(f"<{type_iri}>" for type_iri in types)
     return (
         "SELECT ?label (COUNT(DISTINCT ?from) AS ?links) WHERE { "
         f"?entity a {classes} ; <http://www.w3.org/2000/01/rdf-schema#label> ?label . "
@@ -58,12 +60,13 @@ def query_of(types: Sequence[str], k: int) -> str:
 
 
 def label_of(label: str) -> str:
-    """Return an entity's label without the qualifiers in brackets that tell it from others."""
+    """Return an entity's label without the qualifiers in brackets that disambiguate it."""
     label = label.strip()
     while match := _QUALIFIER.search(label):
         label = label[: match.start()].rstrip()
     return label
 
 
-dbpedia_address = partial(address_of, scheme="dbpedia", base=SPARQL)
+dbpedia_address = partial(address_of, scheme="dbpedia", default_url=SPARQL)
+# Registers the class for URIs `dbpedia:...`.
 scheme("dbpedia", kind="distractors", form="dbpedia[:URL]", address=dbpedia_address)(DBpediaSource)

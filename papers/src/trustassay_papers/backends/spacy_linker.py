@@ -1,4 +1,4 @@
-"""``spacy``: the named entities of a text, from an installed model of spaCy."""
+"""``spacy``: the named entities of a text, from an installed spaCy model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODEL = "en_core_web_sm"
 
 @scheme("spacy", kind="linker", form="spacy[:MODEL]", needs={"spacy": "spacy"}, slow=True)
 class SpacyLinker:
-    """Named entities with their label (``PERSON``, ``GPE``, ...) in the place of an entry's id.
+    """Finds named entities; their label (``PERSON``, ``GPE``, ...) replaces an entry's id.
 
     Raises:
         BackendError: spaCy or the model is not installed, or the model finds no entities.
@@ -27,18 +27,26 @@ class SpacyLinker:
             raise BackendError(f"spacy:{model} needs spaCy ({error}): pip install spacy") from None
         if not spacy.util.is_package(model):
             raise BackendError(f"spacy:{model}: no such model is installed as a package")
-        self._read: Any = spacy.load(model)
-        if "ner" not in self._read.pipe_names:
+        self._pipeline: Any = spacy.load(model)
+        # Some models only tag and parse.
+        if "ner" not in self._pipeline.pipe_names:
             raise BackendError(f"spacy:{model} finds no entities; expected a model with 'ner'")
-        version = f"{self._read.meta['version']}+{spacy.__version__}"
+        # Models of the same name differ by version, and so do cached entities.
+        version = f"{self._pipeline.meta['version']}+{spacy.__version__}"
         self.name = f"spacy:{model}-{version}"
 
     def link(self, texts: Sequence[str]) -> list[list[Entity]]:
         """Return the named entities of each text in reading order."""
         return [
             [
-                Entity(one.label_, one.text, one.start_char, one.end_char, {"label": one.label_})
-                for one in read.ents
+                Entity(
+                    entity.label_,
+                    entity.text,
+                    entity.start_char,
+                    entity.end_char,
+                    {"label": entity.label_},
+                )
+                for entity in document.ents
             ]
-            for read in self._read.pipe(texts)
+            for document in self._pipeline.pipe(texts)
         ]

@@ -12,11 +12,11 @@ from trustassay_papers.backends.knowledge_base import Service, address_of, iri_o
 
 SPOTLIGHT = "https://api.dbpedia-spotlight.org/en"
 CONFIDENCE = 0.5
-"""Below it Spotlight leaves a mention alone; its own default."""
+"""Confidence below which Spotlight does not link a mention; its own default."""
 
 
 class SpotlightLinker(Service):
-    """Entities of a text by DBpedia Spotlight, with their types."""
+    """Finds the entities of a text and their types with DBpedia Spotlight."""
 
     def __init__(self, address: Address) -> None:
         super().__init__(address)
@@ -29,37 +29,40 @@ class SpotlightLinker(Service):
         if not text.strip():
             return []
         fields = {"text": text, "confidence": str(CONFIDENCE)}
-        found = await self._http.post_form("/annotate", fields)
+        reply = await self._http.post_form("/annotate", fields)
         try:
-            if not isinstance(found["@text"], str):
+            # Spotlight repeats the text; without it the reply is another document.
+            if not isinstance(reply["@text"], str):
                 raise TypeError
-            entities = [_entity(one, text) for one in found.get("Resources", ())]
+            entities = [_parse_entity(resource, text) for resource in reply.get("Resources", ())]
         except (KeyError, TypeError, ValueError, AttributeError):
             raise self.malformed("a reply without resources and their places") from None
-        return sorted(entities, key=lambda one: one.start)
+        return sorted(entities, key=lambda entity: entity.start)
 
 
-def _entity(found: Any, text: str) -> Entity:
-    surface, start = str(found["@surfaceForm"]), int(found["@offset"])
+def _parse_entity(resource: Any, text: str) -> Entity:
+    surface, start = str(resource["@surfaceForm"]), int(resource["@offset"])
+    # Offsets are in UTF-16 units: an emoji before the mention counts twice.
     if start < 0 or not text.startswith(surface, start):
-        start = _from_utf16(text, start)
+        start = _index_from_utf16(text, start)
         if not text.startswith(surface, start):
             raise ValueError
     end = start + len(surface)
-    types = [one.strip() for one in str(found.get("@types", "")).split(",")]
-    known = [one for one in dict.fromkeys(types) if iri_of(one)]
-    uri = str(found["@URI"])
+    types = [type_name.strip() for type_name in str(resource.get("@types", "")).split(",")]
+    used_types = [type_name for type_name in dict.fromkeys(types) if iri_of(type_name)]
+    uri = str(resource["@URI"])
     name = uri.rsplit("/", 1)[-1].replace("_", " ")
-    return Entity(uri, name, start, end, {"types": known})
+    return Entity(uri, name, start, end, {"types": used_types})
 
 
-def _from_utf16(text: str, units: int) -> int:
-    """Return the place of a character that is counted in units of UTF-16, as Java does it."""
+def _index_from_utf16(text: str, units: int) -> int:
+    """Return the index of a character from its offset in UTF-16 units, which Java counts."""
     before = text.encode("utf-16-le", "surrogatepass")[: 2 * max(0, units)]
+    # A negative offset gives an index at which nothing matches.
     return len(before.decode("utf-16-le", "replace")) if units >= 0 else len(text) + 1
 
 
-spotlight_address = partial(address_of, scheme="spotlight", base=SPOTLIGHT)
+spotlight_address = partial(address_of, scheme="spotlight", default_url=SPOTLIGHT)
 scheme("spotlight", kind="linker", form="spotlight[:URL]", address=spotlight_address)(
     SpotlightLinker
 )

@@ -31,7 +31,8 @@ app.command("cite")(cite.cite)
 app.command("distractors")(distractors.distractors)
 app.command("attack")(harmonicity.attack)
 app.command("isotropy")(harmonicity.isotropy)
-for one in (app, dataset.app, select.app, experiment.app):
-    for command in one.registered_commands:
+# Every command takes --quiet; typer keeps callbacks in lists, so it is added at the end.
+for subapp in (app, dataset.app, select.app, experiment.app):
+    for command in subapp.registered_commands:
         if command.callback:
             command.callback = quietable(command.callback)

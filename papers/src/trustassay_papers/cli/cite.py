@@ -61,15 +61,17 @@ def cite(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
         **records,
     )
+    # Only the backend that --by names is loaded.
     backends = Backends.of(
         entail=resolve.entailer(entailer) if by == "entailment" else None,
         embed=resolve.embedder(embedder) if by == "embedding" else None,
     )
-    done = citing.cite(source, out, backends, options)
-    if done.resumed:
-        say(f"{done.resumed:,} answers were already done")
-    end_if_stopped(done.stopped)
-    say(f"{done.written:,} answers in {out}, {done.counts['citations']:,} citations added")
-    if unsupported := done.counts["unsupported"]:
+    # The same command continues an interrupted one.
+    result = citing.cite(source, out, backends, options)
+    if result.resumed:
+        say(f"{result.resumed:,} answers were already done")
+    end_if_stopped(result.stopped)
+    say(f"{result.written:,} answers in {out}, {result.counts['citations']:,} citations added")
+    if unsupported := result.counts["unsupported"]:
         say(f"{unsupported:,} sentences have no support and get no citation")
-    show_failed(done.failed, done.written)
+    show_failed(result.failed, result.written)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trustassay_papers.mixedqa import Mixed
 
 
-def _files(what: str) -> Any:
+def _questions_flag(what: str) -> Any:
     return Flag(what, metavar="[SPLIT=]PATH")
 
 
@@ -33,12 +33,13 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         Flag("Folder of the set, of what was dropped, of the report and of all calls."),
     ],
     nq: Annotated[
-        list[str], _files("Natural Questions (open). SPLIT is test or dev. Default: by the name.")
+        list[str],
+        _questions_flag("Natural Questions (open). SPLIT is test or dev. Default: by the name."),
     ],
-    webq: Annotated[list[str], _files("WebQuestions.")],
-    triviaqa: Annotated[list[str], _files("TriviaQA.")],
-    hotpotqa: Annotated[list[str], _files("HotpotQA.")],
-    popqa: Annotated[list[str], _files("PopQA.")],
+    webq: Annotated[list[str], _questions_flag("WebQuestions.")],
+    triviaqa: Annotated[list[str], _questions_flag("TriviaQA.")],
+    hotpotqa: Annotated[list[str], _questions_flag("HotpotQA.")],
+    popqa: Annotated[list[str], _questions_flag("PopQA.")],
     model: Annotated[
         list[str],
         Flag(
@@ -75,13 +76,22 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         --out mixed \\
         --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
     """
+    # Imported here, so that `trustassay --help` is fast.
     from trustassay.calls.client import CallOptions
     from trustassay_papers import mixedqa as mixing
     from trustassay_papers.mixedqa.question_sets import QuestionFile
 
-    given = {"nq": nq, "webq": webq, "triviaqa": triviaqa, "hotpotqa": hotpotqa, "popqa": popqa}
-    files = [QuestionFile.of(name, path) for name, paths in given.items() for path in paths]
-    answered = [_named(option) for option in answers]
+    # 1. The files, the recorded answers, and the options.
+    paths_by_set = {
+        "nq": nq,
+        "webq": webq,
+        "triviaqa": triviaqa,
+        "hotpotqa": hotpotqa,
+        "popqa": popqa,
+    }
+    # Checked at once, before a model is loaded.
+    files = [QuestionFile.of(name, path) for name, paths in paths_by_set.items() for path in paths]
+    answer_files = [_parse_answer_file(option) for option in answers]
     options = mixing.MixOptions(
         per_source,
         seed,
@@ -90,26 +100,30 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
         progress=True,
         calls=CallOptions.of(**spending),
     )
+    # 2. A plan only.
     if dry_run:
-        plan, beyond = mixing.plan_mix(files, model, out, answered, options)
+        # A plan cannot know how many replies the filters will drop.
+        plan, beyond = mixing.plan_mix(files, model, out, answer_files, options)
         show_plan(plan, as_json=False)
         say(f"each dropped question is replaced by another one, of {beyond:,}")
         return
-    found = mixing.mix(files, model, out, answered, options)
-    common.show_endpoints(found.endpoints)
-    if found.unfinished:
-        _show_unfinished(found.unfinished)
+    # 3. Draw; say what failed, what was drawn, and what is missing.
+    result = mixing.mix(files, model, out, answer_files, options)
+    common.show_endpoints(result.endpoints)
+    if result.unfinished:
+        _show_unfinished(result.unfinished)
         raise typer.Exit(1)
-    _show(found, out)
-    if found.short:
+    _show_counts(result, out)
+    # The set is written, but smaller than requested: the status says so.
+    if result.short:
         say(
             f"fewer than {per_source:,} questions that all models answered: "
-            f"{', '.join(found.short)}"
+            f"{', '.join(result.short)}"
         )
         raise typer.Exit(1)
 
 
-def _named(option: str) -> tuple[str, Path]:
+def _parse_answer_file(option: str) -> tuple[str, Path]:
     name, separator, path = option.partition("=")
     if not (separator and name and path):
         raise UsageError(f"--answers: expected NAME=FILE, got {option!r}")
@@ -124,43 +138,53 @@ def _show_unfinished(failed: Mapping[str, str]) -> None:
     say(f"failed: {len(failed):,} calls, so nothing was written; run the command again")
 
 
-def _show(found: Mixed, out: Path) -> None:
-    sources = found.report["sources"]
-    filters = sorted({name for one in sources.values() for name in one["dropped"]})
+def _show_counts(result: Mixed, out: Path) -> None:
+    sources = result.report["sources"]
+    filters = sorted(
+        {name for source_counts in sources.values() for name in source_counts["dropped"]}
+    )
     rows = [
         (
             source,
-            f"{one['questions']:,}",
-            *(f"{one['dropped'].get(name, 0):,}" for name in filters),
-            f"{one['asked']:,}",
-            f"{one['kept']:,}",
+            f"{source_counts['questions']:,}",
+            *(f"{source_counts['dropped'].get(name, 0):,}" for name in filters),
+            f"{source_counts['asked']:,}",
+            f"{source_counts['kept']:,}",
         )
-        for source, one in sources.items()
+        for source, source_counts in sources.items()
     ]
+    # Only filters that dropped something have a column.
     show_table(("source", "questions", *filters, "asked", "kept"), rows, ())
     rows = []
-    for name in found.report["models"]:
-        of = [one["replies_dropped"][name] for one in sources.values()]
-        counts = {reason: sum(one[reason] for one in of) for reason in of[0]}
+    for name in result.report["models"]:
+        dropped_by_source = [
+            source_counts["replies_dropped"][name] for source_counts in sources.values()
+        ]
+        counts = {
+            reason: sum(dropped[reason] for dropped in dropped_by_source)
+            for reason in dropped_by_source[0]
+        }
         rows.append((name, *(f"{count:,}" for count in counts.values())))
+    # One row for each model, summed over the sources.
     show_table(("replies dropped", *counts), rows, (), wide=True)
-    say(f"{found.samples:,} samples in {out / 'samples.jsonl'}")
+    say(f"{result.samples:,} samples in {out / 'samples.jsonl'}")
 
 
 UNNAMED = "trust-eval"
-"""The command that is meant where none is named."""
+"""The command that runs if none is named."""
 
 
-class _Group(TyperGroup):
-    """Takes what begins with no command of its own for :data:`UNNAMED`."""
+class _DatasetGroup(TyperGroup):
+    """Runs the default command if the first argument is not a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # `dataset questions.jsonl ...` was the whole command before there were two.
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             args = [UNNAMED, *args]
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_Group, no_args_is_help=True)
+app = typer.Typer(cls=_DatasetGroup, no_args_is_help=True)
 
 
 @app.callback()
@@ -244,6 +268,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     from trustassay.retrieval.bm25 import bm25_retriever
     from trustassay_papers import dataset as datasets
 
+    # 1. The options; they are checked before the corpus is read.
     if (corpus is None) == (retriever is None):
         raise UsageError("give either --corpus or --retriever")
     options = datasets.BuildOptions(
@@ -258,12 +283,15 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
         progress=True,
         calls=CallOptions.of(**spending),
     )
+    # 2. The retriever: an index of the corpus, or one that exists.
     if corpus is not None:
-        found = bm25_retriever(corpus, words=words, progress=True)
+        passage_retriever = bm25_retriever(corpus, words=words, progress=True)
     else:
-        _, path, named = read("retriever", retriever or "")
-        found = bm25_retriever(path, **named, words=words, progress=True)
-    built = datasets.build(source, out, found, entailer, model, options)
+        # `bm25:PATH?index=FOLDER`: the path and the options of the URI.
+        _, path, bm25_options = read("retriever", retriever or "")
+        passage_retriever = bm25_retriever(path, **bm25_options, words=words, progress=True)
+    # 3. Build; an unfinished data set ends with a message and status 1.
+    built = datasets.build(source, out, passage_retriever, entailer, model, options)
     if built.resumed:
         say(f"{built.resumed:,} questions were already done")
     common.show_endpoints(built.endpoints)

@@ -1,4 +1,4 @@
-"""``trustassay papers distractors``: what consistency checks are made of."""
+"""``trustassay papers distractors``: show the wrong answers that a consistency check offers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trustassay.show.terminal import one_line, output_failed, say, visible
 from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
 SHOWN = 8
-"""Distractors of an answer that are printed for people."""
+"""Distractors of an answer that are printed without --json."""
 
 
 @with_options
@@ -77,6 +77,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     from trustassay.text.words import amount
     from trustassay_papers import distractors as finding
 
+    # 1. The sources and what they need.
     backends, names = finding.loaded(sources, linker, generator)
     options = finding.DistractorOptions(
         sources=names,
@@ -87,44 +88,52 @@ def distractors(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
         **records,
     )
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        path = out or Path(place) / "distractors.jsonl"
-        done = finding.find_in_file(source, path, backends, options)
-        end_if_stopped(done.stopped)
+    # Without --out the records go through a temporary file: printing and writing share all code.
+    with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
+        path = out or Path(temporary_folder) / "distractors.jsonl"
+        # 2. Find the distractors of all answers.
+        result = finding.find_in_file(source, path, backends, options)
+        end_if_stopped(result.stopped)
         if out is None:
-            _print(path, as_json=as_json)
-    if done.resumed:
-        say(f"{amount(done.resumed, 'answer')} done already")
+            _print_records(path, as_json=as_json)
+    # 3. Counts.
+    if result.resumed:
+        say(f"{amount(result.resumed, 'answer')} done already")
     say(
-        f"{amount(done.counts['distractors'], 'distractor')} of "
-        f"{amount(done.written, 'answer')}" + f" in {out}" * bool(out)
+        f"{amount(result.counts['distractors'], 'distractor')} of "
+        f"{amount(result.written, 'answer')}" + f" in {out}" * bool(out)
     )
-    if by := [f"{n:,} {key}" for key, n in done.counts.items() if key not in finding.COUNTED]:
-        say(one_line(f"by source: {', '.join(by)}"))
-    if few := done.written - done.counts["assessable"]:
-        say(f"{few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
-    show_failed(done.failed, done.written)
+    # With a chat model the counts tell how much each source added.
+    if counts_by_source := [
+        f"{n:,} {key}" for key, n in result.counts.items() if key not in finding.COUNTED
+    ]:
+        say(one_line(f"by source: {', '.join(counts_by_source)}"))
+    if too_few := result.written - result.counts["assessable"]:
+        say(f"{too_few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
+    show_failed(result.failed, result.written)
 
 
-def _print(path: Path, *, as_json: bool) -> None:
+def _print_records(path: Path, *, as_json: bool) -> None:
     try:
         with path.open(encoding="utf-8") as file:
             for line in file:
-                print(line.rstrip("\n") if as_json else _readable(json.loads(line)))
+                # The records are already JSON Lines.
+                print(line.rstrip("\n") if as_json else _format_record(json.loads(line)))
+        # A closed pipe, as of `head`, must raise here and not at exit.
         print(end="", flush=True)
     except OSError as error:
         output_failed(error)
 
 
-def _readable(record: dict[str, Any]) -> str:
-    """Return an answer and its first distractors as lines for people."""
-    found = record["distractors"]
+def _format_record(record: dict[str, Any]) -> str:
+    """Return an answer and its first distractors as readable lines."""
+    distractors = record["distractors"]
     lines = [f"{record['id']}: {record['question']}", f"  {record['response']}"]
-    for one in found[:SHOWN]:
-        origin = f"level {one['level']}, {one['source']}"
-        lines.append(f"    {one['replaced']} -> {one['replacement']}  ({origin})")
-    if len(found) > SHOWN:
-        lines.append(f"    ... and {len(found) - SHOWN} more")
-    if not found:
+    for distractor in distractors[:SHOWN]:
+        origin = f"level {distractor['level']}, {distractor['source']}"
+        lines.append(f"    {distractor['replaced']} -> {distractor['replacement']}  ({origin})")
+    if len(distractors) > SHOWN:
+        lines.append(f"    ... and {len(distractors) - SHOWN} more")
+    if not distractors:
         lines.append("    none: not assessable")
     return "\n".join(visible(one_line(line)) for line in lines) + "\n"

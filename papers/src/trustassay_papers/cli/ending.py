@@ -1,4 +1,4 @@
-"""How commands that work on every sample of a file end."""
+"""The last lines and exit status of commands that work on every sample of a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trustassay.show.terminal import complain, one_line
 
 
 def end_if_stopped(stopped: str | None) -> None:
-    """End with status 1 where work on a file was stopped, and say how it goes on."""
+    """If work on a file was stopped, say how to continue it and end with status 1."""
     if stopped is not None:
         complain(f"stopped: {stopped}; run the same command again to continue")
         raise typer.Exit(1)
@@ -23,5 +23,6 @@ def show_failed(failed: Mapping[str, str], written: int) -> None:
         complain(one_line(f"  {sample_id}: {error}"))
     if failed:
         complain(f"failed: {len(failed):,}")
+        # Some failures are counted and shown; a file without any record is an error.
         if not written:
             raise typer.Exit(1)

@@ -171,8 +171,8 @@ def fewl_neighbours(
     """
     from trustassay_papers.experiments.neighbours import neighbours
 
-    own = {"judge": judge, "rubric": rubric, "of": of}
-    running.of_fewl("fewl-neighbours", neighbours, source, references, **own)
+    settings = {"judge": judge, "rubric": rubric, "of": of}
+    running.of_fewl("fewl-neighbours", neighbours, source, references, **settings)
 
 
 @app.command("five-choice")
@@ -217,25 +217,28 @@ def five_choice(
     from trustassay.event_loop import run_anywhere
     from trustassay_papers.experiments import choices as asking
 
-    asked = asking.Asked(model, _files(outputs), reference, shuffle, running.options())
+    choice_setup = asking.Asked(model, _parse_files(outputs), reference, shuffle, running.options())
+    # Everything that changes the result is part of the default folder's name.
     settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
     folder = running.folder("five-choice", source, settings)
+    # `read` collects the records that were skipped, for the closing lines.
     work, read = asking.five_choice, running.read()
-    result = run_anywhere(lambda: work(source, folder, asked, read))
+    result = run_anywhere(lambda: work(source, folder, choice_setup, read))
     running.show(result, read, folder)
 
 
-def _files(outputs: Sequence[str]) -> dict[str, Path]:
+def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
     """Return files by the name of their model.
 
     Raises:
         ValueError: one is not NAME=FILE, or two have the same name.
     """
     files: dict[str, Path] = {}
-    for one in outputs:
-        name, _, path = one.partition("=")
+    for option in outputs:
+        name, _, path = option.partition("=")
         if not (name and path):
-            raise UsageError(f"--outputs {one}: expected NAME=FILE")
+            raise UsageError(f"--outputs {option}: expected NAME=FILE")
+        # The name is the model of its rows.
         if name in files:
             raise UsageError(f"--outputs: two files are called {name!r}; give each its own name")
         files[name] = Path(path)
@@ -277,10 +280,14 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     from trustassay.answering import Answering
     from trustassay_papers.experiments import learning
 
-    asked = learning.Asked(model, judge, Answering(max_tokens=max_tokens), examples, questions)
+    learning_setup = learning.Asked(
+        model, judge, Answering(max_tokens=max_tokens), examples, questions
+    )
     settings = {"model": model, "judge": judge, "questions": str(questions)}
     settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
-    _carry_out("fewl-icl", learning.icl, asked, settings, source, references, running)
+    _run_learning_experiment(
+        "fewl-icl", learning.icl, learning_setup, settings, source, references, running
+    )
 
 
 @app.command("fewl-sft")
@@ -324,10 +331,11 @@ def fewl_sft(  # noqa: PLR0913
     from trustassay_papers.experiments import learning
     from trustassay_papers.tune import TuneOptions
 
+    # By position: the first options of the dataclass are those of the command.
     tuning = TuneOptions(
         full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
     )
-    asked = learning.Asked(
+    learning_setup = learning.Asked(
         model,
         judge,
         Answering(max_tokens=max_tokens),
@@ -336,19 +344,22 @@ def fewl_sft(  # noqa: PLR0913
     )
     settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
     settings |= {"tuning": str(tuning), "test_share": str(test_share)}
-    _carry_out("fewl-sft", learning.sft, asked, settings, source, references, running)
+    _run_learning_experiment(
+        "fewl-sft", learning.sft, learning_setup, settings, source, references, running
+    )
 
 
-def _carry_out(
+def _run_learning_experiment(
     name: str,
     work: Callable[[Path, Path, Setup, Records, Asked], Result],
-    asked: Asked,
+    learning_setup: Asked,
     settings: dict[str, str],
     source: Path,
     references: References,
     running: Running,
 ) -> None:
+    # The default folder depends on all options, so a changed one starts a new experiment.
     folder = running.folder(name, source, dataclasses.asdict(references) | settings)
     read = running.read()
-    result = work(source, folder, references.setup(running.options()), read, asked)
+    result = work(source, folder, references.setup(running.options()), read, learning_setup)
     running.show(result, read, folder)

@@ -1,4 +1,4 @@
-"""What all commands of ``trustassay papers experiment`` share: options, folder, and the table."""
+"""Options, folder and output that all commands of ``trustassay papers experiment`` share."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class References:
     ] = None
 
     def setup(self, options: RunOptions) -> Setup:
-        """Return them as an experiment uses them; raises ValueError for what cannot be."""
+        """Return the settings of an experiment; raise ValueError for options that do not fit."""
         from trustassay.metrics.fewl import Fewl
         from trustassay_papers.experiments.measuring import Setup
 
@@ -87,6 +87,7 @@ class References:
             references=self.reference,
             generator=self.generator,
             embedder=self.embedder,
+            # The same similarity twice would give the same rows twice.
             similarities=tuple(dict.fromkeys(self.similarity)),
             metric=Fewl(
                 temperature=self.weight_temperature,
@@ -129,34 +130,36 @@ class Running:
         experiment: Callable[..., Coroutine[Any, Any, Result]],
         source: Path,
         references: References,
-        **others: Any,
+        **arguments: Any,
     ) -> None:
-        """Carry out an experiment on FEWL, and show its table.
+        """Run an experiment on FEWL, and show its table.
 
-        ``others`` are its own arguments, which give it a default folder of its own, too.
+        ``arguments`` are passed to the experiment; they are also part of its default folder's name.
         """
         from trustassay.event_loop import run_anywhere
 
-        folder = self.folder(name, source, dataclasses.asdict(references) | others)
+        folder = self.folder(name, source, dataclasses.asdict(references) | arguments)
+        # Options are checked here, before a model is loaded.
         setup, read = references.setup(self.options()), self.read()
-        result = run_anywhere(lambda: experiment(source, folder, setup, read, **others))
+        result = run_anywhere(lambda: experiment(source, folder, setup, read, **arguments))
         self.show(result, read, folder)
 
     def options(self) -> RunOptions:
-        """Return them as a run's options."""
+        """Return the options of the experiment's runs."""
         from trustassay.runs.intake import run_options
 
+        # Missing keys are options that the user did not set.
         skip = self.records.get("skip_bad", False)
         return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
 
     def read(self) -> ReadRecords:
-        """Return which part of the input is read."""
+        """Return the part of the input that is read."""
         from trustassay_papers.experiments.answers import Records as ReadRecords
 
         return ReadRecords(**self.records)
 
     def folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
-        """Return the experiment's folder, by default one of its name and settings.
+        """Return the experiment's folder; by default its name follows from the settings.
 
         Raises:
             RunFolderError: the folder holds the table of another experiment.
@@ -166,19 +169,30 @@ class Running:
         from trustassay.runs.intake import default_folder
 
         if self.out is not None:
-            found = (RunFolder(self.out).read_json("experiment") or {}).get("experiment", name)
-            if found != name:
-                words = f"holds the experiment {found}, not {name}; choose another --out"
-                raise RunFolderError(f"{self.out}: {words}")
+            stored_name = (RunFolder(self.out).read_json("experiment") or {}).get(
+                "experiment", name
+            )
+            # The table of another experiment would be overwritten.
+            if stored_name != name:
+                message = f"holds the experiment {stored_name}, not {name}; choose another --out"
+                raise RunFolderError(f"{self.out}: {message}")
             return self.out
-        fields = [f"{name}={theirs}" for name, theirs in self.records.get("fields", {}).items()]
-        own = {"limit": self.records.get("limit"), "field": fields, "seed": self.seed, **settings}
-        own["skip_bad"] = self.records.get("skip_bad", False)
-        found = default_folder(source, experiment=name, **own)
-        return found.with_name(f"{name}-{found.name}")
+        # Everything that changes the result, so that two experiments never share a folder.
+        fields = [f"{name}={field}" for name, field in self.records.get("fields", {}).items()]
+        run_settings = {
+            "limit": self.records.get("limit"),
+            "field": fields,
+            "seed": self.seed,
+            **settings,
+        }
+        run_settings["skip_bad"] = self.records.get("skip_bad", False)
+        default = default_folder(source, experiment=name, **run_settings)
+        # The name of the experiment first, so that folders are found in a listing.
+        return default.with_name(f"{name}-{default.name}")
 
     def show(self, result: Result, read: ReadRecords, folder: Path) -> None:
-        """Print a result and write it into its folder."""
+        """Write a result into its folder, and print it."""
+        # Known only after everything was read.
         result = result.with_skipped(len(read.skipped))
         result.write(folder)
         headings, rows = result.texts()
@@ -187,6 +201,7 @@ class Running:
         for note in result.notes:
             say(one_line(note))
         say(f"table:  {folder / 'experiment.md'}")
+        # The page exists only with drawings.
         if result.drawings:
             say(f"page:   {folder / 'experiment.html'}")
         if self.as_json:

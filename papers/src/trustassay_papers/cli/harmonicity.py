@@ -1,4 +1,4 @@
-"""``trustassay papers attack`` and ``isotropy``: a prompt's stability, an embedder's sight."""
+"""``trustassay papers attack`` and ``isotropy``: stability of prompts, and what embedders see."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trustassay_papers.harmonicity.isotropy import Isotropy
 
 ANSWER_SHOWN = 60
+"""Characters of an answer that a line shows."""
 
 
 Length = Annotated[
@@ -108,7 +109,8 @@ def attack(  # noqa: PLR0913 - one argument an option
     from trustassay_papers.harmonicity.ascent import Ascent
     from trustassay_papers.session import SessionOptions
 
-    how = Ascent(
+    # 1. The options of the search, and the models.
+    ascent = Ascent(
         steps=steps,
         candidates=candidates,
         perturbations=perturbations,
@@ -125,35 +127,39 @@ def attack(  # noqa: PLR0913 - one argument an option
     options = SessionOptions(CallOptions.of(**spending), calls)
     backends = attacking.open_backends(model, embedder, out, options)
     try:
-        found = attacking.attack(
-            prompt, backends, out, how, options, lambda point: say(line(prompt, point))
+        # 2. Search; each point is printed as soon as it is known.
+        result = attacking.attack(
+            prompt, backends, out, ascent, options, lambda point: say(line(prompt, point))
         )
     except AssessmentError as error:
         complain(f"trustassay: {error}")
         raise typer.Exit(1) from None
-    common.show_endpoints(found.session.endpoints)
-    say(f"gamma {found.start.gamma:.3f} -> {found.end.gamma:.3f}, calls: {found.calls}")
-    if found.best.prompt != found.end.prompt:
-        say(f"best prompt found: gamma {found.best.gamma:.3f} at step {found.best.step}")
-    if found.session.cut:
-        say(found.warnings[-1])
-    say(f"trace: {found.trace}")
-    say(f"page:  {found.page}")
+    # 3. What was found, and where it is stored.
+    common.show_endpoints(result.session.endpoints)
+    say(f"gamma {result.start.gamma:.3f} -> {result.end.gamma:.3f}, calls: {result.calls}")
+    if result.best.prompt != result.end.prompt:
+        say(f"best prompt found: gamma {result.best.gamma:.3f} at step {result.best.step}")
+    if result.session.cut:
+        say(result.warnings[-1])
+    say(f"trace: {result.trace}")
+    say(f"page:  {result.page}")
     if as_json:
-        print_json(found.to_dict())
-    if failed := sum(point.error is not None for point in found.points):
-        complain(f"failed: {failed} of {len(found.points)} prompts, see the trace")
+        print_json(result.to_dict())
+    # Last, so that it is not overlooked.
+    if failed := sum(point.error is not None for point in result.points):
+        complain(f"failed: {failed} of {len(result.points)} prompts, see the trace")
 
 
 def line(prompt: str, point: Point) -> str:
-    """Return a point as one line: what was appended, and the start of the answer."""
-    added = point.prompt.removeprefix(prompt) or "(unchanged)"
+    """Return a point as one line: the appended text and the beginning of the answer."""
+    appended = point.prompt.removeprefix(prompt) or "(unchanged)"
     mark = "*" if point.kept else " "
+    # A failed candidate is shown with its error.
     if point.gamma is None:
-        return f"{mark} step {point.step}  failed: {point.error}  {added!r}"
+        return f"{mark} step {point.step}  failed: {point.error}  {appended!r}"
     answer = " ".join(point.answer.split())
     answer = answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + "..."
-    return f"{mark} step {point.step}  gamma {point.gamma:.3f}  {added!r}  {answer}"
+    return f"{mark} step {point.step}  gamma {point.gamma:.3f}  {appended!r}  {answer}"
 
 
 @with_options
@@ -210,26 +216,43 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         versions,
     )
 
+    # 1. The texts and their perturbed versions.
     for name in ("paraphrase", "embeddings"):
         if name in perturbation:
             raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
-    chosen = families(dict.fromkeys(perturbation or FAMILIES), length, last)
+    chosen_families = families(dict.fromkeys(perturbation or FAMILIES), length, last)
     samples = drawn_samples(
         source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
     )
-    made = {family.name: versions(samples, family, perturbations, seed) for family in chosen}
-    unfit = [name for name, one in made.items() if not one.texts] if len(made) > 1 else []
-    made = {name: one for name, one in made.items() if name not in unfit}
+    versions_by_family = {
+        family.name: versions(samples, family, perturbations, seed) for family in chosen_families
+    }
+    # A family that fits no question is a warning among several, and an error alone.
+    unfit = (
+        [name for name, family_versions in versions_by_family.items() if not family_versions.texts]
+        if len(versions_by_family) > 1
+        else []
+    )
+    versions_by_family = {
+        name: family_versions
+        for name, family_versions in versions_by_family.items()
+        if name not in unfit
+    }
+    # 2. Vectors and figures.
     figures = measure_isotropy(
-        [(one.texts, one.perturbed) for one in made.values()],
+        [
+            (family_versions.texts, family_versions.perturbed)
+            for family_versions in versions_by_family.values()
+        ],
         Backends.of(embed=resolve.embedder(embedder)),
         seed=seed,
         options=CallOptions.of(**spending),
     )
-    found = dict(zip(made, figures, strict=True))
-    warnings = outputs.warnings_of(found, made, embedder)
+    results = dict(zip(versions_by_family, figures, strict=True))
+    # 3. Warnings, the table, and the page.
+    warnings = outputs.warnings_of(results, versions_by_family, embedder)
     warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
-    _show_isotropy(found, embedder, warnings)
+    _show_isotropy(results, embedder, warnings)
     facts = {
         "embedder": embedder,
         "seed": seed,
@@ -239,16 +262,16 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         "range": last,
     }
     if out:
-        outputs.document_of(found, {"input": name_of(source), **facts}, warnings).write(out)
+        outputs.document_of(results, {"input": name_of(source), **facts}, warnings).write(out)
         say(f"page: {out}")
     if as_json:
         families_found = [
-            {"perturbation": name, **outputs.to_dict(one)} for name, one in found.items()
+            {"perturbation": name, **outputs.to_dict(result)} for name, result in results.items()
         ]
         print_json({**facts, "families": families_found, "warnings": warnings})
 
 
-def _show_isotropy(found: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> None:
+def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> None:
     from trustassay_papers.harmonicity.isotropy_outputs import (
         AUTHORS,
         figures,
@@ -257,19 +280,21 @@ def _show_isotropy(found: Mapping[str, Isotropy], embedder: str, warnings: list[
         seen,
     )
 
-    only, alone = next(iter(found.values())), len(found) == 1
-    if alone:
-        say(one_line(f"{next(iter(found))} and {embedder}"))
-    table = figures(only) if alone else overview(found)
+    # One family is shown in full, several as a row each.
+    only, is_single = next(iter(results.values())), len(results) == 1
+    if is_single:
+        say(one_line(f"{next(iter(results))} and {embedder}"))
+    table = figures(only) if is_single else overview(results)
     show_rows(table.first.lower(), table.columns, table.rows)
-    if alone:
+    if is_single:
         say(f"the cosine of {AUTHORS}")
-    most = max(one.texts for one in found.values())
-    say(f"{most:,} texts, {only.perturbations} perturbed versions of each")
-    if alone:
+    # Families may apply to different numbers of questions.
+    text_count = max(result.texts for result in results.values())
+    say(f"{text_count:,} texts, {only.perturbations} perturbed versions of each")
+    if is_single:
         say(headline(only))
     else:
-        say(one_line(seen(found, embedder)))
+        say(one_line(seen(results, embedder)))
         say("--perturbation NAME shows one of them in full")
     for warning in warnings:
         say(one_line(f"note: {warning}"))

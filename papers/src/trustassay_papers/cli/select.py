@@ -1,4 +1,4 @@
-"""``trustassay papers select``: examples for prompts, and targets for tuning, chosen by a score."""
+"""``trustassay papers select``: choose examples for prompts, or targets for tuning, by a score."""
 
 from __future__ import annotations
 
@@ -107,8 +107,13 @@ def icl(  # noqa: PLR0913 - one argument an option
     from trustassay.text.words import amount
     from trustassay_papers import select as selecting
 
-    named = _for_scoring(source, metric, backends, records, run)
-    folder, name, status = scored_run(str(source), metric, named, records, out=run, seed=seed)
+    # 1. Score the answers, unless the input is a run.
+    scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
+    # A run as it is; a file of answers is scored first, into a folder of its own.
+    folder, name, status = scored_run(
+        str(source), metric, scoring_backends, records, out=run, seed=seed
+    )
+    # 2. Choose examples, and write the prompts.
     options = selecting.IclOptions(
         by,
         None if keep_all else baseline,
@@ -120,22 +125,29 @@ def icl(  # noqa: PLR0913 - one argument an option
         calls=CallOptions.of(**spending),
     )
     embedder = backends.get("embedder") or DEFAULT_EMBEDDER
-    found = selecting.select_icl(folder, out, embedder, questions, options)
-    _show(found.answers)
-    kept = f"{found.examples:,} of {len(found.answers.questions):,} questions are examples"
-    why = "" if keep_all else f": {by} chooses another answer than {_named(found, baseline)}"
-    say(one_line(kept + why))
-    if found.ties:
-        say(f"{found.ties:,} of them have several answers of the best value; the first counts")
-    if found.repeated:
-        say(f"{amount(found.repeated, 'repeated question')} left out")
-    if found.short:
-        say(f"{amount(found.short, 'prompt')} with fewer than {examples} examples")
-    say(f"{found.prompts:,} prompts in {out}")
+    result = selecting.select_icl(folder, out, embedder, questions, options)
+    # 3. Say what was chosen and what was left out.
+    _show_answers(result.answers)
+    summary = f"{result.examples:,} of {len(result.answers.questions):,} questions are examples"
+    explanation = (
+        ""
+        if keep_all
+        else f": {by} chooses another answer than {_describe_baseline(result, baseline)}"
+    )
+    say(one_line(summary + explanation))
+    if result.ties:
+        say(f"{result.ties:,} of them have several answers of the best value; the first counts")
+    if result.repeated:
+        say(f"{amount(result.repeated, 'repeated question')} left out")
+    if result.short:
+        say(f"{amount(result.short, 'prompt')} with fewer than {examples} examples")
+    say(f"{result.prompts:,} prompts in {out}")
+    # JSON has the same counts as the messages.
     if as_json:
         counts = ("prompts", "examples", "ties", "short", "repeated")
-        print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+        print_json({n: getattr(result, n) for n in counts} | _count_answers(result.answers))
     if status:
+        # The status of the scoring: failed samples are no reason to write nothing.
         raise typer.Exit(status)
 
 
@@ -168,59 +180,68 @@ def sft(  # noqa: PLR0913
     """
     from trustassay_papers import select as selecting
 
+    # Before scoring, which may take hours.
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: is a file; expected a folder to write into")
-    named = _for_scoring(source, metric, backends, records, run)
-    folder, name, status = scored_run(str(source), metric, named, records, out=run, seed=seed)
-    found = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
-    _show(found.answers)
-    if found.ties:
-        words = "questions have several answers of the best value; the first counts"
-        say(f"{found.ties:,} {words}")
-    say(f"{found.train:,} questions to train on and {found.test:,} to test with in {out}")
+    scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
+    folder, name, status = scored_run(
+        str(source), metric, scoring_backends, records, out=run, seed=seed
+    )
+    result = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
+    _show_answers(result.answers)
+    if result.ties:
+        message = "questions have several answers of the best value; the first counts"
+        say(f"{result.ties:,} {message}")
+    say(f"{result.train:,} questions to train on and {result.test:,} to test with in {out}")
     if as_json:
         counts = ("train", "test", "ties")
-        print_json({n: getattr(found, n) for n in counts} | _counts(found.answers))
+        print_json({n: getattr(result, n) for n in counts} | _count_answers(result.answers))
     if status:
         raise typer.Exit(status)
 
 
-def _for_scoring(
+def _choose_scoring_backends(
     source: Path, metric: str | None, backends: BackendChoices, records: Records, run: Path | None
 ) -> BackendChoices:
-    """Return the backends for scoring: none for a run; the embedder only if the metric has one.
+    """Return the backends for scoring: none for a run; the embedder only if the metric uses one.
 
     Raises:
-        ValueError: a run is scored already, and an option of scoring is given.
-        InputError: no question of a file has two answers; nothing is asked then.
+        ValueError: an option of scoring is set, but the input is a run and already scored.
+        InputError: no question of a file has two answers; no model was asked.
         UnknownNameError: no such metric.
     """
     from trustassay.cli.results import METRIC
     from trustassay.registry import metric_from_text
     from trustassay_papers.select import refuse_single_answers
 
-    named = backends.copy()
+    scoring_backends = backends.copy()
+    # The same argument takes a run or a file.
     is_run = (source / "run.json").exists()
     if is_run or not any(
         need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
     ):
-        named.pop("embedder", None)
+        # The embedder then only finds the nearest examples.
+        scoring_backends.pop("embedder", None)
     if not is_run:
         refuse_single_answers(source, records.get("fields", {}), records.get("limit"))
-        return named
-    others = {"limit": records.get("limit"), "skip-bad": records.get("skip_bad"), "run": run}
-    given = [*named, *(name for name, value in others.items() if value is not None)]
-    if given:
-        raise UsageError(f"{source}: is scored already; --{given[0]} has no effect")
-    return named
+        return scoring_backends
+    other_options = {"limit": records.get("limit"), "skip-bad": records.get("skip_bad"), "run": run}
+    useless_options = [
+        *scoring_backends,
+        *(name for name, value in other_options.items() if value is not None),
+    ]
+    # Better an error than an option without effect.
+    if useless_options:
+        raise UsageError(f"{source}: is scored already; --{useless_options[0]} has no effect")
+    return scoring_backends
 
 
-def _named(found: Any, baseline: str) -> str:
-    reference = found.answers.reference
+def _describe_baseline(result: Any, baseline: str) -> str:
+    reference = result.answers.reference
     return f"{baseline} ({reference})" if baseline == "single" else baseline
 
 
-def _counts(answers: Answers) -> dict[str, Any]:
+def _count_answers(answers: Answers) -> dict[str, Any]:
     return {
         "questions": len(answers.questions),
         "reference": answers.reference,
@@ -232,13 +253,14 @@ def _counts(answers: Answers) -> dict[str, Any]:
     }
 
 
-def _show(answers: Answers) -> None:
-    """Say which answers were chosen between, and what was left out."""
-    n = sum(len(question.candidates) for question in answers.questions)
+def _show_answers(answers: Answers) -> None:
+    """Print how many answers were chosen between, and what was left out."""
+    answer_count = sum(len(question.candidates) for question in answers.questions)
     say(
         one_line(
-            f"{answers.metric.title}: {n:,} answers to {len(answers.questions):,} questions to "
-            "choose between"
+            f"{answers.metric.title}: {answer_count:,} answers to "
+            f"{len(answers.questions):,} questions "
+            "to choose between"
         )
     )
     for way, count in answers.without.items():

@@ -1,4 +1,4 @@
-"""``trustassay papers tune``."""
+"""``trustassay papers tune``: fine-tune a local model on chosen answers."""
 
 from __future__ import annotations
 
@@ -60,23 +60,27 @@ def tune(  # noqa: PLR0913 - one argument an option
     """
     from trustassay_papers import tune as tuning
 
+    # 1. The options, in the order of the dataclass.
     options = tuning.TuneOptions(
         full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
     )
-    found = tuning.tune(data, model, out, options)
-    if found.resumed:
-        say(f"continued from step {found.resumed:,}")
-    if found.too_long:
-        say(f"left out: {found.too_long:,} conversations that are too long")
+    # 2. Train, or continue, or return the finished result.
+    result = tuning.tune(data, model, out, options)
+    # Only after an interruption.
+    if result.resumed:
+        say(f"continued from step {result.resumed:,}")
+    # 3. What was learnt, and where it is.
+    if result.too_long:
+        say(f"left out: {result.too_long:,} conversations that are too long")
     say(
-        f"{found.conversations:,} conversations, {found.steps:,} steps; loss "
-        f"{found.first_loss:.3f} in the first tenth, {found.last_loss:.3f} in the last"
+        f"{result.conversations:,} conversations, {result.steps:,} steps; loss "
+        f"{result.first_loss:.3f} in the first tenth, {result.last_loss:.3f} in the last"
     )
-    say(f"model: {out} (hf:{_shown(out)}); losses: {out / 'loss.jsonl'}")
+    say(f"model: {out} (hf:{_format_folder(out)}); losses: {out / 'loss.jsonl'}")
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
 
 
-def _shown(path: Path) -> str:
-    """Return a folder as an hf: URI names it."""
+def _format_folder(path: Path) -> str:
+    """Return a folder as in an ``hf:`` URI; without "./" it would be an id of Hugging Face."""
     return str(path) if path.is_absolute() or str(path).startswith(".") else f"./{path}"

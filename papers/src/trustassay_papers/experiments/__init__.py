@@ -1,1 +1,1 @@
-"""Experiments of papers as commands: what is asked is asked once, and every variant is scored."""
+"""Experiments of papers as commands: models are asked once, and every variant is scored."""

@@ -1,4 +1,4 @@
-"""Questions with choices: how replies are graded, and the outputs that haltt4llm published."""
+"""Ask models questions with choices and grade the replies; read haltt4llm's published outputs."""
 
 from __future__ import annotations
 
@@ -31,111 +31,124 @@ from trustassay_papers.experiments.measuring import execute_run
 from trustassay_papers.experiments.results import Cell, Result, Row
 
 Verdict = Literal["right", "wrong", "unknown", "unreadable"]
+# In small letters, as replies are compared.
 DONT_KNOW = "i don't know"
 LONGEST_FILE = 64_000_000
-"""Bytes of a file of outputs; haltt4llm's have 300,000."""
+"""Maximum bytes of a file of outputs; haltt4llm's have 300,000."""
+# `Question 12: ...` begins the block of a question.
 _BLOCK = re.compile(r"^Question (\d{1,9}): ", re.MULTILINE)
+# The grader's mark at the end of an output: `(incorrect B.)` or `(uncertain)`.
 _MARK = re.compile(r"\s*\((incorrect [A-Z]\.|uncertain)\)")
-_FIRST = re.compile(r"\s*\(?([A-Z])[.):]")
+# `A.`, `(B)` or `C:` at the beginning of a reply.
+_FIRST_LETTER = re.compile(r"\s*\(?([A-Z])[.):]")
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a question in the order shown; ``right`` is the place of the right one."""
+    """The choices of a question in the order shown; ``right`` is the index of the right one."""
 
     texts: tuple[str, ...]
     right: int
 
     @property
     def lettered(self) -> list[tuple[str, str]]:
-        """Each with its letter."""
+        """The choices, each with its letter."""
         return list(zip(ascii_uppercase, self.texts, strict=False))
 
     def shuffled(self, order: Sequence[int]) -> Choices:
-        """Return the choices in another order, given as places in this one."""
+        """Return the choices in another order; ``order`` holds indices into this one."""
         return Choices(tuple(self.texts[k] for k in order), list(order).index(self.right))
 
 
 class Grade(NamedTuple):
-    """What a reply amounts to; ``choice`` is the place of the choice that it names."""
+    """The grade of a reply; ``choice`` is the index of the choice that it names."""
 
     verdict: Verdict
     choice: int | None = None
 
 
 class Output(NamedTuple):
-    """A published output that its grader did not call right, and what it called it."""
+    """A published output that haltt4llm did not grade as right, with its verdict."""
 
     text: str
     verdict: Verdict
 
 
 def choices_of(sample: Sample) -> Choices | Problem:
-    """Return the choices of a question as haltt4llm's file has them, or what is wrong with them."""
+    """Return the choices of a question in haltt4llm's layout, or what is wrong with them."""
 
-    given = sample.metadata.get("choices")
+    raw_texts = sample.metadata.get("choices")
     if not (
-        isinstance(given, list | tuple)
-        and 2 <= len(given) <= len(ascii_uppercase)
-        and all(isinstance(one, str) for one in given)
+        isinstance(raw_texts, list | tuple)
+        and 2 <= len(raw_texts) <= len(ascii_uppercase)
+        and all(isinstance(raw_text, str) for raw_text in raw_texts)
     ):
         return Problem("choices", f"expected 2 to {len(ascii_uppercase)} texts")
-    texts = tuple(" ".join(clean(one).split()) for one in given)
-    marked = sample.metadata.get("right_choice")  # it may be blank, and so be no answer
-    if isinstance(marked, int) and 0 <= marked < len(texts):
-        return Choices(texts, marked)
+    # Line breaks in a choice would end it in the prompt.
+    texts = tuple(" ".join(clean(raw_text).split()) for raw_text in raw_texts)
+    right_choice = sample.metadata.get(
+        "right_choice"
+    )  # its text may be blank, and so be no gold answer
+    if isinstance(right_choice, int) and 0 <= right_choice < len(texts):
+        return Choices(texts, right_choice)
     gold = {" ".join(alias.split()) for aliases in sample.answers for alias in aliases}
-    right = [place for place, text in enumerate(texts) if text in gold]
+    # Records without the field: the one choice that is a gold answer.
+    right = [index for index, text in enumerate(texts) if text in gold]
     if len(right) != 1:
         return Problem("answers", f"{len(right)} of the choices are right; expected one")
     return Choices(texts, right[0])
 
 
 def graded(reply: str, choices: Choices) -> Grade:
-    """Return what a reply amounts to: the choice that it repeats, or whose letter it names.
+    """Grade a reply by the choice whose text it repeats or whose letter it names.
 
-    Any text gives a grade. "I don't know" as a choice is unknown; a reply that names no choice, or
+    Every text gets a grade. The choice "I don't know" is unknown; a reply that names no choice, or
     several, is unreadable.
     """
-    place = chosen(reply, choices.texts)
-    if place is None:
+    # The same reader of replies as for consistency checks.
+    index = chosen(reply, choices.texts)
+    if index is None:
         return Grade("unreadable")
-    if place == choices.right:
-        return Grade("right", place)
-    known = choices.texts[place].casefold() != DONT_KNOW
-    return Grade("wrong" if known else "unknown", place)
+    if index == choices.right:
+        return Grade("right", index)
+    is_answer = choices.texts[index].casefold() != DONT_KNOW
+    # To choose "I don't know" is not an error, but not right either.
+    return Grade("wrong" if is_answer else "unknown", index)
 
 
 def published_grade(reply: str, choices: Choices) -> Verdict:
-    """Return what haltt4llm's grader says of a reply.
+    """Grade a reply by the rules of haltt4llm.
 
-    Right: the reply contains the right choice's words, or its letter behind a space and before a
-    full stop, or in brackets. Else unknown: it contains "I don't know", or is no more than "D" or
-    "D.". So "A." before other words is wrong even if A is right, and D, which is "None of the
-    above" there, means that nothing is known.
+    Right: the reply contains the text of the right choice, or its letter between a space and a full
+    stop, or in brackets. Unknown: it contains "I don't know", or is only "D" or "D.". So a reply
+    that begins with "A." is wrong even if A is right, and D counts as unknown although it is "None
+    of the above" there.
     """
+    # Their rules, kept to the letter: they grade by containment, so that a reply that names
+    # several choices may be right.
     letter, text = choices.lettered[choices.right]
-    said = reply.lower().strip()
-    if text.lower().strip() in said or f" {letter}." in reply or f"({letter})" in reply:
+    lowered = reply.lower().strip()
+    if text.lower().strip() in lowered or f" {letter}." in reply or f"({letter})" in reply:
         return "right"
-    return "unknown" if DONT_KNOW in said or said in ("d", "d.") else "wrong"
+    return "unknown" if DONT_KNOW in lowered or lowered in ("d", "d.") else "wrong"
 
 
 def first_letter(reply: str) -> str | None:
-    """Return the capital letter that a reply begins with as the label of a choice, if it does."""
-    found = _FIRST.match(reply)
-    return found[1] if found else None
+    """Return the letter of a choice with which a reply begins, or ``None``."""
+    match = _FIRST_LETTER.match(reply)
+    return match[1] if match else None
 
 
 def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Output]:
-    """Read a file of haltt4llm's results: the outputs that were not graded right, by place.
+    """Read a file of haltt4llm's results: the outputs not graded as right, by question index.
 
-    ``questions`` are those of the file that was asked, in its order. Blocks beyond them are left
-    out. A question that has no block was graded right; what was replied to it is not published.
+    ``questions`` are those that were asked, in order; blocks beyond them are ignored. A question
+    without a block was graded as right, and the reply to it is not published.
 
     Raises:
-        InputError: the file is not one of results, or belongs to other questions.
+        InputError: the file holds no results, or those of other questions.
     """
+    # Before reading: the option takes any file.
     if path.stat().st_size > LONGEST_FILE:
         raise InputError(
             f"{path}: is larger than {LONGEST_FILE:,} bytes; expected a file of results"
@@ -143,57 +156,64 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
     text = path.read_text(encoding="utf-8", errors="replace")
     if not text.startswith("Total score:"):
         raise InputError(f"{path}: expected haltt4llm's results, which begin with 'Total score:'")
+    # The text before the first block, then a number and a block in turn.
     parts = _BLOCK.split(text)
-    found: dict[int, Output] = {}
+    outputs: dict[int, Output] = {}
     for number, block in zip(parts[1::2], parts[2::2], strict=True):
-        place = int(number) - 1
-        if not 0 <= place < len(questions):
+        index = int(number) - 1
+        if not 0 <= index < len(questions):
             continue
-        question = questions[place].question.strip()
+        question = questions[index].question.strip()
+        # Without this check an input in another order would give wrong grades silently.
         if not block.startswith(question):
             raise InputError(
                 f"{path}: question {number} is not that of the input; expected {question[:60]!r}"
             )
-        found[place] = _output(block[len(question) :], f"{path}: question {number}")
-    return found
+        outputs[index] = _parse_output(block[len(question) :], f"{path}: question {number}")
+    return outputs
 
 
-def _output(block: str, where: str) -> Output:
-    """Return the output behind the question's line and those of the choices, which are indented."""
+def _parse_output(block: str, location: str) -> Output:
+    """Return the output in a block, after the question's line and the indented choices."""
     lines = block.partition("\n")[2].splitlines(keepends=True)
+    # The choices are indented: two spaces or more before "A. Paris".
     while lines and re.match(r"\s{2,}[A-Z]\. ", lines[0]):
         lines.pop(0)
-    mark = _MARK.search(said := "".join(lines))
+    # The output itself may contain several lines, so the mark ends it.
+    mark = _MARK.search(text := "".join(lines))
     if mark is None:
-        raise InputError(f"{where}: expected '(incorrect A.)' or '(uncertain)' behind the output")
-    return Output(said[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong")
+        raise InputError(
+            f"{location}: expected '(incorrect A.)' or '(uncertain)' behind the output"
+        )
+    return Output(text[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong")
 
 
 COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
            "unknown (published)", "letters")  # fmt: skip
 MAX_TOKENS = 100
+"""Of a reply: enough for a letter and a sentence."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Who answers: models to ask, and files of haltt4llm's results by the name of their model.
-
-    references: models whose answers become the references of the others; without any, each
-    model's are those of all others. shuffle: show the choices in a random order.
-    """
+    """Whose answers are graded."""
 
     models: Sequence[Any] = ()
+    """Models to ask."""
     outputs: Mapping[str, Path] = field(default_factory=dict)
+    """Files of haltt4llm's results, by the name of their model."""
     references: Sequence[Any] = ()
+    """Models whose answers become references; without any, those of all models do."""
     shuffle: bool = False
+    """Whether to show the choices in a random order."""
     options: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass(frozen=True)
 class FiveChoice(Metric):
-    """Shows a model a question with its choices; right is who names the right one.
+    """Asks a model a question with choices; the score is 1 if it names the right one.
 
-    Without a readable choice there is no score.
+    A reply without a readable choice has no score.
     """
 
     name: ClassVar[str] = "five-choice"
@@ -208,105 +228,129 @@ class FiveChoice(Metric):
         return [Need("chat")]
 
     async def assess(self, context: Context) -> Assessment:
-        """Ask once; the choices as shown and the reply stand in the evidence."""
+        """Ask once; the evidence holds the reply and the choices as shown."""
         sample = context.sample
         choices = choices_of(sample)
-        assert isinstance(choices, Choices)  # the experiment has looked
+        assert isinstance(choices, Choices)  # the experiment has checked it
         if self.shuffle:
+            # By the id: the order does not depend on the other samples.
             rng = generator(context.seed, sample.id, "choices")
             choices = choices.shuffled(rng.permutation(len(choices.texts)).tolist())
-        text = _prompt().filled(question=sample.question, choices=choices.lettered)
-        reply = await context.models.chat(text, max_tokens=MAX_TOKENS, prompt=_prompt().name)
-        found = graded(reply.text, choices)
+        text = _load_prompt().filled(question=sample.question, choices=choices.lettered)
+        reply = await context.models.chat(text, max_tokens=MAX_TOKENS, prompt=_load_prompt().name)
+        grade = graded(reply.text, choices)
         return Assessment(
             sample.id,
             self.name,
-            None if found.verdict == "unreadable" else float(found.verdict == "right"),
-            verdict=found.verdict,
-            reason="the reply names no choice" if found.verdict == "unreadable" else "",
+            # No score rather than 0: the reply says nothing about the question.
+            None if grade.verdict == "unreadable" else float(grade.verdict == "right"),
+            verdict=grade.verdict,
+            reason="the reply names no choice" if grade.verdict == "unreadable" else "",
             evidence=[
                 {
                     "reply": reply.text,
                     "choices": list(choices.texts),
                     "right": choices.right,
-                    "choice": found.choice,
+                    "choice": grade.choice,
                 }
             ],
         )
 
 
 @cache
-def _prompt() -> Prompt:
-    place = files("trustassay_papers") / "prompts" / "five-choice.jinja"
-    with as_file(place) as path:
+def _load_prompt() -> Prompt:
+    resource = files("trustassay_papers") / "prompts" / "five-choice.jinja"
+    with as_file(resource) as path:
         return Prompt.read(path)
 
 
 @dataclass(frozen=True)
-class _Reply:
-    """What a model said of one question; ``text`` is what it takes for the answer."""
+class _GradedReply:
+    """A model's reply to one question, graded."""
 
     verdict: Verdict
+    """By our grader."""
     published: Verdict
+    """By haltt4llm's grader."""
     text: str
+    """The text of the choice that it names, or the whole reply."""
     letter: str | None
+    """The letter of that choice."""
     first: str | None
+    """The letter that the reply begins with."""
 
 
-async def five_choice(source: Path, out: Path, asked: Asked, records: Records) -> Result:
-    """Put questions with choices to models, and grade their replies in two ways.
+async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -> Result:
+    """Ask models questions with choices, and grade their replies by our rules and by haltt4llm's.
 
     ``answers.jsonl`` in the folder holds the answers as samples with labels and references, for
     ``fewl-rank``.
 
     Raises:
-        InputError: nobody is asked, or a file of results is of other questions.
+        InputError: no models and no results, or results of other questions.
         BadInputError: questions have no choices, or not one right choice.
     """
-    if not (asked.models or asked.outputs):
+    if not (setup.models or setup.outputs):
         raise InputError("nobody answers; expected --model, or --outputs of a model")
+    # 1. Questions, their choices, and published outputs.
     questions = read_records(source, records)
-    choices = _choices(questions, records)
-    kept = [one for one in questions if one.id in choices]
-    replies = {name: _published(path, questions, choices) for name, path in asked.outputs.items()}
-    references: dict[str, dict[str, _Reply]] = {}
+    choices = _collect_choices(questions, records)
+    usable = [sample for sample in questions if sample.id in choices]
+    replies = {
+        name: _read_published(path, questions, choices) for name, path in setup.outputs.items()
+    }
+    references: dict[str, dict[str, _GradedReply]] = {}
     left_out: dict[str, str] = {}
-    for role, given, into in (
-        ("model", asked.models, replies),
-        ("reference", asked.references, references),
+    # 2. Ask models and references, each in a run of its own.
+    for role, uris, replies_by_model in (
+        ("model", setup.models, replies),
+        ("reference", setup.references, references),
     ):
-        models = named_models(list(given), role, many=True)
-        for place, (name, uri) in enumerate(models.items(), 1):
+        models = named_models(list(uris), role, many=True)
+        for number, (name, uri) in enumerate(models.items(), 1):
+            # Rows of the table and samples are named by the model.
             if name in replies:
                 raise InputError(f"two models are called {name!r}; name one as NAME=URI")
             model = await asyncio.to_thread(resolve.chat, uri)
-            folder = RunFolder(out / f"{role}-{place}")
-            metric = FiveChoice(asked.shuffle)
-            found = await execute_run(kept, metric, {"model": model}, folder, asked.options)
-            left_out |= {f"{k} ({name})": one.error for k, one in found.items() if one.error}
-            into[name] = {k: _reply_of(one) for k, one in found.items() if one.error is None}
-    _write_answers(out / "answers.jsonl", kept, replies, references)
-    rows = [_row(name, found, len(kept)) for name, found in (replies | references).items()]
+            folder = RunFolder(out / f"{role}-{number}")
+            metric = FiveChoice(setup.shuffle)
+            assessments = await execute_run(usable, metric, {"model": model}, folder, setup.options)
+            left_out |= {
+                f"{key} ({name})": assessment.error
+                for key, assessment in assessments.items()
+                if assessment.error
+            }
+            replies_by_model[name] = {
+                key: _grade_assessment(assessment)
+                for key, assessment in assessments.items()
+                if assessment.error is None
+            }
+    # 3. Write the answers, and the table.
+    _write_samples(out / "answers.jsonl", usable, replies, references)
+    rows = [
+        _build_row(name, graded_replies, len(usable))
+        for name, graded_replies in (replies | references).items()
+    ]
     return Result(
         "five-choice",
         "Questions with choices: who names the right one",
         COLUMNS,
-        [*_baselines(list(choices.values())), *rows],
-        _notes(asked, out, len(kept), left_out),
+        [*_build_baselines(list(choices.values())), *rows],
+        _build_notes(setup, out, len(usable), left_out),
         left_out,
-        {"shuffle": asked.shuffle, "seed": asked.options.seed, "prompt": _prompt().name},
+        {"shuffle": setup.shuffle, "seed": setup.options.seed, "prompt": _load_prompt().name},
     )
 
 
-def _notes(asked: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list[str]:
-    order = "shuffled" if asked.shuffle else "in the order of the input"
+def _build_notes(setup: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list[str]:
+    order = "shuffled" if setup.shuffle else "in the order of the input"
     notes = [
         f"{n:,} questions; choices {order}. An unreadable reply is not right. Published: by the "
         "rules of haltt4llm's grader. First letter: replies that begin with it, those left aside "
         "that the published rules call unknown.",
         f"The answers as samples with labels and references: {out / 'answers.jsonl'}",
     ]
-    if asked.outputs:
+    if setup.outputs:
         notes.append(
             "Of published outputs the right ones are not known word for word: they count as right "
             "by both ways, and as a first letter A."
@@ -317,132 +361,152 @@ def _notes(asked: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list
     return notes
 
 
-def _choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
-    found = {one.id: choices_of(one) for one in questions}
+def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
+    # Faults of all questions are reported at once.
+    results = {sample.id: choices_of(sample) for sample in questions}
     records.refuse(
         [
-            records.fault(one, [problem])
-            for one in questions
-            if isinstance(problem := found[one.id], Problem)
+            records.fault(sample, [problem])
+            for sample in questions
+            if isinstance(problem := results[sample.id], Problem)
         ]
     )
-    kept = {name: one for name, one in found.items() if isinstance(one, Choices)}
-    if not kept:
+    choices_of_question = {
+        key: choices for key, choices in results.items() if isinstance(choices, Choices)
+    }
+    if not choices_of_question:
         raise InputError("no question has choices")
-    return kept
+    return choices_of_question
 
 
-def _reply_of(one: Assessment) -> _Reply:
-    shown = one.evidence[0]
-    choices = Choices(tuple(shown["choices"]), shown["right"])
-    place = shown["choice"]
-    reply = shown["reply"]
-    return _Reply(
+def _grade_assessment(assessment: Assessment) -> _GradedReply:
+    row = assessment.evidence[0]
+    # In the order in which this question was shown.
+    choices = Choices(tuple(row["choices"]), row["right"])
+    choice = row["choice"]
+    reply = row["reply"]
+    return _GradedReply(
         graded(reply, choices).verdict,
         published_grade(reply, choices),
-        reply if place is None else choices.texts[place],
-        None if place is None else ascii_uppercase[place],
+        reply if choice is None else choices.texts[choice],
+        None if choice is None else ascii_uppercase[choice],
         first_letter(reply),
     )
 
 
-def _published(
+def _read_published(
     path: Path, questions: Sequence[Sample], choices: Mapping[str, Choices]
-) -> dict[str, _Reply]:
-    """Return a model's published outputs; what is not listed was graded right."""
-    listed = published_outputs(path, questions)
-    found = {}
-    for place, sample in enumerate(questions):
+) -> dict[str, _GradedReply]:
+    """Return a model's published outputs, graded; questions that are not listed were right."""
+    outputs = published_outputs(path, questions)
+    replies = {}
+    for index, sample in enumerate(questions):
         if sample.id not in choices:
             continue
-        own = choices[sample.id]
-        letter = ascii_uppercase[own.right]
-        if place not in listed:
-            found[sample.id] = _Reply("right", "right", own.texts[own.right], letter, letter)
+        question_choices = choices[sample.id]
+        letter = ascii_uppercase[question_choices.right]
+        if index not in outputs:
+            # The reply itself is not published: assume the choice and its letter.
+            replies[sample.id] = _GradedReply(
+                "right", "right", question_choices.texts[question_choices.right], letter, letter
+            )
             continue
-        output = listed[place]
-        grade = graded(output.text, own)
-        found[sample.id] = _Reply(
+        output = outputs[index]
+        grade = graded(output.text, question_choices)
+        replies[sample.id] = _GradedReply(
             grade.verdict,
             output.verdict,
-            output.text if grade.choice is None else own.texts[grade.choice],
+            output.text if grade.choice is None else question_choices.texts[grade.choice],
             None if grade.choice is None else ascii_uppercase[grade.choice],
             first_letter(output.text),
         )
-    return found
+    return replies
 
 
-def _row(name: str, replies: Mapping[str, _Reply], asked: int) -> Row:
+def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: int) -> Row:
     n = len(replies)
-    ours = Counter(one.verdict for one in replies.values())
-    theirs = Counter(one.published for one in replies.values())
-    first = sum(one.first == "A" and one.published != "unknown" for one in replies.values())
-    letters = Counter(one.letter for one in replies.values() if one.letter)
-    told = " ".join(f"{letter} {count}" for letter, count in sorted(letters.items()))
+    our_verdicts = Counter(graded_reply.verdict for graded_reply in replies.values())
+    published_verdicts = Counter(graded_reply.published for graded_reply in replies.values())
+    first = sum(
+        graded_reply.first == "A" and graded_reply.published != "unknown"
+        for graded_reply in replies.values()
+    )
+    letters = Counter(
+        graded_reply.letter for graded_reply in replies.values() if graded_reply.letter
+    )
+    letter_counts = " ".join(f"{letter} {count}" for letter, count in sorted(letters.items()))
     cells = [
-        _share(ours["right"], n),
-        _count(ours["unknown"]),
-        _count(ours["unreadable"]),
-        _count(first),
-        _share(theirs["right"], n),
-        _count(theirs["unknown"]),
-        Cell(told, dict(letters)),
+        _share_cell(our_verdicts["right"], n),
+        _count_cell(our_verdicts["unknown"]),
+        _count_cell(our_verdicts["unreadable"]),
+        _count_cell(first),
+        _share_cell(published_verdicts["right"], n),
+        _count_cell(published_verdicts["unknown"]),
+        Cell(letter_counts, dict(letters)),
     ]
-    return Row(name, cells, {"model": name, "n": n, "asked": asked})
+    return Row(name, cells, {"model": name, "n": n, "asked": question_count})
 
 
-def _baselines(choices: Sequence[Choices]) -> list[Row]:
+def _build_baselines(choices: Sequence[Choices]) -> list[Row]:
     n = len(choices)
-    chance = sum(1 / len(one.texts) for one in choices) / n
-    rest = [Cell("", {}) for _ in COLUMNS[1:]]
-    first = sum(one.right == 0 for one in choices)
+    # Questions may have different numbers of choices.
+    chance = sum(1 / len(question_choices.texts) for question_choices in choices) / n
+    blanks = [Cell("", {}) for _ in COLUMNS[1:]]
+    first = sum(question_choices.right == 0 for question_choices in choices)
     return [
-        Row("chance", [Cell(f"{100 * chance:.1f} %", {"value": 100 * chance}), *rest]),
-        Row("always the first choice of the input", [_share(first, n), *rest]),
+        Row("chance", [Cell(f"{100 * chance:.1f} %", {"value": 100 * chance}), *blanks]),
+        Row("always the first choice of the input", [_share_cell(first, n), *blanks]),
     ]
 
 
-def _share(count: int, n: int) -> Cell:
+def _share_cell(count: int, n: int) -> Cell:
     if not n:
         return Cell("–", {"count": 0, "n": 0, "value": None})
     share = 100 * count / n
     values: dict[str, Any] = {"count": count, "n": n, "value": share, "interval": None}
-    within = ""
+    interval_text = ""
+    # Fewer questions give no useful interval.
     if n >= FEWEST:
         low, high = (100 * end for end in binomial_interval(count, n))
-        values["interval"], within = [low, high], f", {low:.1f} to {high:.1f}"
-    return Cell(f"{count} of {n} ({share:.2f} %{within})", values)
+        values["interval"], interval_text = [low, high], f", {low:.1f} to {high:.1f}"
+    return Cell(f"{count} of {n} ({share:.2f} %{interval_text})", values)
 
 
-def _count(count: int) -> Cell:
+def _count_cell(count: int) -> Cell:
     return Cell(str(count), {"count": count})
 
 
-def _write_answers(
+def _write_samples(
     path: Path,
     questions: Sequence[Sample],
-    replies: Mapping[str, Mapping[str, _Reply]],
-    references: Mapping[str, Mapping[str, _Reply]],
+    replies: Mapping[str, Mapping[str, _GradedReply]],
+    references: Mapping[str, Mapping[str, _GradedReply]],
 ) -> None:
-    """Write each model's answers as samples with labels; the references are whom the user named,
-    else all models.
+    """Write each model's answers as samples with labels.
+
+    The references are the answers of the reference models, or else of all models.
     """
-    told = references or replies
+    # With references of its own choice the user decides; otherwise every model is judged by all.
+    reference_replies = references or replies
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:
         for sample in questions:
-            known = {
-                name: (said[sample.id].text,) for name, said in told.items() if sample.id in said
+            references_of_sample = {
+                name: (replies_of_model[sample.id].text,)
+                for name, replies_of_model in reference_replies.items()
+                if sample.id in replies_of_model
             }
-            for place, (name, said) in enumerate(replies.items(), 1):
-                if sample.id in said:
-                    one = replace(
+            for number, (name, replies_of_model) in enumerate(replies.items(), 1):
+                if sample.id in replies_of_model:
+                    answer_sample = replace(
                         sample,
-                        id=f"{sample.id}-{place}",
+                        id=f"{sample.id}-{number}",
                         model=name,
-                        response=said[sample.id].text,
-                        label=float(said[sample.id].verdict == "right"),
-                        references=known,
+                        response=replies_of_model[sample.id].text,
+                        label=float(replies_of_model[sample.id].verdict == "right"),
+                        references=references_of_sample,
                     )
-                    line = json.dumps(one.to_dict(), ensure_ascii=False, default=str) + "\n"
+                    line = (
+                        json.dumps(answer_sample.to_dict(), ensure_ascii=False, default=str) + "\n"
+                    )
                     file.write(line.encode())

@@ -1,8 +1,8 @@
-"""How far wrong and corrected answers tell references apart, and the weights that come of it.
+"""How well references distinguish wrong from corrected answers, and which weights follow.
 
-Wei et al. 2024, Figures 3 and 4 and appendix C.5: for each question and reference the number of the
-25 wrong answers that it agrees with, that of the corrected ones, and its share of the weight;
-beside what people, or right answers, say of the reference's own answer.
+Wei et al. 2024, Figures 3 and 4 and appendix C.5: for each question and reference, the number of
+the 25 wrong answers and of the corrected ones that it agrees with, and its share of the weight.
+They are compared with people's ratings of the reference's own answer, or with right answers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from trustassay_papers.experiments.results import Cell, Result, Row, bars, boxes
 
 Floats = NDArray[np.float64]
 RATINGS = "reference_ratings"
-"""Field of the input: what people say of each reference's answer, ``{name: number}``."""
+"""Field of the input with people's ratings of each reference's answer, ``{name: number}``."""
 COLUMNS = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "weight",
            "weight > 0.9", "weight < 0.1", "heaviest", "rating")  # fmt: skip
 BINS = 20
@@ -43,8 +43,8 @@ BINS = 20
 class Experts(Metric):
     """Holds each reference's answer against every wrong and corrected answer of its question.
 
-    The score is the share of pairs that the references tell apart: whose corrected answer is
-    nearer than its wrong one.
+    The score is the share of pairs that the references distinguish: the corrected answer is nearer
+    than the wrong one.
 
     Args:
         agrees: similarity from which a reference says the same as a wrong or corrected answer.
@@ -70,7 +70,7 @@ class Experts(Metric):
         return {"references": self.answers, "wrong_answers": self.pairs}
 
     def needs(self) -> Sequence[Need]:
-        """A similarity, and whom stages ask."""
+        """A similarity, and the models that stages ask."""
         return [
             Need("compare"),
             Need("chat", "references", many=True, optional=True),
@@ -78,36 +78,42 @@ class Experts(Metric):
         ]
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A question needs references and pairs: in the file, or asked."""
-        asked = {
+        """Return problems of a question that has no references or pairs and gets none."""
+        expected = {
             "references": "answers by model name, or --reference models to ask",
             "wrong_answers": "answers, or --generator",
             "corrected_answers": "answers, or --generator",
         }
         return [
-            Problem(name, f"is missing (expected {words})")
-            for name, words in asked.items()
+            Problem(name, f"is missing (expected {message})")
+            for name, message in expected.items()
             if not getattr(sample, name)
         ]
 
     async def assess(self, context: Context) -> Assessment:
-        """Compare; a row of the evidence for each reference that answered."""
+        """Compare; the evidence has a row for each reference that answered."""
         sample = context.sample
-        known = [one for one in answers_of(sample.references, drop=False) if not one.silent]
-        rows = await all_of(self._row(sample, one.shown, one.text, context) for one in known)
+        answers = [
+            answer for answer in answers_of(sample.references, drop=False) if not answer.silent
+        ]
+        rows = await all_of(
+            self._compare_reference(sample, answer.shown, answer.text, context)
+            for answer in answers
+        )
         if not rows:
             return Assessment(sample.id, self.name, None, reason="no reference answered")
-        told = [row["told_apart"] / row["pairs"] for row in rows if row["pairs"]]
-        score = sum(told) / len(told) if told else None
+        shares = [row["told_apart"] / row["pairs"] for row in rows if row["pairs"]]
+        score = sum(shares) / len(shares) if shares else None
         return Assessment(sample.id, self.name, score, evidence=rows)
 
-    async def _row(
+    async def _compare_reference(
         self, sample: Sample, name: str, text: str, context: Context
     ) -> Mapping[str, Any]:
         wrong, corrected = (
             texts[: self.pairs] for texts in (sample.wrong_answers, sample.corrected_answers)
         )
         gold = [alias for aliases in sample.answers for alias in aliases]
+        # Compared in one gather over all four sides, so that similarities are batched.
         sides = (wrong, corrected, gold, sample.incorrect_answers)
         to_wrong, to_corrected, to_gold, to_false = await all_of(
             all_of(context.models.compare(text, other, sample.question) for other in side)
@@ -117,15 +123,19 @@ class Experts(Metric):
             "reference": name,
             "answer": text,
             "pairs": min(len(wrong), len(corrected)),
+            # Pairs by position; the longer list is cut.
             "told_apart": sum(b > a for a, b in zip(to_wrong, to_corrected, strict=False)),
-            "agrees_with_wrong": sum(one >= self.agrees for one in to_wrong),
-            "agrees_with_corrected": sum(one >= self.agrees for one in to_corrected),
+            "agrees_with_wrong": sum(similarity >= self.agrees for similarity in to_wrong),
+            "agrees_with_corrected": sum(similarity >= self.agrees for similarity in to_corrected),
+            # As the metric computes it, so that the weights below are those of a run.
             "expertise": maths.expertise(to_corrected, to_wrong),
         }
         ratings = sample.metadata.get(RATINGS)
         rating = ratings.get(name) if isinstance(ratings, Mapping) else None
+        # `True` is an int in Python, but no rating.
         if isinstance(rating, int | float) and not isinstance(rating, bool):
             row["rating"] = float(rating)
+        # Without ratings, TruthfulQA's metric says whether the answer is right.
         elif to_gold and to_false:
             row["nearer_to_right"] = float(truth_of(to_gold, to_false) > 0)
         return row
@@ -134,32 +144,41 @@ class Experts(Metric):
 async def experts(
     source: Path, out: Path, setup: Setup, records: Records, agrees: float = 0.8
 ) -> Result:
-    """Tell how many pairs each reference tells apart, and how its weight is spread.
+    """Measure how many pairs each reference distinguishes, and the distribution of its weight.
 
     Raises:
-        BadInputError: questions lack references or pairs, and nobody is asked for them.
+        BadInputError: questions lack references or pairs, and no models write them.
         InputError: no question could be compared.
     """
     questions: dict[str, Sample] = {}
-    for one in read_records(source, records):
-        questions.setdefault(one.question.strip(), replace(one, response=None, model=None))
+    for record in read_records(source, records):
+        # Experts are measured by questions: several answers to one question count once.
+        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
     references, generator = await load_models(setup.references, setup.generator)
     metric = Experts(agrees, setup.metric.pairs, setup.metric.answers)
+    # Expertise depends on the similarity; a table for each would not fit the figure.
     similarity = setup.similarities[0]
-    named = {"references": references, "generator": generator, "similarity": similarity}
+    backends = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
     samples = list(questions.values())
     with records.placing(samples):
-        found = await execute_run(samples, metric, named, folder, setup.options)
-    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
-    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
-    rows = [one.evidence for one in found.values() if one.score is not None]
+        assessments = await execute_run(samples, metric, backends, folder, setup.options)
+    left_out = {sample.id: FAULTY for sample in questions.values() if sample.id not in assessments}
+    left_out |= {
+        key: assessment.error or assessment.reason
+        for key, assessment in assessments.items()
+        if assessment.score is None
+    }
+    rows = [
+        assessment.evidence for assessment in assessments.values() if assessment.score is not None
+    ]
     if not rows:
         raise InputError(
             f"no question could be compared; the first: {next(iter(left_out.values()))}"
         )
-    tables = _tables(rows, setup.metric.temperature)
-    notes = _notes(len(rows), tables, setup, agrees)
+    # Numbers are kept question by question, so that means, quartiles and bars share them.
+    tables = _collect_tables(rows, setup.metric.temperature)
+    notes = _build_notes(len(rows), tables, setup, agrees)
     if left_out:
         first = next(iter(left_out.values()))
         notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
@@ -167,82 +186,90 @@ async def experts(
         "fewl-experts",
         "Which pairs of wrong and corrected answers references distinguish, and their weights",
         COLUMNS,
-        [_row(name, table) for name, table in tables.items()],
+        [_build_row(name, table) for name, table in tables.items()],
         notes,
         left_out,
         {"similarity": similarity, "agrees": agrees, "temperature": setup.metric.temperature,
          "pairs": setup.metric.pairs, "answers": setup.metric.answers},
-        _drawings(tables),
+        _build_drawings(tables),
     )  # fmt: skip
 
 
-def _tables(
+def _collect_tables(
     rows: Sequence[Sequence[Mapping[str, Any]]], temperature: float
 ) -> dict[str, dict[str, list[float]]]:
-    """Return for each reference its numbers, question by question."""
+    """Return the numbers of each reference, one for each question."""
     tables: dict[str, dict[str, list[float]]] = {}
     for question in rows:
+        # Weights are relative to the references that answered this question.
         weights = maths.softmax_weights([row["expertise"] for row in question], temperature)
         for row, weight in zip(question, weights.tolist(), strict=True):
             table = tables.setdefault(row["reference"], {})
             numbers = {key: value for key, value in row.items() if isinstance(value, int | float)}
+            # Ties count for each of the references.
             heaviest = float(weight == weights.max())
             for key, value in (numbers | {"weight": weight, "heaviest": heaviest}).items():
                 table.setdefault(key, []).append(float(value))
     return tables
 
 
-def _row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
+def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
     weights = np.array(table["weight"])
+    # Questions may have different numbers of pairs.
     pairs = float(np.mean(table["pairs"]))
     cells = [
-        _spread(table["told_apart"], f" of {pairs:g}"),
-        _spread(table["agrees_with_wrong"]),
-        _spread(table["agrees_with_corrected"]),
-        _spread(table["expertise"]),
-        _spread(table["weight"]),
-        _percent(weights > 0.9),
-        _percent(weights < 0.1),
-        _percent(np.array(table["heaviest"]) > 0),
-        _rating(table),
+        _spread_cell(table["told_apart"], f" of {pairs:g}"),
+        _spread_cell(table["agrees_with_wrong"]),
+        _spread_cell(table["agrees_with_corrected"]),
+        _spread_cell(table["expertise"]),
+        _spread_cell(table["weight"]),
+        _percent_cell(weights > 0.9),
+        _percent_cell(weights < 0.1),
+        _percent_cell(np.array(table["heaviest"]) > 0),
+        _rating_cell(table),
     ]
     return Row(name, cells, {"reference": name, "n": len(weights)})
 
 
-def _spread(values: Sequence[float], of: str = "") -> Cell:
-    """Return the mean and the quartiles."""
+def _spread_cell(values: Sequence[float], suffix: str = "") -> Cell:
+    """Return a cell with mean and quartiles; ``suffix`` is put behind the mean."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
     mean = float(np.mean(values))
-    text = f"{mean:.2f}{of} ({low:.3g}, {middle:.3g}, {high:.3g})"
+    text = f"{mean:.2f}{suffix} ({low:.3g}, {middle:.3g}, {high:.3g})"
     return Cell(text, {"mean": mean, "quartiles": [low, middle, high]})
 
 
-def _percent(which: NDArray[np.bool_]) -> Cell:
-    share = 100 * float(which.mean())
-    return Cell(f"{share:.1f} %", {"value": share, "count": int(which.sum())})
+def _percent_cell(flags: NDArray[np.bool_]) -> Cell:
+    share = 100 * float(flags.mean())
+    return Cell(f"{share:.1f} %", {"value": share, "count": int(flags.sum())})
 
 
-def _rating(table: Mapping[str, Sequence[float]]) -> Cell:
-    """Return the mean of people's ratings, else how often it is nearer to a right answer."""
-    key = _judged_by(table)
+def _rating_cell(table: Mapping[str, Sequence[float]]) -> Cell:
+    """Return the mean of people's ratings, or else how often an answer is nearer to a right one."""
+    key = _rating_key(table)
     if key is None:
         return Cell("–", {"by": None})
     values = np.array(table[key])
     mean, n = float(values.mean()), len(values)
+    # The scale of people's ratings is unknown.
     bounds = (0.0, 1.0) if key == "nearer_to_right" else None
+    # Shares of yes and no need fewer questions for an interval than means.
     fewest = FEWEST if bounds and np.isin(values, bounds).all() else FEWEST_FOR_MEANS
     interval = bounded_interval(unit_mean(values), bounds) if n >= fewest else None
-    within = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
-    return Cell(f"{mean:.2f}{within}", {"by": key, "mean": mean, "interval": interval, "n": n})
+    interval_text = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
+    return Cell(
+        f"{mean:.2f}{interval_text}", {"by": key, "mean": mean, "interval": interval, "n": n}
+    )
 
 
-def _judged_by(table: Mapping[str, Sequence[float]]) -> str | None:
+def _rating_key(table: Mapping[str, Sequence[float]]) -> str | None:
     return next((key for key in ("rating", "nearer_to_right") if table.get(key)), None)
 
 
-def _notes(
+def _build_notes(
     n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
 ) -> list[str]:
+    # A sign of -1 ranks low values first.
     def order(key: str, sign: int = 1) -> str:
         means = {name: sign * float(np.mean(table[key])) for name, table in tables.items()}
         return " > ".join(sorted(means, key=means.__getitem__, reverse=True))
@@ -254,36 +281,41 @@ def _notes(
         f"By expertise: {order('expertise')}.",
         f"By wrong answers that they do not agree with: {order('agrees_with_wrong', -1)}.",
     ]
-    kinds = {_judged_by(table) for table in tables.values()}
+    # Ratings and comparisons with right answers are on different scales and cannot be ranked
+    # together.
+    kinds = {_rating_key(table) for table in tables.values()}
     if len(kinds) == 1 and (key := kinds.pop()) is not None:
-        words = (
+        ranked_by = (
             "people's ratings" if key == "rating" else "answers nearer to a right than a wrong one"
         )
-        notes.append(f"By {words}: {order(key)}.")
+        notes.append(f"By {ranked_by}: {order(key)}.")
     else:
         notes.append(
             f"No ratings of all references: expected `{RATINGS}`, or `answers` and "
             "`incorrect_answers`."
         )
-    most, t = len(tables), setup.metric.temperature
-    limit = math.exp(2 / t) / (math.exp(2 / t) + most - 1) if t > 0.01 else 1.0
-    if most > 1:
+    reference_count, t = len(tables), setup.metric.temperature
+    # Expertise lies between -1 and 1, so its exponentials differ by exp(2 / t) at most; a tiny
+    # temperature would overflow.
+    limit = math.exp(2 / t) / (math.exp(2 / t) + reference_count - 1) if t > 0.01 else 1.0
+    if reference_count > 1:
         notes.append(
-            f"Of {most} references none can weigh more than {limit:.3f} at a temperature of "
-            f"{t:g}, if similarities lie from 0 to 1."
+            f"Of {reference_count} references none can weigh more than {limit:.3f} at a "
+            f"temperature of {t:g}, if similarities lie from 0 to 1."
         )
     return notes
 
 
-def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart]:
+def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart]:
     """Draw the counts as boxes and the weights as bars (Figure 4, appendix C.5), and ratings."""
-    most = max(1.0, *(max(table["pairs"]) for table in tables.values()))
-    found = [
+    # All boxes share one axis; 1 avoids an axis of length 0.
+    max_pairs = max(1.0, *(max(table["pairs"]) for table in tables.values()))
+    charts = [
         figure(
             title,
             "Line: least to largest; box: quartiles; mark: median, over questions.",
-            [boxes(name, table[key], most) for name, table in tables.items()],
-            ("0", f"{most:g}"),
+            [boxes(name, table[key], max_pairs) for name, table in tables.items()],
+            ("0", f"{max_pairs:g}"),
         )
         for title, key in (
             ("Pairs whose corrected answer is nearer", "told_apart"),
@@ -291,6 +323,7 @@ def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart
             ("Corrected answers that the reference agrees with", "agrees_with_corrected"),
         )
     ]
+    # Equal bins, so that bars of references can be compared.
     edges = np.linspace(0, 1, BINS + 1)
     labels = [f"{low:.2f} to {high:.2f}" for low, high in pairwise(edges)]
     rows = []
@@ -298,16 +331,17 @@ def _drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list[Chart
         counts, _ = np.histogram(table["weight"], bins=edges)
         mean = f"mean {np.mean(table['weight']):.2f}"
         rows.append(bars(name, counts.tolist(), labels, mean))
-    found.append(figure("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
-    key = _judged_by(next(iter(tables.values())))
+    charts.append(figure("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
+    key = _rating_key(next(iter(tables.values())))
     if key is not None and all(table.get(key) for table in tables.values()):
-        values = sorted({one for table in tables.values() for one in table[key]})
+        # A bar for each rating that occurs: people may rate by stars or in percent.
+        values = sorted({value for table in tables.values() for value in table[key]})
         rows = []
         for name, table in tables.items():
-            own = [table[key].count(one) for one in values]
-            shown = f"mean {np.mean(table[key]):.2f}"
-            rows.append(bars(name, own, [f"{one:g}" for one in values], shown))
+            rating_counts = [table[key].count(value) for value in values]
+            mean_text = f"mean {np.mean(table[key]):.2f}"
+            rows.append(bars(name, rating_counts, [f"{value:g}" for value in values], mean_text))
         ends = (f"{values[0]:g}", f"{values[-1]:g}")
         title = "Ratings" if key == "rating" else "Nearer to a right answer (1) or not (0)"
-        found.append(figure(title, "Questions by rating.", rows, ends))
-    return found
+        charts.append(figure(title, "Questions by rating.", rows, ends))
+    return charts

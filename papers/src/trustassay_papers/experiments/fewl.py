@@ -1,4 +1,7 @@
-"""What all variants of a score make of the same comparisons, beside length and chance."""
+"""FEWL's comparisons of right and wrong answers, by all variants of the score.
+
+Wei et al. 2024, Tables 1, 2, 3, 8, 9, 10, 11 and 12. Length and chance are shown for comparison.
+"""
 
 from __future__ import annotations
 
@@ -23,68 +26,76 @@ INTERVALS = "95 % intervals over questions. A tie is no win."
 
 @dataclass(frozen=True)
 class Unit:
-    """A question with comparisons of its answers, by their places.
-
-    first, second: which answer should score higher than which. together: whether all comparisons
-    have to hold; else the share of them counts. number: of the question, where a column has several
-    units of it.
-    """
+    """The comparisons of one question's answers, which are named by their indices."""
 
     first: NDArray[np.int64]
+    """Answers that should score higher, shape (n,)."""
     second: NDArray[np.int64]
+    """The answers that they are compared with, shape (n,)."""
     together: bool = False
+    """Whether all comparisons must hold; else the share that holds counts."""
     number: int = -1
+    """The number of the question if a column has several units of it; else -1."""
 
     @classmethod
     def pairs(cls, right: Sequence[int], wrong: Sequence[int], number: int = -1) -> Self:
-        """Every right answer against every wrong one."""
+        """Compare every right answer with every wrong one."""
+        # All pairs at once: outcomes are then one subtraction for each rule.
         grid = np.array([(i, j) for i in right for j in wrong], dtype=np.int64)
         return cls(grid[:, 0], grid[:, 1], number=number)
 
     @classmethod
-    def highest(cls, best: int, others: Sequence[int]) -> Self:
-        """One answer against all others at once."""
-        return cls(np.full(len(others), best), np.array(others), together=True)
+    def highest(cls, best: int, rivals: Sequence[int]) -> Self:
+        """Compare one answer with all its rivals; it must beat every one."""
+        return cls(np.full(len(rivals), best), np.array(rivals), together=True)
 
     def outcome(self, scores: Floats) -> tuple[float, float]:
-        """Return what is won and what is tied, from 0 to 1."""
-        apart = scores[self.first] - scores[self.second]
+        """Return the shares of comparisons that are won and that are tied, from 0 to 1."""
+        differences = scores[self.first] - scores[self.second]
+        # The smallest difference decides whether the best answer beats all rivals.
         if self.together:
-            least = apart.min()
-            return float(least > 0), float(least == 0)
-        return float((apart > 0).mean()), float((apart == 0).mean())
+            smallest = differences.min()
+            return float(smallest > 0), float(smallest == 0)
+        return float((differences > 0).mean()), float((differences == 0).mean())
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of the kept answers, shape (n,), under one rule, and what it is."""
+    """The scores of n answers under one rule."""
 
     name: str
     scores: Floats
+    """Shape (n,)."""
     about: Mapping[str, Any]
+    """What the rule is, in JSON."""
     tables: tuple[int, ...] = ()
+    """The paper's tables that have the rule."""
 
 
 def scored_variants(
     measured: Measured, samples: Sequence[Sample], tables: Sequence[int]
 ) -> list[Scored]:
-    """Return length as a rule, and every variant by every similarity.
+    """Return the rule of length, and every variant with every similarity.
 
-    tables: those of the paper that the experiment belongs to.
+    Args:
+        tables: the paper's tables that the experiment reproduces.
     """
-    lengths = np.array([-float(len(one.response or "")) for one in samples])
-    found = [Scored(LENGTH, lengths, {"rule": "length"})]
-    several = len(measured.numbers) > 1
+    # A trivial rule to compare with: the shorter answer wins.
+    lengths = np.array([-float(len(sample.response or "")) for sample in samples])
+    rules = [Scored(LENGTH, lengths, {"rule": "length"})]
+    # The name of the similarity is only needed if there are several.
+    has_several = len(measured.numbers) > 1
     for similarity, numbers in measured.numbers.items():
-        place_of = {name: place for place, name in enumerate(numbers.ids)}
-        places = [place_of[one.id] for one in samples]
+        # Answers may be fewer than the measured ones, and in another order.
+        index_of_id = {name: index for index, name in enumerate(numbers.ids)}
+        indices = [index_of_id[sample.id] for sample in samples]
         for variant in variants_of(numbers):
-            name = f"{similarity}: {variant.name}" if several else variant.name
+            name = f"{similarity}: {variant.name}" if has_several else variant.name
             about = {"similarity": similarity, **variant._asdict()}
-            own = tuple(one for one in variant.tables if one in tables)
-            scores = scores_of(variant, numbers)[places]
-            found.append(Scored(name, scores, about, own))
-    return found
+            tables_here = tuple(table for table in variant.tables if table in tables)
+            scores = scores_of(variant, numbers)[indices]
+            rules.append(Scored(name, scores, about, tables_here))
+    return rules
 
 
 def outcome_rows(
@@ -96,16 +107,17 @@ def outcome_rows(
     *,
     count: bool = False,
 ) -> list[Row]:
-    """Return a row for each rule: the share of each column's units that it wins."""
+    """Return a row for chance and for each rule: the share of each column's units that it wins."""
     rules = scored_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
     for units in columns.values():
-        outcomes = np.array([[unit.outcome(one.scores) for unit in units] for one in rules])
+        # Shape (rules, units, 2): won and tied.
+        outcomes = np.array([[unit.outcome(rule.scores) for unit in units] for rule in rules])
         numbers = np.array([unit.number for unit in units], dtype=np.int64)
         cells.append(shares(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
     rows = [Row("chance", chance, {"rule": "chance"})]
-    for place, one in enumerate(rules):
-        rows.append(Row(one.name, [column[place] for column in cells], one.about, one.tables))
+    for index, rule in enumerate(rules):
+        rows.append(Row(rule.name, [column[index] for column in cells], rule.about, rule.tables))
     return rows
 
 
@@ -118,17 +130,19 @@ def result_of(
     setup: Setup,
     notes: Sequence[str],
 ) -> Result:
-    """Return the result with what all experiments of the metric say."""
+    """Return the result with the notes and settings that all experiments of FEWL share."""
     first = next(iter(measured.numbers.values()))
+    # The list can be long if each sample names its own references.
     names = ", ".join(first.names[:10]) + (" ..." if len(first.names) > 10 else "")
-    said = [
+    all_notes = [
         *notes,
         f"References: {names}. `single` is {setup.single or 'the first that answered'}.",
         *measured.missing,
     ]
+    # One reason as an example; the JSON has all of them.
     if measured.left_out:
         reason = next(iter(measured.left_out.values()))
-        said.append(f"{len(measured.left_out):,} answers are left out; the first: {reason}")
+        all_notes.append(f"{len(measured.left_out):,} answers are left out; the first: {reason}")
     settings = {
         "similarities": list(setup.similarities),
         "single": setup.single,
@@ -138,63 +152,71 @@ def result_of(
             for name in ("temperature", "neighbours", "max_similarity", "pairs", "answers")
         },
     }
-    return Result(experiment, title, columns, rows, said, measured.left_out, settings)
+    return Result(experiment, title, columns, rows, all_notes, measured.left_out, settings)
 
 
 PAIRS = (1, 2, 8, 10, 11, 12)
 BEST = (3, 9)
 MOST_KINDS = 6
-"""Kinds of wrong answers that have a column of their own."""
+"""Maximum number of kinds of wrong answers with a column each; more share one column."""
 
 
 async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Result:
-    """Hold the right answers to a question against its wrong ones, kind by kind.
+    """Compare the right answers to a question with its wrong ones, kind by kind.
 
-    A question counts once in a column: with several pairs, by the share of them that the right
-    answer wins. Of a question without responses the best answer is held against the first wrong
-    one.
+    A question counts once in a column; with several pairs, by the share that the right answer wins.
+    For a question without responses the best answer is compared with the first wrong one.
 
     Raises:
         InputError, BadInputError: the input cannot be read, or has no right and wrong answers.
         As :func:`~trustassay_papers.experiments.measuring.measure`.
     """
     answers = answers_of(read_records(source, records), records, every=False)
-    samples = [one.sample for one in answers]
+    samples = [answer.sample for answer in answers]
+    # Faults are reported by their position in the input, not in the experiment's own samples.
     with records.placing(samples):
         measured = await measure(samples, setup, out)
-    kept = _kept(answers, measured)
-    kinds: Sequence[str | None] = list(dict.fromkeys(one.kind for one in kept if not one.right))
+    scored = _keep_scored(answers, measured)
+    # In the order in which they occur in the input.
+    kinds: Sequence[str | None] = list(
+        dict.fromkeys(answer.kind for answer in scored if not answer.right)
+    )
     if len(kinds) > MOST_KINDS:
         kinds = [None]
     columns = {
-        f"right > {kind or 'wrong'}": _pairs(kept, kind) for kind in kinds if _pairs(kept, kind)
+        f"right > {kind or 'wrong'}": _build_units(scored, kind)
+        for kind in kinds
+        if _build_units(scored, kind)
     }
     if not columns:
         raise InputError("no question is left with a right and a wrong answer that have scores")
+    # A coin would win half of the comparisons.
     chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
-    rows = outcome_rows(measured, [one.sample for one in kept], columns, PAIRS, chance)
+    rows = outcome_rows(measured, [answer.sample for answer in scored], columns, PAIRS, chance)
     title = "Right answers that score strictly higher than wrong ones, in %"
     return result_of("fewl-pairs", title, list(columns), rows, measured, setup, [INTERVALS])
 
 
 async def best(source: Path, out: Path, setup: Setup, records: Records) -> Result:
-    """Count the questions whose best answer scores strictly higher than all their others.
+    """Count the questions whose best answer scores strictly higher than all others.
 
     Raises:
-        As :func:`pairs`.
+        As :func:`compare_pairs`.
     """
     answers = answers_of(read_records(source, records), records, every=True)
-    samples = [one.sample for one in answers]
+    samples = [answer.sample for answer in answers]
     with records.placing(samples):
         measured = await measure(samples, setup, out)
-    kept = _kept(answers, measured)
+    scored = _keep_scored(answers, measured)
     units, chances = [], []
-    for places in _by_question(kept):
-        first = [place for place in places if kept[place].best]
-        others = [place for place in places if not kept[place].best]
-        if first and others:
-            units.append(Unit.highest(first[0], others))
-            chances.append(1 / len(places))
+    for indices in _group_by_question(scored):
+        best_indices = [index for index in indices if scored[index].best]
+        rivals = [index for index in indices if not scored[index].best]
+        if best_indices and rivals:
+            # Questions with a best answer but no other one cannot be lost, so they are left out.
+            units.append(Unit.highest(best_indices[0], rivals))
+            # By chance each of the answers is the highest equally often.
+            chances.append(1 / len(indices))
     if not units:
         raise InputError("no question is left whose best answer and another one have scores")
     share = 100 * float(np.mean(chances))
@@ -205,7 +227,7 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
     columns = {"best answer highest": units}
     rows = outcome_rows(
         measured,
-        [one.sample for one in kept],
+        [answer.sample for answer in scored],
         columns,
         BEST,
         [chance],
@@ -215,27 +237,27 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
     return result_of("fewl-best", title, list(columns), rows, measured, setup, [INTERVALS])
 
 
-def _kept(answers: Sequence[Answer], measured: Measured) -> list[Answer]:
-    """Return the answers that have numbers by every similarity."""
-    return [one for one in answers if one.sample.id not in measured.left_out]
+def _keep_scored(answers: Sequence[Answer], measured: Measured) -> list[Answer]:
+    """Return the answers that were measured with every similarity."""
+    return [answer for answer in answers if answer.sample.id not in measured.left_out]
 
 
-def _by_question(answers: Sequence[Answer]) -> list[list[int]]:
-    found: dict[int, list[int]] = {}
-    for place, one in enumerate(answers):
-        found.setdefault(one.question, []).append(place)
-    return list(found.values())
+def _group_by_question(answers: Sequence[Answer]) -> list[list[int]]:
+    indices_of_question: dict[int, list[int]] = {}
+    for index, answer in enumerate(answers):
+        indices_of_question.setdefault(answer.question, []).append(index)
+    return list(indices_of_question.values())
 
 
-def _pairs(answers: Sequence[Answer], kind: str | None) -> list[Unit]:
-    """Return the questions with right answers and wrong ones of a kind; ``None`` for all kinds."""
+def _build_units(answers: Sequence[Answer], kind: str | None) -> list[Unit]:
+    """Return the questions with right answers and wrong ones of a kind (``None``: any kind)."""
     units = []
-    for places in _by_question(answers):
-        right = [place for place in places if answers[place].right]
+    for indices in _group_by_question(answers):
+        right = [index for index in indices if answers[index].right]
         wrong = [
-            place
-            for place in places
-            if not answers[place].right and kind in (None, answers[place].kind)
+            index
+            for index in indices
+            if not answers[index].right and kind in (None, answers[index].kind)
         ]
         if right and wrong:
             units.append(Unit.pairs(right, wrong))

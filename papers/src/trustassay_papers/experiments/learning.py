@@ -1,9 +1,9 @@
-"""What chosen answers are good for: examples in a prompt, and targets of fine-tuning.
+"""Use chosen answers as examples in a prompt or as targets of fine-tuning, and compare the results.
 
-Wei et al. 2024, sections 5.1 and 5.2: Tables 6 and 7. The arms differ in nothing but the way by
-which the best answer of a question is chosen: FEWL's score, likeness to one reference (the
-baseline), or the label. Each arm's answers are compared with those of the model as it was
-(vanilla), by a judge, in both orders.
+Wei et al. 2024, sections 5.1 and 5.2: Tables 6 and 7. The arms differ only in how the best answer
+of a question is chosen: by FEWL's score, by similarity to one reference (the baseline), or by the
+label. A judge compares each arm's answers with those of the unchanged model (vanilla), in both
+orders.
 """
 
 from __future__ import annotations
@@ -61,77 +61,96 @@ COLUMNS = ("won, %", "lost, %", "tied, %", "win rate, %", "questions")
 
 @dataclass(frozen=True)
 class Asked:
-    """Who answers and who judges.
-
-    model, judge: as of ``generate`` and ``compare --judge``; the model of ``sft`` is a folder or
-    ``hf:ID``. answering: how the model is asked. examples: in a prompt of ``icl``. questions: of
-    ``icl``, in place of those of the input. tuning, test_share: of ``sft``.
-    """
+    """The model, the judge, and the settings of both experiments."""
 
     model: Any
+    """As for ``generate``; for ``sft`` a folder or ``hf:ID``."""
     judge: Any
+    """As for ``compare --judge``."""
     answering: Answering = field(default_factory=Answering)
+    """How the model is asked."""
     examples: int = 5
+    """Examples in a prompt of ``icl``."""
     questions: Path | None = None
+    """The questions of ``icl``; by default those of the input."""
     tuning: TuneOptions = field(default_factory=TuneOptions)
+    """How the model of ``sft`` is tuned."""
     test_share: float = 0.2
+    """The share of questions that ``sft`` tests with."""
 
 
-def icl(source: Path, out: Path, setup: Setup, records: Records, asked: Asked) -> Result:
-    """Hold answers after examples in the prompt against answers without: Table 6.
+def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked) -> Result:
+    """Compare answers after examples in the prompt with answers without examples: Table 6.
 
-    Examples are questions for which FEWL and the baseline choose different answers.
+    The examples are questions for which FEWL and the baseline choose different answers.
 
     Raises:
-        InputError: no such question is there, or no answer could be scored.
-        As :func:`~trustassay_papers.experiments.fewl.best`, ``generate`` and ``win_rate``.
+        InputError: there is no such question, or no answer could be scored.
+        As :func:`~trustassay_papers.experiments.fewl.count_best_answers`,
+        ``generate`` and ``win_rate``.
     """
-    answers, ways, notes = _scored(source, out, setup, records)
+    # 1. Score all answers, and choose the questions that become examples.
+    answers, ways, notes = _score_answers(source, out, setup, records)
     pool = [q for q in answers.questions if best(q, SCORE).text != best(q, ways["baseline"]).text]
     if not pool:
         raise InputError(
             f"FEWL and the baseline choose the same answer to all {len(answers.questions):,} "
             "questions, so there are no examples"
         )
+    # 2. Questions to ask, and the nearest examples of each.
     options = IclOptions(
         fields=records.fields or {},
         progress=bool(setup.options.progress),
         calls=setup.options.calls,
     )
-    if asked.questions is None:
+    if learning.questions is None:
         questions = [question_of(sample) for sample in answers.asked]
     else:
-        questions, _ = run_anywhere(lambda: read_questions(_existing(asked), options))
-    near = _nearest(questions, pool, setup, asked, options)
-    model = resolve.chat(asked.model)
-    files = {VANILLA: _prompts(out / VANILLA, [with_prompt(one, ()) for one in questions])}
+        questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
+    # The same questions serve as examples in all arms; only their answers differ.
+    nearest_rows = _find_nearest(questions, pool, setup, learning, options)
+    # 3. Prompts of all arms, and the answers to them.
+    model = resolve.chat(learning.model)
+    # The vanilla arm has the same prompt without examples.
+    files = {
+        VANILLA: _write_prompts(out / VANILLA, [with_prompt(sample, ()) for sample in questions])
+    }
     for arm, way in ways.items():
         chosen = {question.text: Example.of(question, best(question, way)) for question in pool}
-        shown = [[chosen[text] for text in row] for row in near]
-        prompts = [with_prompt(*both) for both in zip(questions, shown, strict=True)]
-        files[arm] = _prompts(out / arm, prompts)
-    made = {arm: _answers(path, model, asked, setup) for arm, path in files.items()}
+        example_rows = [[chosen[text] for text in row] for row in nearest_rows]
+        prompts = [
+            with_prompt(*question_and_examples)
+            for question_and_examples in zip(questions, example_rows, strict=True)
+        ]
+        files[arm] = _write_prompts(out / arm, prompts)
+    answer_files = {
+        arm: _generate_answers(path, model, learning, setup) for arm, path in files.items()
+    }
     notes.append(f"{len(pool):,} questions are examples; {len(questions):,} questions were asked")
+    # 4. Each arm against vanilla, and FEWL against the baseline directly, as in Table 6.
     pairs = [(arm, VANILLA) for arm in ways] + [("FEWL", "baseline")]
     title = "Win rates of answers after chosen examples"
-    told = {"model": model.name, "examples": asked.examples}
-    return _result("fewl-icl", title, made, pairs, out, setup, asked, notes, told)
+    settings = {"model": model.name, "examples": learning.examples}
+    return _build_result(
+        "fewl-icl", title, answer_files, pairs, out, setup, learning, notes, settings
+    )
 
 
-def sft(source: Path, out: Path, setup: Setup, records: Records, asked: Asked) -> Result:
-    """Hold a model's answers after fine-tuning on chosen answers against those before: Table 7.
+def sft(source: Path, out: Path, setup: Setup, records: Records, learning: Asked) -> Result:
+    """Compare a model fine-tuned on chosen answers with the model before: Table 7.
 
-    All arms have the same questions to train on and to test with.
+    All arms train on the same questions and test with the same ones.
 
     Raises:
         As :func:`icl` and ``tune``; ValueError: no question is left to train on, or to test with.
     """
-    answers, ways, notes = _scored(source, out, setup, records)
-    made: dict[str, _Made] = {}
-    name = str(asked.model).removeprefix("hf:")
+    answers, ways, notes = _score_answers(source, out, setup, records)
+    answer_files: dict[str, _AnswerFile] = {}
+    name = str(learning.model).removeprefix("hf:")
     for arm, way in ways.items():
         targets = choose_targets(answers.questions, way)
-        train, test = split(targets, asked.test_share, setup.options.seed)
+        # By the questions' texts: all arms get the same two sides.
+        train, test = split(targets, learning.test_share, setup.options.seed)
         if not train or not test:
             raise UsageError(
                 f"{len(train)} questions to train on and {len(test)} to test with, of "
@@ -139,144 +158,184 @@ def sft(source: Path, out: Path, setup: Setup, records: Records, asked: Asked) -
             )
         folder = out / arm
         write_targets(folder, train, test)
-        tuned = folder / f"tuned-{_digest(folder / TRAIN, asked.tuning, name)}"
-        found = tune(folder / TRAIN, str(asked.model), tuned, asked.tuning)
-        notes.append(f"{arm}: loss {found.first_loss:.3f} to {found.last_loss:.3f}")
-        made[arm] = _answers(folder / QUESTIONS, f"hf:{tuned.resolve()}", asked, setup)
-    made[VANILLA] = _answers(folder / QUESTIONS, f"hf:{name}", asked, setup, out / VANILLA)
+        # The folder is named by what it depends on: after a changed option the model is tuned
+        # anew.
+        tuned = folder / f"tuned-{_hash_inputs(folder / TRAIN, learning.tuning, name)}"
+        # A finished training in the folder is not repeated.
+        tuned_model = tune(folder / TRAIN, str(learning.model), tuned, learning.tuning)
+        notes.append(f"{arm}: loss {tuned_model.first_loss:.3f} to {tuned_model.last_loss:.3f}")
+        answer_files[arm] = _generate_answers(
+            folder / QUESTIONS, f"hf:{tuned.resolve()}", learning, setup
+        )
+    # The test questions of the last arm; they are the same in all arms.
+    answer_files[VANILLA] = _generate_answers(
+        folder / QUESTIONS, f"hf:{name}", learning, setup, out / VANILLA
+    )
     notes.append(f"{len(train):,} questions to train on, {len(test):,} to test with")
     title = "Win rates of a model tuned on chosen answers over the model as it was"
     pairs = [(arm, VANILLA) for arm in ways]
-    told = {"model": f"hf:{name}", **asdict(asked.tuning)}
-    return _result("fewl-sft", title, made, pairs, out, setup, asked, notes, told)
+    settings = {"model": f"hf:{name}", **asdict(learning.tuning)}
+    return _build_result(
+        "fewl-sft", title, answer_files, pairs, out, setup, learning, notes, settings
+    )
 
 
-# What both have in common -----------------------------------------------------------------------
+# Shared by both experiments
 
 
 @dataclass(frozen=True)
-class _Made:
+class _AnswerFile:
     """A file of answers, and why some are missing."""
 
     path: Path
     failed: Mapping[str, str]
 
 
-def _scored(
+def _score_answers(
     source: Path, out: Path, setup: Setup, records: Records
 ) -> tuple[Answers, dict[str, str], list[str]]:
-    """Score all answers of the input by FEWL; return them, the ways of the arms, and notes."""
+    """Score all answers by FEWL; return them, the way of choosing by arm, and notes."""
     answers = answers_of(read_records(source, records), records, every=True)
-    samples = [one.sample for one in answers]
-    ready = all(one.wrong_answers and one.corrected_answers for one in samples)
-    known = ready or setup.generator is not None
-    metric = replace(setup.metric, weights="ours" if known else "uniform")
+    samples = [answer.sample for answer in answers]
+    has_all_pairs = all(sample.wrong_answers and sample.corrected_answers for sample in samples)
+    has_pairs = has_all_pairs or setup.generator is not None
+    # Expertise needs wrong and corrected answers, or a model that writes them.
+    metric = replace(setup.metric, weights="ours" if has_pairs else "uniform")
 
     async def run() -> None:
         references, generator = await load_models(setup.references, setup.generator)
-        named = {"references": references, "generator": generator}
-        named |= {"similarity": setup.similarities[0]}
+        backends = {"references": references, "generator": generator}
+        backends |= {"similarity": setup.similarities[0]}
         if any(need.capability == "embed" for need in metric.needs()):
-            named["embedder"] = setup.embedder
-        await execute_run(samples, metric, named, RunFolder(out / "scores"), setup.options)
+            backends["embedder"] = setup.embedder
+        await execute_run(samples, metric, backends, RunFolder(out / "scores"), setup.options)
 
     with records.placing(samples):
         run_anywhere(run)
     single = SINGLE if setup.single is None else f"{SINGLE}:{setup.single}"
-    found = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
+    # Only answers with all three values count, so that the arms choose among the same answers.
+    scored_answers = read_answers(out / "scores", [SCORE, single, LABEL], metric=Fewl.name)
     notes = [
         f"FEWL of the form `{metric.form}` with the weights `{metric.weights}` and the similarity "
         f"{setup.similarities[0]}"
     ]
-    notes.append(f"the baseline is likeness to {found.reference} alone, without penalty")
-    lost = sum(found.without.values())
-    if lost or found.alone:
-        words = f"{lost:,} values that answers lack, {found.alone:,} questions with too few answers"
-        notes.append(f"left out: {words}")
-    return found, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
+    notes.append(f"the baseline is likeness to {scored_answers.reference} alone, without penalty")
+    # Counted by value: one answer may lack several.
+    missing_count = sum(scored_answers.without.values())
+    if missing_count or scored_answers.alone:
+        notes.append(
+            f"left out: {missing_count:,} values that answers lack, "
+            f"{scored_answers.alone:,} questions with too few answers"
+        )
+    return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
 
-def _existing(asked: Asked) -> Path:
-    assert asked.questions is not None
-    return asked.questions
+def _require_questions(learning: Asked) -> Path:
+    assert learning.questions is not None
+    return learning.questions
 
 
-def _nearest(
+def _find_nearest(
     questions: Sequence[Sample],
     pool: Sequence[Question],
     setup: Setup,
-    asked: Asked,
+    learning: Asked,
     options: IclOptions,
 ) -> list[list[str]]:
-    """Return the texts of the examples' questions for each question, nearest first."""
+    """Return for each question the texts of the nearest examples' questions, nearest first."""
+    # Which answer they have does not matter here: only the questions are compared.
     examples = choose_targets(pool, SCORE)
-    texts = [*(one.question for one in questions), *(one.question for one in examples)]
+    texts = [
+        *(sample.question for sample in questions),
+        *(example.question for example in examples),
+    ]
     embedder = setup.embedder or DEFAULT_EMBEDDER
     vectors = run_anywhere(lambda: question_vectors(texts, embedder, options))
+    # Questions and examples share one call, so that equal texts are embedded once.
     cut = len(questions)
-    near = nearest_examples(texts[:cut], vectors[:cut], examples, vectors[cut:], asked.examples)
-    return [[one.question for one in row] for row in near]
+    nearest_rows = nearest_examples(
+        texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples
+    )
+    return [[example.question for example in row] for row in nearest_rows]
 
 
-def _prompts(folder: Path, prompts: Sequence[Sample]) -> Path:
+def _write_prompts(folder: Path, prompts: Sequence[Sample]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with whole(folder / "prompts.jsonl") as file:
         file.writelines(map(encoded_sample, prompts))
     return folder / "prompts.jsonl"
 
 
-def _answers(
-    prompts: Path, model: resolve.ChatChoice, asked: Asked, setup: Setup, folder: Path | None = None
-) -> _Made:
-    """Return the answers of a model to prompts; those that are all there are not asked again."""
+def _generate_answers(
+    prompts: Path,
+    model: resolve.ChatChoice,
+    learning: Asked,
+    setup: Setup,
+    folder: Path | None = None,
+) -> _AnswerFile:
+    """Return the answers of a model to prompts; a complete file of answers is reused."""
     name = model if isinstance(model, str) else str(getattr(model, "name", model))
-    digest = _digest(prompts, asked.answering.settings(), name)
+    # Changed prompts, settings or model give another file.
+    digest = _hash_inputs(prompts, learning.answering.settings(), name)
     out = (folder or prompts.parent) / f"answers-{digest}.jsonl"
-    done = out.with_suffix(".done")
-    if done.exists() and out.exists():
-        return _Made(out, {})
+    # A file with failures is left without the marker, so that the next call tries them again.
+    done_marker = out.with_suffix(".done")
+    if done_marker.exists() and out.exists():
+        return _AnswerFile(out, {})
     calls = setup.options.calls
-    options = GenerateOptions(asked.answering, progress=bool(setup.options.progress), calls=calls)
-    found = generate(prompts, model, out, options)
-    if not found.written:
-        first = next(iter(found.failed.values()), "no question")
+    options = GenerateOptions(
+        learning.answering, progress=bool(setup.options.progress), calls=calls
+    )
+    generated = generate(prompts, model, out, options)
+    # Without a single answer there is nothing to compare.
+    if not generated.written:
+        first = next(iter(generated.failed.values()), "no question")
         raise InputError(f"{name} answered none of the questions; the first: {first}")
-    if not found.failed:
-        done.touch()
-    return _Made(out, found.failed)
+    if not generated.failed:
+        done_marker.touch()
+    return _AnswerFile(out, generated.failed)
 
 
-def _digest(path: Path, *settings: Any) -> str:
-    content = json.dumps([str(one) for one in settings]).encode() + path.read_bytes()
+def _hash_inputs(path: Path, *settings: Any) -> str:
+    content = json.dumps([str(setting) for setting in settings]).encode() + path.read_bytes()
     return hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
-def _result(  # noqa: PLR0913 - what a table is made of
+def _build_result(  # noqa: PLR0913 - what a table is made of
     name: str,
     title: str,
-    made: Mapping[str, _Made],
+    answer_files: Mapping[str, _AnswerFile],
     pairs: Sequence[tuple[str, str]],
     out: Path,
     setup: Setup,
-    asked: Asked,
+    learning: Asked,
     notes: Sequence[str],
     settings: Mapping[str, Any],
 ) -> Result:
-    judge = resolve.chat(asked.judge)
+    judge = resolve.chat(learning.judge)
     options = WinRateOptions(
         seed=setup.options.seed, progress=bool(setup.options.progress), calls=setup.options.calls
     )
     rows = []
     left_out = {
-        f"{arm}, {key}": why for arm, one in made.items() for key, why in one.failed.items()
+        f"{arm}, {key}": reason
+        for arm, answer_file in answer_files.items()
+        for key, reason in answer_file.failed.items()
     }
     for arm, other in pairs:
-        first, second = made[arm].path, made[other].path
-        folder = out / f"judged-{arm}-{other}-{_digest(first, second.read_bytes(), judge.name)}"
-        found = win_rate(first, second, judge, folder, options)
-        failed = {one.id: one.error for one in RunFolder(folder).assessments().failed()}
-        left_out |= {f"{arm} against {other}, {key}": str(why) for key, why in failed.items()}
-        rows.append(_row(arm, other, found.summary, TABLES[name]))
+        # 1. Let the judge compare the two files of answers; its run is stored by their content.
+        first, second = answer_files[arm].path, answer_files[other].path
+        folder = (
+            out / f"judged-{arm}-{other}-{_hash_inputs(first, second.read_bytes(), judge.name)}"
+        )
+        comparison = win_rate(first, second, judge, folder, options)
+        failed = {
+            assessment.id: assessment.error
+            for assessment in RunFolder(folder).assessments().failed()
+        }
+        left_out |= {f"{arm} against {other}, {key}": str(error) for key, error in failed.items()}
+        # 2. One row for each pair, with the failures of the judge left out.
+        rows.append(_build_row(arm, other, comparison.summary, TABLES[name]))
     return Result(
         name,
         title,
@@ -284,11 +343,11 @@ def _result(  # noqa: PLR0913 - what a table is made of
         rows,
         [*notes, "won and lost: in both orders of the judge; the rate leaves ties out"],
         left_out,
-        {"judge": judge.name, **settings, "answering": asked.answering.settings()},
+        {"judge": judge.name, **settings, "answering": learning.answering.settings()},
     )
 
 
-def _row(arm: str, other: str, summary: Summary, table: int) -> Row:
+def _build_row(arm: str, other: str, summary: Summary, table: int) -> Row:
     cells = []
     for key in ("win_share", "loss_share", "tie_share", "win_rate"):
         value, interval = summary.values[key], summary.intervals.get(key)
@@ -297,6 +356,7 @@ def _row(arm: str, other: str, summary: Summary, table: int) -> Row:
             text += f" ({interval[0]:.1f} to {interval[1]:.1f})"
         n = summary.support[key]
         cells.append(Cell(text, {"value": value, "interval": interval, "n": n}))
+    # The judge may fail on single questions.
     n = summary.n - summary.failed
     cells.append(Cell(f"{n:,}", {"value": n}))
     return Row(f"{arm} against {other}", cells, {"arm": arm, "against": other}, (table,))

@@ -1,4 +1,8 @@
-"""Every variant and ablation of the FEWL paper, as formulas on numbers that were measured once."""
+"""Every variant and ablation of the FEWL paper, computed from numbers that are measured once.
+
+Three runs of the metric give all numbers of n answers and N references: one with nearest
+neighbours, one with random ones, one with weights by agreement. No variant asks a model again.
+"""
 
 from __future__ import annotations
 
@@ -27,36 +31,40 @@ Weighting = Literal["single", "uniform", "ours", "ideal", "single-best", "agreem
 
 @dataclass(frozen=True)
 class Penalty:
-    """Mean likeness to each reference's answers to other questions, shape (n, N), and of which
-    references there is one.
-    """
+    """Penalties of n answers by N references."""
 
     values: Floats
+    """Mean similarity to the reference's answers to other questions, shape (n, N)."""
     there: Mask
+    """Where there is a penalty, shape (n, N)."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is measured of n answers and N references; all arrays have shape (n, N).
-
-    present: which references answered. similarity: of the answer to each reference's. single: the
-    one reference that counts where only one does. ours: expertise by wrong and corrected answers;
-    ideal: by labelled ones; ability: by agreement over the file; ``None`` where the input has not
-    what it is made of. nearest and random: penalties of such neighbours. temperature: of weights
-    by expertise.
-    """
+    """Measurements of n answers by N references; all arrays have shape (n, N)."""
 
     ids: Sequence[str]
+    """The ids of the answers."""
     names: Sequence[str]
+    """The names of the references."""
     present: Mask
+    """Which references answered."""
     single: Mask
+    """The one reference that counts in variants with a single one."""
     similarity: Floats
+    """Similarity of the answer to each reference's."""
     nearest: Penalty
+    """Penalties by nearest neighbours."""
     random: Penalty
+    """Penalties by random neighbours."""
     ability: Floats
+    """Expertise by agreement over the file."""
     ours: Floats | None = None
+    """Expertise by wrong and corrected answers; ``None`` if the input lacks them."""
     ideal: Floats | None = None
+    """Expertise by labelled answers; ``None`` if the input lacks them."""
     temperature: float = 1.0
+    """Of the weights by expertise."""
 
 
 class Variant(NamedTuple):
@@ -69,16 +77,17 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As people read it."""
+        """The name as people read it."""
         penalty = {"none": "no penalty", "nearest": "nearest", "random": "random"}[self.penalty]
         if self.form == "agreement":
             return f"agreement, {penalty}"
+        # Not shown where it makes no difference.
         form = () if self.weights in ALONE else (self.form,)
         return ", ".join((self.weights, penalty, *form, self.divergence))
 
     @property
     def tables(self) -> tuple[int, ...]:
-        """The paper's tables that have this row."""
+        """The paper's tables that have this variant as a row."""
         if self.form != "eq1":
             return ()
         return PUBLISHED.get((self.weights, self.penalty, self.divergence), ())
@@ -88,6 +97,7 @@ ALONE = ("single", "single-best")
 """With one reference the forms eq1 and theory are the same."""
 PENALTIES: tuple[Literal["none", "nearest", "random"], ...] = ("none", "nearest", "random")
 PUBLISHED = {
+    # By weights, penalty and divergence: the tables of the paper with this row.
     ("single", "none", "tv"): (1, 3, 5, 8, 10, 11),
     ("single", "nearest", "tv"): (1, 3, 5, 10, 11),
     ("single", "random", "tv"): (8,),
@@ -120,19 +130,22 @@ def variants_of(numbers: Numbers) -> list[Variant]:
     if numbers.ideal is not None:
         weights.append("ideal")
     forms: tuple[maths.Form, ...] = ("eq1", "theory")
-    found = [
+    variants = [
         Variant(weighting, penalty, form, divergence)
         for divergence in maths.DIVERGENCES
         for weighting in weights
+        # One reference: both forms give the same score, so one row is enough.
         for form in (forms[:1] if weighting in ALONE else forms)
         for penalty in PENALTIES
     ]
-    return found + [Variant("agreement", penalty, "agreement", "tv") for penalty in PENALTIES]
+    # Agreement has its own form and divergence.
+    return variants + [Variant("agreement", penalty, "agreement", "tv") for penalty in PENALTIES]
 
 
 def scores_of(variant: Variant, numbers: Numbers) -> Floats:
     """Return the score of each answer, shape (n,), as the metric gives it with these options."""
-    present, weights = _weighed(variant, numbers)
+    # References that did not answer have no weight.
+    present, weights = _select_weights(variant, numbers)
     penalty = {"none": None, "nearest": numbers.nearest, "random": numbers.random}[variant.penalty]
     return maths.score(
         numbers.similarity,
@@ -145,7 +158,7 @@ def scores_of(variant: Variant, numbers: Numbers) -> Floats:
     )
 
 
-def _weighed(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
+def _select_weights(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
     """Return which references count, and their weights."""
     present = numbers.present
     if variant.weights == "single":
@@ -155,7 +168,8 @@ def _weighed(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
     if variant.weights == "agreement":
         return present, maths.ability_weights(numbers.ability, present)
     expertise = numbers.ideal if variant.weights == "ideal" else numbers.ours
-    assert expertise is not None  # variants_of offers none without
+    assert expertise is not None  # `variants_of` returns no such variant without it
+    # The reference with the highest expertise, per question.
     if variant.weights == "single-best":
         best = maths.best_alone(expertise, present)
         return best, best.astype(float)
@@ -163,197 +177,235 @@ def _weighed(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
 
 
 FAULTY = "is skipped as faulty"
-"""Why a sample without references, say, is left out where faulty ones are skipped."""
+"""The reason for a sample that the run skipped as faulty, for example without references."""
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is asked, and by what is compared.
-
-    references, generator, embedder: as for a run; models are loaded once. similarities: each
-    gives a block of rows. metric: the options that all variants share. single: the reference that
-    counts where one alone does; by default the first that answered. options: how runs are made.
-    """
+    """The models and settings of an experiment on FEWL."""
 
     references: Sequence[Any] = ()
+    """Models as for a run; they are loaded once."""
     generator: Any = None
+    """Writes wrong and corrected answers, as for a run."""
     embedder: Any = None
+    """Finds neighbours, as for a run."""
     similarities: Sequence[str] = ("cosine",)
+    """Each gives a block of rows."""
     metric: Fewl = field(default_factory=Fewl)
+    """The options that all variants share."""
     single: str | None = None
+    """The reference of the variants with a single one; by default the first that answered."""
     options: RunOptions = field(default_factory=RunOptions)
+    """The options of the runs."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The numbers by similarity, and why samples are left out, by id.
-
-    missing: what the input lacks for some variants, in sentences.
-    """
+    """What was measured."""
 
     numbers: Mapping[str, Numbers]
+    """By similarity."""
     left_out: Mapping[str, str]
+    """Why samples are left out, by id."""
     missing: Sequence[str]
+    """Sentences on what the input lacks for some variants."""
     runs: Mapping[str, Path]
+    """The folder of the first run, by similarity."""
 
 
 async def load_models(
     references: Sequence[Any], generator: Any = None
 ) -> tuple[dict[str, Any], Any]:
-    """Load the references, by the names that they have in a run, and the generator.
+    """Load the references, by their names in a run, and the generator.
 
     Raises:
         UnknownNameError, BackendError: a model cannot be loaded.
     """
-    named = named_models(list(references), "references", many=True)
-    wanted = {Place("chat", "references", name): uri for name, uri in named.items()}
-    writes = Place("chat", "generator")
-    held = await load_all(wanted if generator is None else wanted | {writes: generator})
-    return {name: held[Place("chat", "references", name)] for name in named}, held.get(writes)
+    uri_by_name = named_models(list(references), "references", many=True)
+    backend_by_place = {Place("chat", "references", name): uri for name, uri in uri_by_name.items()}
+    generator_place = Place("chat", "generator")
+    # All models are loaded before the first request, so that an error costs nothing.
+    models = await load_all(
+        backend_by_place if generator is None else backend_by_place | {generator_place: generator}
+    )
+    return {name: models[Place("chat", "references", name)] for name in uri_by_name}, models.get(
+        generator_place
+    )
 
 
 async def execute_run(
     samples: Sequence[Sample],
     metric: Metric,
-    named: Mapping[str, Any],
+    backend_choices: Mapping[str, Any],
     folder: RunFolder,
     options: RunOptions,
 ) -> dict[str, Assessment]:
-    """Score samples into a folder, or go on there; return the assessments by the sample's id."""
-    chosen = {word: choice for word, choice in named.items() if choice not in (None, {}, [])}
-    backends = await settle([metric], chosen)
+    """Score samples into a folder, or continue there; return the assessments by sample id."""
+    given_choices = {
+        role: choice for role, choice in backend_choices.items() if choice not in (None, {}, [])
+    }
+    # A metric may not need all backends of the experiment.
+    backends = await settle([metric], given_choices)
     await execute(samples, [metric], backends, folder, replace(options, report=False))
-    return {one.id: one for one in folder.assessments(metric.name)}
+    return {assessment.id: assessment for assessment in folder.assessments(metric.name)}
 
 
 async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measured:
     """Measure all that the variants need, for every similarity.
 
     Raises:
-        BadInputError: samples lack references, and none are asked.
+        BadInputError: samples lack references, and no models write them.
         InputError: no sample could be scored.
         As :func:`~trustassay.runs.execute.execute`.
     """
     references, generator = await load_models(setup.references, setup.generator)
-    base, missing = _base_metric(samples, setup)
-    asked = {"references": references, "generator": generator}
+    # The experiment goes on without the weights that the input does not allow.
+    base, missing = _choose_base_metric(samples, setup)
+    chat_choices = {"references": references, "generator": generator}
     left_out: dict[str, str] = {}
     numbers: dict[str, Numbers] = {}
     runs: dict[str, Path] = {}
     options = setup.options
-    for place, similarity in enumerate(setup.similarities, 1):
-        named = {"similarity": similarity, "embedder": setup.embedder}
-        folder = RunFolder(out / f"{place}-nearest")
+    for number, similarity in enumerate(setup.similarities, 1):
+        other_choices = {"similarity": similarity, "embedder": setup.embedder}
+        folder = RunFolder(out / f"{number}-nearest")
         runs[similarity] = folder.path
-        first = await execute_run(samples, base, asked | named, folder, options)
-        faulty = {one.id: FAULTY for one in samples if one.id not in first}
-        samples, reasons = _scored(folder, first, setup.single)
+        # 1. The metric with nearest neighbours. It fills references and pairs, which the runs
+        # below reuse.
+        first = await execute_run(samples, base, chat_choices | other_choices, folder, options)
+        faulty = {sample.id: FAULTY for sample in samples if sample.id not in first}
+        # All variants must be compared on the same samples.
+        samples, reasons = _select_scored(folder, first, setup.single)
         left_out |= faulty | reasons
         if not samples:
             raise InputError(
                 f"no answer could be scored; the first: {next(iter(reasons.values()))}"
             )
+        # Calls of the first run are taken over: the others ask nothing twice.
         options = replace(options, calls_from=folder.calls_path)
-        ideal = all(one.answers and one.incorrect_answers for one in samples)
+        ideal = all(sample.answers and sample.incorrect_answers for sample in samples)
+        # 2. The same with random neighbours, and with ideal weights if there are labels.
         second = await execute_run(
             samples,
             replace(setup.metric, weights="ideal" if ideal else "uniform", penalty="random"),
-            named,
-            RunFolder(out / f"{place}-random"),
+            other_choices,
+            RunFolder(out / f"{number}-random"),
             options,
         )
-        agreed = replace(setup.metric, form="agreement", weights="agreement", penalty="none")
+        agreement_metric = replace(
+            setup.metric, form="agreement", weights="agreement", penalty="none"
+        )
+        # 3. Weights by agreement, which need neither neighbours nor pairs.
         third = await execute_run(
             samples,
-            agreed,
+            agreement_metric,
             {"similarity": similarity},
-            RunFolder(out / f"{place}-agreement"),
+            RunFolder(out / f"{number}-agreement"),
             options,
         )
-        found = [(first[s.id], second[s.id], third[s.id]) for s in samples]
-        failed = {one.id: one.error for row in found for one in row if one.error is not None}
+        assessments = [(first[s.id], second[s.id], third[s.id]) for s in samples]
+        failed = {
+            assessment.id: assessment.error
+            for row in assessments
+            for assessment in row
+            if assessment.error is not None
+        }
+        # A failure in any of the three runs removes the sample from all of them.
         left_out |= failed
-        kept = [row for row in found if row[0].id not in failed]
-        numbers[similarity] = _numbers(kept, base, setup, ideal=ideal)
-        asked = {}
+        complete = [row for row in assessments if row[0].id not in failed]
+        numbers[similarity] = _build_arrays(complete, base, setup, ideal=ideal)
+        # The samples are filled now, so further similarities ask no model.
+        chat_choices = {}
     if not ideal:
+        # Said once, not for each similarity.
         missing.append("no weights `ideal`: not all samples have `answers` and `incorrect_answers`")
     return Measured(numbers, left_out, missing, runs)
 
 
-def _base_metric(samples: Sequence[Sample], setup: Setup) -> tuple[Fewl, list[str]]:
-    """Return the metric of the first run, and why it leaves weights out."""
+def _choose_base_metric(samples: Sequence[Sample], setup: Setup) -> tuple[Fewl, list[str]]:
+    """Return the metric of the first run, and a note if it has no weights `ours`."""
     if setup.generator is not None or all(s.wrong_answers and s.corrected_answers for s in samples):
         return replace(setup.metric, weights="ours"), []
-    words = (
+    message = (
         "no weights `ours` and `single-best`: not all samples have `wrong_answers` and "
         "`corrected_answers`, and there is no --generator"
     )
-    return replace(setup.metric, weights="uniform"), [words]
+    return replace(setup.metric, weights="uniform"), [message]
 
 
-def _scored(
+def _select_scored(
     folder: RunFolder, assessments: Mapping[str, Assessment], single: str | None
 ) -> tuple[list[Sample], dict[str, str]]:
-    """Return the samples that can be compared, filled as they were asked, and why others not."""
+    """Return the samples with a score, filled by the run, and by id why others are left out."""
     samples, reasons = [], {}
     for sample in folder.samples():
-        one = assessments[sample.id]
-        if one.error is not None or one.score is None:
-            reasons[sample.id] = one.error or one.reason
-        elif single is not None and single not in _shown(one):
+        assessment = assessments[sample.id]
+        if assessment.error is not None or assessment.score is None:
+            reasons[sample.id] = assessment.error or assessment.reason
+        # The variants with one reference would lack a score.
+        elif single is not None and single not in _unique_names(assessment):
             reasons[sample.id] = f"has no answer of the reference {single!r}"
         else:
             samples.append(sample)
     return samples, reasons
 
 
-def _rows(one: Assessment) -> list[Mapping[str, Any]]:
-    return [row for row in one.evidence if "reference" in row]
+def _reference_rows(assessment: Assessment) -> list[Mapping[str, Any]]:
+    return [row for row in assessment.evidence if "reference" in row]
 
 
-def _shown(one: Assessment) -> list[str]:
-    """Return the references of an answer by their names; equal names are numbered."""
+def _unique_names(assessment: Assessment) -> list[str]:
+    """Return the names of an answer's references; equal names are numbered."""
     names: list[str] = []
-    for row in _rows(one):
+    for row in _reference_rows(assessment):
         name = str(row["reference"])
         names.append(name if name not in names else f"{name} ({names.count(name) + 1})")
     return names
 
 
-def _numbers(
+def _build_arrays(
     rows: Sequence[tuple[Assessment, Assessment, Assessment]],
     base: Fewl,
     setup: Setup,
     *,
     ideal: bool,
 ) -> Numbers:
-    """Return the numbers in the evidence of the three runs."""
+    """Return the arrays of the numbers in the evidence of the three runs."""
     columns: dict[str, int] = {}
     for first, _, _ in rows:
-        for name in _shown(first):
+        for name in _unique_names(first):
+            # A column for each reference that any answer has.
             columns.setdefault(name, len(columns))
     shape = (len(rows), len(columns))
+    # Missing references stay False, with similarity 0, which no variant reads.
     present, single = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
+    # One number of every answer and reference, 0 where it is missing.
     def table(run: int, key: str) -> Any:
-        found = np.zeros(shape)
-        for place, row in enumerate(rows):
-            for name, one in zip(_shown(row[run]), _rows(row[run]), strict=True):
-                found[place, columns[name]] = one.get(key, 0.0)
-        return found
+        values = np.zeros(shape)
+        for index, row in enumerate(rows):
+            for name, reference_row in zip(
+                _unique_names(row[run]), _reference_rows(row[run]), strict=True
+            ):
+                values[index, columns[name]] = reference_row.get(key, 0.0)
+        return values
 
     def penalty(run: int) -> Penalty:
-        there = np.zeros(shape, dtype=bool)
-        for place, row in enumerate(rows):
-            for name, one in zip(_shown(row[run]), _rows(row[run]), strict=True):
-                there[place, columns[name]] = "penalty" in one
-        return Penalty(table(run, "penalty"), there)
+        has_penalty = np.zeros(shape, dtype=bool)
+        for index, row in enumerate(rows):
+            for name, reference_row in zip(
+                _unique_names(row[run]), _reference_rows(row[run]), strict=True
+            ):
+                has_penalty[index, columns[name]] = "penalty" in reference_row
+        # A penalty of 0 differs from none: no neighbour was near enough.
+        return Penalty(table(run, "penalty"), has_penalty)
 
-    for place, (first, _, _) in enumerate(rows):
-        names = _shown(first)
-        present[place, [columns[name] for name in names]] = True
-        single[place, columns[setup.single or names[0]]] = True
+    for index, (first, _, _) in enumerate(rows):
+        names = _unique_names(first)
+        present[index, [columns[name] for name in names]] = True
+        # The requested reference, or the first one that answered this question.
+        single[index, columns[setup.single or names[0]]] = True
     return Numbers(
         [first.id for first, _, _ in rows],
         list(columns),

@@ -1,8 +1,12 @@
-"""Are answers to neighbouring questions right answers to the question itself?
+"""Judge the answers to neighbouring questions as answers to the question itself.
 
 Wei et al. 2024, section 2.2 and Figure 2: for each question of TruthfulQA the best answers to its
-ten nearest questions are judged as answers to it. If hardly any is right, an answer that is like
+ten nearest questions are judged as answers to it. If hardly any is right, an answer that resembles
 them is a lazy one.
+
+1. Find the neighbours of each question, by a run of the metric :class:`Neighbourhood`.
+2. Judge each answer to a neighbour, by a model or by the answers that the input lists.
+3. Tabulate the shares of right and wrong answers by rank.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ class Neighbourhood(Metric):
 
     @property
     def fills(self) -> tuple[str, ...]:
-        """References, where it is their answers that are judged."""
+        """References, if their answers are judged."""
         return ("references",) if self.of == "references" else ()
 
     @property
@@ -65,52 +69,60 @@ class Neighbourhood(Metric):
         return {"references": self.answers} if self.of == "references" else {}
 
     def needs(self) -> Sequence[Need]:
-        """An embedder; whom stages ask."""
+        """An embedder, and the references that a stage asks."""
         return [Need("embed"), Need("chat", "references", many=True, optional=True)]
 
     def problems(self, sample: Sample) -> list[Problem]:
-        """A question needs what is judged."""
+        """Return problems of a question without the answers that are judged."""
         if self.of == "references" and not sample.references:
-            words = "is missing (expected answers by model name, or --reference models to ask)"
-            return [Problem("references", words)]
+            message = "is missing (expected answers by model name, or --reference models to ask)"
+            return [Problem("references", message)]
         if not sample.answers:
             return [Problem("answers", "is missing (expected the right answers of the question)")]
         return []
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Embed all questions."""
-        return await prepared(pool, self._fewl(), models)
+        return await prepared(pool, self._fewl_options(), models)
 
-    def _fewl(self) -> Fewl:
+    def _fewl_options(self) -> Fewl:
         return Fewl(
             weights="uniform", neighbours=self.neighbours, max_similarity=self.max_similarity
         )
 
     async def assess(self, context: Context) -> Assessment:
         """Return the neighbours, nearest first, as the evidence."""
-        found = await context.prepared.neighbours(
-            context.sample, self._fewl(), context.models, context.seed
+        # The same neighbours as those behind FEWL's penalty.
+        neighbours = await context.prepared.neighbours(
+            context.sample, self._fewl_options(), context.models, context.seed
         )
         rows = [
             {
-                "question": one.question,
-                "similarity": one.similarity,
-                "answers": list(one.answers.values()),
+                "question": neighbour.question,
+                "similarity": neighbour.similarity,
+                "answers": list(neighbour.answers.values()),
             }
-            for one in found
+            for neighbour in neighbours
         ]
-        score = float(np.mean([one.similarity for one in found])) if found else None
-        reason = "" if found else "no question is near enough"
+        score = (
+            float(np.mean([neighbour.similarity for neighbour in neighbours]))
+            if neighbours
+            else None
+        )
+        reason = "" if neighbours else "no question is near enough"
         return Assessment(context.sample.id, self.name, score, reason=reason, evidence=rows)
 
 
 @dataclass(frozen=True)
-class _Answered:
-    """An answer to a neighbour: whose question, at which rank from 1, and its cosine to that."""
+class _NeighbourAnswer:
+    """An answer to a neighbour, as an answer to the question itself."""
 
     sample: Sample
+    """The question with this answer."""
     rank: int
+    """The rank of the neighbour, from 1."""
     similarity: float
+    """The cosine of the neighbour and the question."""
 
 
 async def neighbours(
@@ -126,10 +138,10 @@ async def neighbours(
     """Judge the answers to each question's neighbours as answers to the question.
 
     Args:
-        judge: a chat model; without one an answer is right, or wrong, if the input lists it as
-            such for the question in the same words.
-        rubric: by which the judge judges; what passes is right.
-        of: ``best``, the answers that the input gives, or ``references``.
+        judge: a chat model; without one an answer is right, or wrong, if the input lists it with
+            the same words as a right, or wrong, answer to the question.
+        rubric: the rubric of the judge; an answer that passes is right.
+        of: whose answers are judged: ``best``, the input's, or ``references``.
 
     Raises:
         BadInputError: questions have no right answers, or no references.
@@ -138,111 +150,132 @@ async def neighbours(
     if of not in WHOSE:
         raise InputError(f"of: expected {' or '.join(WHOSE)}, got {of!r}")
     questions: dict[str, Sample] = {}
-    for one in read_records(source, records):
-        questions.setdefault(one.question.strip(), replace(one, response=None, model=None))
+    for record in read_records(source, records):
+        # The experiment is about questions: of several answers to one, the first record counts.
+        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
     references, _ = await load_models(setup.references)
     options = setup.metric
+    # Options as of `fewl`, so that the neighbours are the same.
     metric = Neighbourhood(options.neighbours, options.max_similarity, of, options.answers)
-    named = {"references": references, "embedder": setup.embedder}
+    backends = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
     samples = list(questions.values())
     with records.placing(samples):
-        found = await execute_run(samples, metric, named, folder, setup.options)
-    left_out = {one.id: FAULTY for one in questions.values() if one.id not in found}
-    left_out |= {k: one.error or one.reason for k, one in found.items() if one.score is None}
-    answered = list(_answered(questions, found, of))
+        assessments = await execute_run(samples, metric, backends, folder, setup.options)
+    left_out = {sample.id: FAULTY for sample in questions.values() if sample.id not in assessments}
+    left_out |= {
+        key: assessment.error or assessment.reason
+        for key, assessment in assessments.items()
+        if assessment.score is None
+    }
+    answered = list(_build_neighbour_answers(questions, assessments, of))
     if not answered:
         raise InputError("no question has a neighbour with an answer")
-    right, wrong, failed = await _judged(answered, judge, rubric, out, setup)
-    kept = [one for one in answered if one.sample.id not in failed]
-    return _result(
-        kept, right, wrong, left_out | failed, setup, {"judge": str(judge or "none"), "of": of}
+    # Answers that the judge could not judge are left out and counted.
+    right, wrong, failed = await _judge_answers(answered, judge, rubric, out, setup)
+    judged = [answer for answer in answered if answer.sample.id not in failed]
+    return _build_result(
+        judged, right, wrong, left_out | failed, setup, {"judge": str(judge or "none"), "of": of}
     )
 
 
-def _answered(
-    questions: Mapping[str, Sample], found: Mapping[str, Assessment], of: str
-) -> list[_Answered]:
+def _build_neighbour_answers(
+    questions: Mapping[str, Sample], assessments: Mapping[str, Assessment], of: str
+) -> list[_NeighbourAnswer]:
     """Return each answer to a neighbour as an answer to the question."""
     answers = []
     for sample in questions.values():
-        if sample.id not in found:
+        if sample.id not in assessments:
             continue
-        for rank, row in enumerate(found[sample.id].evidence, 1):
+        for rank, row in enumerate(assessments[sample.id].evidence, 1):
             other = questions[row["question"].strip()]
+            # The evidence has the answers of references; those of the input are in the neighbour's
+            # sample.
             texts = [best_answer(other)] if of == "best" else row["answers"]
             answers += [
-                _Answered(
-                    replace(sample, id=f"{sample.id}-{rank}-{place}", response=text),
+                _NeighbourAnswer(
+                    replace(sample, id=f"{sample.id}-{rank}-{number}", response=text),
                     rank,
                     row["similarity"],
                 )
-                for place, text in enumerate(texts, 1)
+                for number, text in enumerate(texts, 1)
             ]
     return answers
 
 
-async def _judged(
-    answered: Sequence[_Answered], judge: Any, rubric: str, out: Path, setup: Setup
+async def _judge_answers(
+    answered: Sequence[_NeighbourAnswer], judge: Any, rubric: str, out: Path, setup: Setup
 ) -> tuple[set[str], set[str], dict[str, str]]:
-    """Return the ids of right and wrong answers, and why others could not be judged."""
+    """Return the ids of right and of wrong answers, and by id why others were not judged."""
     if judge is None:
-        right = {one.sample.id for one in answered if _listed(one.sample, right=True)}
-        wrong = {one.sample.id for one in answered if _listed(one.sample, right=False)}
+        right = {answer.sample.id for answer in answered if _is_listed(answer.sample, right=True)}
+        # An answer in neither list is neither right nor wrong.
+        wrong = {answer.sample.id for answer in answered if _is_listed(answer.sample, right=False)}
+        # Answers that the input lists on both sides count as right.
         return right, wrong - right, {}
     model = await asyncio.to_thread(resolve.chat, judge)
-    samples = [one.sample for one in answered]
+    samples = [answer.sample for answer in answered]
     folder = RunFolder(out / "judged")
-    found = await execute_run(
+    assessments = await execute_run(
         samples, Judge(rubric=rubric), {"judge": model}, folder, setup.options
     )
-    failed = {name: one.error for name, one in found.items() if one.error is not None}
+    failed = {
+        name: assessment.error
+        for name, assessment in assessments.items()
+        if assessment.error is not None
+    }
+    # A rubric of two levels has its levels as verdicts instead of "passes".
     passed = {"passes", *_best_levels(rubric)}
-    right = {name for name, one in found.items() if one.verdict in passed}
-    return right, set(found) - right - failed.keys(), failed
+    right = {name for name, assessment in assessments.items() if assessment.verdict in passed}
+    # Everything that was judged and did not pass is wrong.
+    return right, set(assessments) - right - failed.keys(), failed
 
 
 def _best_levels(rubric: str) -> list[str]:
-    """Return the levels of a nominal rubric that pass: its verdicts are levels."""
+    """Return the levels of a rubric that pass."""
     scale = Judge(rubric=rubric).scale
     return [label for label, value in scale.values.items() if value >= scale.passes]
 
 
-def _listed(sample: Sample, *, right: bool) -> bool:
-    """Whether the input lists the answer among the question's right, or wrong, ones."""
+def _is_listed(sample: Sample, *, right: bool) -> bool:
+    """Whether the input lists the answer among the right, or wrong, ones of its question."""
     gold = [alias for aliases in sample.answers for alias in aliases]
-    known = gold if right else sample.incorrect_answers
-    own = list(plain_words(sample.response or ""))
-    return bool(own) and any(list(plain_words(text)) == own for text in known)
+    listed_texts = gold if right else sample.incorrect_answers
+    # Without case and punctuation.
+    words = list(plain_words(sample.response or ""))
+    return bool(words) and any(list(plain_words(text)) == words for text in listed_texts)
 
 
-def _result(
-    kept: Sequence[_Answered],
+def _build_result(
+    answers: Sequence[_NeighbourAnswer],
     right: set[str],
     wrong: set[str],
     left_out: Mapping[str, str],
     setup: Setup,
     settings: Mapping[str, Any],
 ) -> Result:
-    """Return the table by rank, and the distribution of right answers a question."""
-    ranks = sorted({one.rank for one in kept})
-    rows, drawn = [], []
+    """Return the table by rank, with the distribution of right answers per question."""
+    # 1. One row for each rank, and one for all.
+    ranks = sorted({answer.rank for answer in answers})
+    rows, right_at_rank = [], []
     for rank in ranks:
-        own = [one for one in kept if one.rank == rank]
-        cells = [_share(own, which) for which in (right, wrong)]
-        alike = float(np.mean([one.similarity for one in own]))
+        answers_at_rank = [answer for answer in answers if answer.rank == rank]
+        # One column for right and one for wrong; they need not add up to 100.
+        cells = [_mean_share(answers_at_rank, counted_ids) for counted_ids in (right, wrong)]
+        alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
         cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
-        rows.append(Row(f"neighbour {rank}", cells, {"rank": rank, "n": len(own)}))
-        drawn.append(sum(one.sample.id in right for one in own))
-    cells = [_share(kept, which) for which in (right, wrong)]
-    alike = float(np.mean([one.similarity for one in kept]))
-    rows.append(Row("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(kept)}))
-    counts = _counts(kept, right)
-    several = len(counts) - 1
-    told = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
+        rows.append(Row(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)}))
+        right_at_rank.append(sum(answer.sample.id in right for answer in answers_at_rank))
+    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
+    alike = float(np.mean([answer.similarity for answer in answers]))
+    rows.append(Row("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)}))
+    # 2. Notes: how many questions have how many right answers.
+    counts = _count_right_answers(answers, right)
+    max_right = len(counts) - 1
+    distribution = ", ".join(f"{k}: {n:,}" for k, n in enumerate(counts) if n)
     notes = [
         f"{counts[0]:,} of {sum(counts):,} questions have no right answer among those to their "
-        f"neighbours. Questions by the number of right ones, of {several}: {told}.",
+        f"neighbours. Questions by the number of right ones, of {max_right}: {distribution}.",
         "Right and wrong by the judge's verdict."
         if settings["judge"] != "none"
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
@@ -251,9 +284,15 @@ def _result(
     if left_out:
         reason = next(iter(left_out.values()))
         notes.append(f"{len(left_out):,} are left out; the first: {reason}")
+    # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
     first = bars("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
-    by_rank = bars("right answers", drawn, [f"rank {rank}" for rank in ranks], f"{sum(drawn):,}")
+    by_rank = bars(
+        "right answers",
+        right_at_rank,
+        [f"rank {rank}" for rank in ranks],
+        f"{sum(right_at_rank):,}",
+    )
     return Result(
         "fewl-neighbours",
         "Answers to neighbouring questions, held as answers to the question",
@@ -272,7 +311,7 @@ def _result(
                 "Right answers among the neighbours' answers",
                 "Questions by the number of their neighbours' answers that are right of them.",
                 [first],
-                ("0", str(several)),
+                ("0", str(max_right)),
             ),
             figure(
                 "Right answers by rank",
@@ -284,20 +323,23 @@ def _result(
     )
 
 
-def _share(own: Sequence[_Answered], which: set[str]) -> Cell:
-    """Return the mean share of a question's answers that are in a set, over the questions."""
+def _mean_share(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> Cell:
+    """Return the mean, over questions, of the share of their answers in ``counted_ids``."""
+    # References may give several answers: each question counts once.
     by_question: dict[str, list[float]] = {}
-    for one in own:
-        by_question.setdefault(one.sample.question, []).append(float(one.sample.id in which))
-    held = np.array([[sum(each) / len(each) for each in by_question.values()]])
-    return shares(held, np.zeros_like(held))[0]
+    for answer in answers:
+        by_question.setdefault(answer.sample.question, []).append(
+            float(answer.sample.id in counted_ids)
+        )
+    share_of_question = np.array([[sum(flags) / len(flags) for flags in by_question.values()]])
+    return shares(share_of_question, np.zeros_like(share_of_question))[0]
 
 
-def _counts(kept: Sequence[_Answered], right: set[str]) -> list[int]:
+def _count_right_answers(answers: Sequence[_NeighbourAnswer], right: set[str]) -> list[int]:
     """Return how many questions have 0, 1, 2, ... right answers."""
-    held: dict[str, list[bool]] = {}
-    for one in kept:
-        held.setdefault(one.sample.question, []).append(one.sample.id in right)
-    most = max(map(len, held.values()))
-    numbers = [sum(each) for each in held.values()]
-    return [numbers.count(k) for k in range(most + 1)]
+    flags_of_question: dict[str, list[bool]] = {}
+    for answer in answers:
+        flags_of_question.setdefault(answer.sample.question, []).append(answer.sample.id in right)
+    max_right = max(map(len, flags_of_question.values()))
+    numbers = [sum(flags) for flags in flags_of_question.values()]
+    return [numbers.count(k) for k in range(max_right + 1)]

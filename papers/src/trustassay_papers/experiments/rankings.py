@@ -1,4 +1,4 @@
-"""The FEWL paper's rankings: of models by their mean score, and of two models' single answers.
+"""The FEWL paper's rankings: models by mean score, and single answers of two models.
 
 Wei et al. 2024, section 4.2: Tables 4 and 5.
 """
@@ -36,45 +36,50 @@ from trustassay_papers.experiments.results import Cell, Result, Row
 Floats = NDArray[np.float64]
 RANK, SAMPLES = (4,), (5,)
 MOST_PAIRS = 10
-"""Pairs of models that have a column of their own."""
+"""Maximum number of pairs of models with a column each; more share one column."""
 
 
 async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Result:
-    """Rank models by their mean score over the questions that all of them have a score for.
+    """Rank models by their mean score over the questions for which all of them have a score.
 
-    Where all answers have a label, the order is compared with true accuracy, the share of labels
-    above 0.
+    If all answers have a label, the order is compared with true accuracy, the share of labels above
+    0.
 
     Raises:
         InputError: fewer than two models share a question with scores.
-        As :func:`~trustassay_papers.experiments.fewl.pairs`.
+        As :func:`~trustassay_papers.experiments.fewl.compare_pairs`.
     """
-    read = _of_models(read_records(source, records), records)
-    with records.placing(read):
-        measured = await measure(read, setup, out)
-    kept = [one for one in read if one.id not in measured.left_out]
-    table = _Table.of(kept)
-    labels = [one.label for one in kept]
+    answers = _require_models(read_records(source, records), records)
+    with records.placing(answers):
+        measured = await measure(answers, setup, out)
+    scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
+    # Only questions that all models answered: otherwise easy questions would favour some models.
+    table = _AnswerTable.of(scored_samples)
+    labels = [sample.label for sample in scored_samples]
     truth = None
     if all(label is not None for label in labels):
+        # Right is a label above 0, as everywhere in these experiments.
         truth = table.means(np.array([float((label or 0) > 0) for label in labels]))
     rows = []
     if truth is not None:
-        rows.append(_accuracy(truth))
-    for rule in scored_variants(measured, kept, RANK):
+        rows.append(_build_accuracy_row(truth))
+    for rule in scored_variants(measured, scored_samples, RANK):
+        # The same numbers for every rule, so that equal scores get equal intervals.
         rng = generator(setup.options.seed, "experiment", "rank")
         scores = table.means(rule.scores)
-        found = rank_models(scores, rng, truth=truth)
-        cells = _model_cells(found) + _agreement_cells(found, table.models)
+        ranking = rank_models(scores, rng, truth=truth)
+        cells = _build_model_cells(ranking) + _build_agreement_cells(ranking, table.models)
         rows.append(Row(rule.name, cells, rule.about, rule.tables))
-    ways = math.factorial(len(table.models))
+    # The chance of the true order, to read the agreement by.
+    order_count = math.factorial(len(table.models))
     notes = [
         f"{len(table.questions):,} questions that all {len(table.models)} models answered. By "
-        f"chance the order is the true one once in {ways:,} times.",
+        f"chance the order is the true one once in {order_count:,} times.",
         INTERVALS,
     ]
-    if lost := sorted({one.model or "" for one in read} - set(table.models)):
-        notes.append(f"No answer has a score of: {', '.join(lost)}.")
+    # A model without any score would silently vanish from the table.
+    if unscored_models := sorted({sample.model or "" for sample in answers} - set(table.models)):
+        notes.append(f"No answer has a score of: {', '.join(unscored_models)}.")
     if truth is None:
         notes.append("No true accuracy: not all answers have a label.")
     columns = [*table.models, "order", "Kendall's tau", "Spearman's rho"]
@@ -83,40 +88,49 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
 
 
 async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Result:
-    """Count how often the score orders two models' answers to a question as TruthfulQA's does.
+    """Count how often the score orders two models' answers as TruthfulQA's metric does.
 
-    TruthfulQA's metric is the likeness to the nearest right answer less that to the nearest wrong
-    one, by the same similarity as the score. Questions on which it does not differ do not count;
-    a tie of the scores counts as a miss.
+    TruthfulQA's metric is the similarity to the nearest right answer less that to the nearest wrong
+    one. Questions for which it is equal do not count; a tie of the scores counts as a miss.
 
     Raises:
         InputError: no two models share a question.
         BadInputError: a sample lacks right or wrong answers.
-        As :func:`rank`.
+        As :func:`rank_models_by_score`.
     """
-    read = _of_models(read_records(source, records), records)
-    _refuse(read, ("answers", "incorrect_answers"), records)
-    read = [one for one in read if one.answers and one.incorrect_answers]
-    with records.placing(read):
-        measured = await measure(read, setup, out)
+    answers = _require_models(read_records(source, records), records)
+    _refuse_incomplete(answers, ("answers", "incorrect_answers"), records)
+    answers = [sample for sample in answers if sample.answers and sample.incorrect_answers]
+    with records.placing(answers):
+        measured = await measure(answers, setup, out)
     rows: list[Row] = []
     columns: list[str] = []
-    for place, (similarity, numbers) in enumerate(measured.numbers.items(), 1):
+    for number, (similarity, numbers) in enumerate(measured.numbers.items(), 1):
         base = RunFolder(measured.runs[similarity])
+        # Many of these similarities were already asked for by the run of the score.
         options = replace(setup.options, calls_from=base.calls_path)
-        kept = [one for one in read if one.id not in measured.left_out]
-        folder = RunFolder(out / f"{place}-truth")
-        found = await execute_run(kept, Truth(), {"similarity": similarity}, folder, options)
-        failed = {name: one.error for name, one in found.items() if one.error is not None}
-        kept = [one for one in kept if one.id not in failed]
+        scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
+        # TruthfulQA's metric is a run like any other: stored, and continued after an interruption.
+        folder = RunFolder(out / f"{number}-truth")
+        assessments = await execute_run(
+            scored_samples, Truth(), {"similarity": similarity}, folder, options
+        )
+        failed = {
+            key: assessment.error
+            for key, assessment in assessments.items()
+            if assessment.error is not None
+        }
+        scored_samples = [sample for sample in scored_samples if sample.id not in failed]
+        # A sample whose truth is unknown is left out of the following similarities too.
         measured = replace(measured, left_out={**measured.left_out, **failed})
-        truths = np.array([found[one.id].score for one in kept])
-        units = _ordered(kept, truths)
+        truths = np.array([assessments[sample.id].score for sample in scored_samples])
+        units = _build_units(scored_samples, truths)
+        # Later similarities may lack a pair; the columns are those of the first.
         columns = columns or list(units)
         block = replace(measured, numbers={similarity: numbers})
         chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
-        shown = {name: units.get(name, []) for name in columns}
-        for row in outcome_rows(block, kept, shown, SAMPLES, chance):
+        units_of_column = {name: units.get(name, []) for name in columns}
+        for row in outcome_rows(block, scored_samples, units_of_column, SAMPLES, chance):
             name = f"{similarity}: {row.name}" if len(measured.numbers) > 1 else row.name
             rows.append(replace(row, name=name))
     title = "Pairs of two models' answers that the score orders as the TQA metric does, in %"
@@ -126,14 +140,14 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
 
 @dataclass(frozen=True)
 class Truth(Metric):
-    """Likeness to the nearest right answer less that to the nearest wrong one (Lin et al. 2022)."""
+    """Similarity to the nearest right answer less that to a wrong one (Lin et al. 2022)."""
 
     name: ClassVar[str] = "tqa"
     title: ClassVar[str] = "TruthfulQA's metric"
 
     @property
     def score_range(self) -> tuple[float, float]:
-        """Of similarities from -1.1 to 1.1."""
+        """Differences of similarities from -1.1 to 1.1."""
         return -2.2, 2.2
 
     def needs(self) -> Sequence[Need]:
@@ -141,35 +155,38 @@ class Truth(Metric):
         return [Need("compare")]
 
     async def assess(self, context: Context) -> Assessment:
-        """Compare; a blank answer is like nothing."""
+        """Compare with all right and wrong answers; a blank answer scores 0."""
         sample, models = context.sample, context.models
         right = [alias for aliases in sample.answers for alias in aliases]
         if sample.response is None or is_blank(sample.response):
             return Assessment(sample.id, self.name, 0.0)
         texts = (*right, *sample.incorrect_answers)
-        found = await all_of(
+        # Right and wrong answers in one gather, split below.
+        similarities = await all_of(
             models.compare(sample.response, text, sample.question) for text in texts
         )
-        score = truth_of(found[: len(right)], found[len(right) :])
+        score = truth_of(similarities[: len(right)], similarities[len(right) :])
         return Assessment(sample.id, self.name, score)
 
 
-def _of_models(read: Sequence[Sample], records: Records) -> list[Sample]:
-    """Return the samples of named models; raises InputError where there are fewer than two."""
-    _refuse(read, ("response", "model"), records)
-    found = [one for one in read if one.response is not None and one.model is not None]
-    models = {one.model for one in found if one.model is not None}
+def _require_models(samples: Sequence[Sample], records: Records) -> list[Sample]:
+    """Return the samples with a response and a model; raise InputError below two models."""
+    _refuse_incomplete(samples, ("response", "model"), records)
+    answers = [
+        answer for answer in samples if answer.response is not None and answer.model is not None
+    ]
+    models = {answer.model for answer in answers if answer.model is not None}
     if len(models) < 2:
         raise InputError(
             "expected answers of two models or more, identified by the field `model`; found "
             f"{', '.join(sorted(models)) or 'none'}"
         )
-    return found
+    return answers
 
 
-def _refuse(read: Sequence[Sample], fields: Sequence[str], records: Records) -> None:
+def _refuse_incomplete(samples: Sequence[Sample], fields: Sequence[str], records: Records) -> None:
     faults = []
-    for sample in read:
+    for sample in samples:
         problems = [
             Problem(name, "is missing")
             for name in fields
@@ -181,27 +198,28 @@ def _refuse(read: Sequence[Sample], fields: Sequence[str], records: Records) -> 
 
 
 @dataclass(frozen=True)
-class _Table:
-    """The places of answers by model and question, of the questions that all models share."""
+class _AnswerTable:
+    """The indices of answers by model and question, for the questions that all models share."""
 
     models: Sequence[str]
     questions: Sequence[str]
     places: Mapping[tuple[str, str], Sequence[int]]
 
     @classmethod
-    def of(cls, kept: Sequence[Sample]) -> _Table:
-        places: dict[tuple[str, str], list[int]] = {}
-        for place, one in enumerate(kept):
-            places.setdefault((one.model or "", one.question.strip()), []).append(place)
-        models = list(dict.fromkeys(model for model, _ in places))
-        questions = list(dict.fromkeys(question for _, question in places))
-        shared = [q for q in questions if all((model, q) in places for model in models)]
+    def of(cls, samples: Sequence[Sample]) -> _AnswerTable:
+        indices_of: dict[tuple[str, str], list[int]] = {}
+        for index, sample in enumerate(samples):
+            indices_of.setdefault((sample.model or "", sample.question.strip()), []).append(index)
+        # In the order of the input.
+        models = list(dict.fromkeys(model for model, _ in indices_of))
+        questions = list(dict.fromkeys(question for _, question in indices_of))
+        shared = [q for q in questions if all((model, q) in indices_of for model in models)]
         if len(models) < 2 or not shared:
             raise InputError("no question has a score for the answers of two models or more")
-        return cls(models, shared, places)
+        return cls(models, shared, indices_of)
 
     def means(self, values: Floats) -> Floats:
-        """Return the mean value of each model's answers, shape (models, questions)."""
+        """Return the mean of ``values`` over a model's answers, shape (models, questions)."""
         return np.array(
             [
                 [float(values[list(self.places[model, q])].mean()) for q in self.questions]
@@ -210,55 +228,65 @@ class _Table:
         )
 
 
-def _accuracy(truth: Floats) -> Row:
+def _build_accuracy_row(truth: Floats) -> Row:
     accuracies = 100 * truth.mean(axis=1)
-    cells = [Cell(f"{one:.1f} %", {"value": float(one)}) for one in accuracies]
+    cells = [Cell(f"{accuracy:.1f} %", {"value": float(accuracy)}) for accuracy in accuracies]
     return Row("true accuracy", [*cells, *(Cell("", {}) for _ in range(3))], {"rule": "truth"})
 
 
-def _model_cells(found: RankedModels) -> list[Cell]:
+def _build_model_cells(ranking: RankedModels) -> list[Cell]:
     """Return the mean of each model with its interval, in the order of the input."""
     cells = {}
-    for rank, place in enumerate(found.order):
-        mean, interval = float(found.means[rank]), found.intervals[rank]
+    for rank, model_index in enumerate(ranking.order):
+        mean, interval = float(ranking.means[rank]), ranking.intervals[rank]
         text = f"{mean:.4f}" + (f" ({interval[0]:.4f} to {interval[1]:.4f})" if interval else "")
         values = {"mean": mean, "interval": interval and list(interval), "rank": rank + 1}
-        cells[place] = Cell(text, values)
-    return [cells[place] for place in sorted(cells)]
+        # `order` is by score; the columns of the table are in the order of the input.
+        cells[model_index] = Cell(text, values)
+    return [cells[model_index] for model_index in sorted(cells)]
 
 
-def _agreement_cells(found: RankedModels, models: Sequence[str]) -> list[Cell]:
-    """Return the order and, where there is a truth, how far it is the true one."""
-    order = [models[place] for place in found.order]
-    unclear = sum(not one.apart for one in found.differences)
+def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list[Cell]:
+    """Return the order, and its agreement with the true order if that is known."""
+    order = [models[index] for index in ranking.order]
+    unclear = sum(not difference.apart for difference in ranking.differences)
     note = f" ({unclear} pairs do not differ significantly)" if unclear else ""
     cells = [Cell(" > ".join(order) + note, {"order": order, "pairs_not_told_apart": unclear})]
+    # Without labels there is no agreement, and both cells are empty.
     for name in ("kendall", "spearman"):
-        value: Any = getattr(found.agreement, name, None)
+        value: Any = getattr(ranking.agreement, name, None)
         cells.append(Cell("–" if value is None else f"{value:.2f}", {"value": value}))
     return cells
 
 
-def _ordered(kept: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
-    """Return, for every two models, the questions on which the truth of their answers differs."""
-    table = _Table.of(kept)
-    first = {key: places[0] for key, places in table.places.items()}
+def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
+    """Return for every two models the questions for which the truth of their answers differs."""
+    table = _AnswerTable.of(samples)
+    first = {key: indices[0] for key, indices in table.places.items()}
     pairs = list(combinations(table.models, 2))
-    found: dict[str, list[Unit]] = {}
-    for one, other in pairs:
-        name = f"{one} v. {other}" if len(pairs) <= MOST_PAIRS else "all pairs of models"
-        units = found.setdefault(name, [])
+    units_of_pair: dict[str, list[Unit]] = {}
+    for first_model, second_model in pairs:
+        name = (
+            f"{first_model} v. {second_model}"
+            if len(pairs) <= MOST_PAIRS
+            else "all pairs of models"
+        )
+        units = units_of_pair.setdefault(name, [])
         questions = dict.fromkeys(question for _, question in first)
         for number, question in enumerate(questions):
-            places = [first[key] for key in ((one, question), (other, question)) if key in first]
-            places.sort(key=lambda place: float(truths[place]))
-            if len(places) == 2 and truths[places[0]] != truths[places[1]]:
-                units.append(Unit.pairs(places[1:], places[:1], number))
-    return found
+            indices = [
+                first[key]
+                for key in ((first_model, question), (second_model, question))
+                if key in first
+            ]
+            indices.sort(key=lambda index: float(truths[index]))
+            if len(indices) == 2 and truths[indices[0]] != truths[indices[1]]:
+                units.append(Unit.pairs(indices[1:], indices[:1], number))
+    return units_of_pair
 
 
 def truth_of(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
-    """Return how much nearer an answer is to the nearest right answer than to a wrong one.
+    """Return how much nearer an answer is to its nearest right than to its nearest wrong answer.
 
     Lin et al. 2022 (TruthfulQA), as Wei et al. 2024 use it for the ranking of samples.
 

@@ -1,4 +1,4 @@
-"""The result of an experiment: its table, and a page with its drawings."""
+"""The result of an experiment: a table, notes, and a page with drawings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class Cell(NamedTuple):
-    """A figure: as people read it, and the numbers behind it."""
+    """A figure as people read it, and the numbers behind it in JSON."""
 
     text: str
     values: Mapping[str, Any]
@@ -31,32 +31,34 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. ``about`` says in JSON what it is; ``cells`` stand as the columns;
-    ``tables`` are those of the paper that have it.
-    """
+    """A row of the table."""
 
     name: str
     cells: Sequence[Cell]
+    """One for each column of the result."""
     about: Mapping[str, Any] = field(default_factory=dict)
+    """What the row is, in JSON."""
     tables: tuple[int, ...] = ()
+    """The paper's tables that have the row."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of an experiment.
-
-    notes: sentences on what the table holds, and what it lacks. left_out: why samples do not
-    count, by id. settings: what was chosen. drawings: of its page, where it has one.
-    """
+    """The result of an experiment."""
 
     experiment: str
+    """The name of its command."""
     title: str
     columns: Sequence[str]
     rows: Sequence[Row]
     notes: Sequence[str] = ()
+    """Sentences on what the table holds and what it lacks; the first one leads the page."""
     left_out: Mapping[str, str] = field(default_factory=dict)
+    """Why samples do not count, by id."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the experiment."""
     drawings: Sequence[Chart] = ()
+    """The charts of its page; without any there is no page."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -82,30 +84,38 @@ class Result:
 
     def with_skipped(self, count: int) -> Result:
         """Return the result with the number of faulty records that were skipped."""
-        said = f"{count:,} faulty records are skipped."
-        return replace(self, notes=[*self.notes, said]) if count else self
+        note = f"{count:,} faulty records are skipped."
+        return replace(self, notes=[*self.notes, note]) if count else self
 
     def texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them."""
-        told = any(row.tables for row in self.rows)
-        head = ["", *self.columns, *(["paper's tables"] if told else [])]
-        body = []
+        # Only experiments of the paper's own tables have the column.
+        has_tables = any(row.tables for row in self.rows)
+        headings = ["", *self.columns, *(["paper's tables"] if has_tables else [])]
+        rows = []
         for row in self.rows:
-            own = [", ".join(map(str, row.tables))] if told else []
-            body.append([row.name, *(cell.text for cell in row.cells), *own])
-        return head, body
+            tables_cell = [", ".join(map(str, row.tables))] if has_tables else []
+            rows.append([row.name, *(cell.text for cell in row.cells), *tables_cell])
+        return headings, rows
 
     def markdown(self) -> str:
-        """Return a page of the table."""
+        """Return the table and the notes in Markdown."""
         head, body = self.texts()
-        lines = [f"# {_plain(self.title)}", ""]
-        lines += [_line(head), _line(["---"] * len(head)), *map(_line, body), ""]
-        lines += [f"- {_plain(note)}" for note in self.notes]
+        lines = [f"# {_escape_markdown(self.title)}", ""]
+        lines += [
+            _format_line(head),
+            _format_line(["---"] * len(head)),
+            *map(_format_line, body),
+            "",
+        ]
+        lines += [f"- {_escape_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
-        """Write ``experiment.json``, ``experiment.md``, and the page where there are drawings."""
+        """Write ``experiment.json``, ``experiment.md``, and the page if there are drawings."""
+        # NaN is no JSON: a figure that does not exist must be `None`.
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        # Each file is written in full or not at all.
         for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
             with whole(folder / name) as file:
                 file.write(content.encode())
@@ -117,6 +127,7 @@ class Result:
         table = Table(
             "Row", head[1:], [TableRow(name, cells) for name, *cells in body], "In numbers"
         )
+        # The first note is the headline of the page.
         texts = [Text(note) for note in self.notes[1:]]
         Document(
             f"papers experiment {self.experiment}",
@@ -128,17 +139,18 @@ class Result:
         ).write(path)
 
 
-def _plain(text: str) -> str:
-    """Return text in one line in which nothing is markup."""
+def _escape_markdown(text: str) -> str:
+    """Return text in one line, with all signs of Markdown escaped."""
     escaped = " ".join(text.split())
+    # The first is the backslash itself, so that no escape is escaped again.
     for sign in "\\`*_<>[]|#":
         escaped = escaped.replace(sign, f"\\{sign}")
     return escaped
 
 
-def _line(cells: Sequence[str]) -> str:
-    shown = (cell if cell == "---" else _plain(cell) for cell in cells)
-    return f"| {' | '.join(shown)} |"
+def _format_line(cells: Sequence[str]) -> str:
+    escaped = (cell if cell == "---" else _escape_markdown(cell) for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def shares(
@@ -147,57 +159,58 @@ def shares(
     """Return, for each row, the share of units that it wins, with its interval and its ties.
 
     Args:
-        won, tied: shape (r, n) of r rows and n units, from 0 to 1.
-        questions: the number of each unit's question, below 0 where it is the only one of it.
-        count: write how many units are won, too.
+        won, tied: shape (r, n) for r rows and n units, from 0 to 1.
+        questions: the number of each unit's question; below 0 for the only unit of a question.
+        count: also write how many units are won.
 
-    Fewer than :data:`~trustassay.statistics.intervals.FEWEST` questions have no interval, nor have
-    fewer than :data:`~trustassay.statistics.intervals.FEWEST_FOR_MEANS` some of which are won in
-    part.
+    There is no interval for fewer than :data:`~trustassay.statistics.intervals.FEWEST` questions,
+    or :data:`~trustassay.statistics.intervals.FEWEST_FOR_MEANS` if some are won in part.
     """
     n = won.shape[1]
     if not n:
         return [Cell("–", {"value": None, "n": 0})] * len(won)
     cells = []
-    for own, ties in zip(won, tied.mean(axis=1), strict=True):
+    for wins, ties in zip(won, tied.mean(axis=1), strict=True):
         interval = None
-        mean = unit_mean(own, questions)
-        if mean.units >= (FEWEST if np.isin(own, (0.0, 1.0)).all() else FEWEST_FOR_MEANS):
+        mean = unit_mean(wins, questions)
+        # Shares of yes and no need fewer questions for an interval than means do.
+        if mean.units >= (FEWEST if np.isin(wins, (0.0, 1.0)).all() else FEWEST_FOR_MEANS):
             low, high = mean_interval(*mean)
             interval = (100 * low, 100 * high)
-        value, tie = 100 * mean.mean, 100 * float(ties)
-        values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie, "n": n}
-        within = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
-        text = f"{value:.1f}" + (f" ({within})" if within else "")
+        value, tie_share = 100 * mean.mean, 100 * float(ties)
+        values: dict[str, Any] = {"value": value, "interval": interval, "ties": tie_share, "n": n}
+        interval_text = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval else ""
+        text = f"{value:.1f}" + (f" ({interval_text})" if interval_text else "")
         if count:
-            values["count"] = round(float(own.sum()), 6)
-            text = f"{values['count']:g} of {n} ({value:.1f} %{', ' if within else ''}{within})"
-        if tie:
-            text += f", ties {tie:.1f}"
+            # Sums of thirds and halves: without rounding 7 would print as 6.999999.
+            values["count"] = round(float(wins.sum()), 6)
+            separator = ", " if interval_text else ""
+            text = f"{values['count']:g} of {n} ({value:.1f} %{separator}{interval_text})"
+        # Ties are shown, since they count as not won.
+        if tie_share:
+            text += f", ties {tie_share:.1f}"
         cells.append(Cell(text, values))
     return cells
 
 
 def figure(title: str, note: str, rows: Sequence[Bar], axis: tuple[str, str]) -> Chart:
-    """Return drawings on one axis: ``note`` says what is drawn, ``axis`` holds the ends' labels."""
+    """Return a chart of bars on one axis; ``axis`` holds the labels of its ends."""
     return Chart(title, note, [Bars(rows, axis)])
 
 
 def boxes(name: str, values: ArrayLike, most: float) -> Bar:
-    """Return the least, the quartiles and the largest of values from 0 to ``most``, drawn.
-
-    There is at least one value.
-    """
-    found = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
-    words = [number(one, 2) for one in found]
-    label = f"least {words[0]}, quartiles {', '.join(words[1:4])}, largest {words[4]}"
-    return Bar(name, f"median {words[2]}", box_svg([one / most for one in found], label))
+    """Return a box plot of one or more values from 0 to ``most``: extremes and quartiles."""
+    quantiles = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
+    texts = [number(value, 2) for value in quantiles]
+    # Read aloud instead of the drawing.
+    label = f"least {texts[0]}, quartiles {', '.join(texts[1:4])}, largest {texts[4]}"
+    return Bar(name, f"median {texts[2]}", box_svg([value / most for value in quantiles], label))
 
 
-def bars(name: str, counts: Sequence[int], labels: Sequence[str], beside: str) -> Bar:
-    """Return counts as bars; ``labels`` name them, ``beside`` is the number beside the drawing."""
+def bars(name: str, counts: Sequence[int], labels: Sequence[str], note: str) -> Bar:
+    """Return counts as bars named by ``labels``; ``note`` is shown next to the drawing."""
     titles = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
     label = f"{amount(sum(counts), 'value')}: {'; '.join(titles)}"
     return Bar(
-        name, beside, bars_svg([float(c) for c in counts], max(*counts, 1), label, titles=titles)
+        name, note, bars_svg([float(c) for c in counts], max(*counts, 1), label, titles=titles)
     )

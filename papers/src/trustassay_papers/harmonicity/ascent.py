@@ -1,9 +1,13 @@
-"""Stochastic search along gamma: prompts at which a model's answers are unstable, or stable.
+"""Stochastic search along gamma for prompts at which a model's answers are unstable, or stable.
 
-After Section 5 of the paper: from a prompt, random candidates that carry a little meaning, gamma of
-each, on to the best of them, and again from there. The paper does not say whether the search also
-moves where no candidate is better than where it stands. The authors' program does (``extremum``);
-``uphill`` stays.
+After Section 5 of the paper:
+
+1. Measure gamma of the start.
+2. Make random candidates of the current prompt that change its meaning a little.
+3. Measure gamma of each, move to the best, and repeat.
+
+The paper does not say whether the search moves if no candidate is better than the current prompt.
+The authors' program does (``extremum``); ``uphill`` does not.
 """
 
 from __future__ import annotations
@@ -46,21 +50,25 @@ STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A prompt that a search tried: its answer, and how far that moves when the prompt is nudged.
-
-    ``step`` 0 is the start; ``kept`` marks where the search went on from. ``error`` says why there
-    is not a gamma. ``calls`` are the requests that the search had taken at the end of its step.
-    """
+    """A prompt that a search tried, and how far its answer moves when the prompt is perturbed."""
 
     step: int
+    """The round; 0 is the start."""
     candidate: int
+    """The number of the candidate in its round, from 1."""
     prompt: str
     answer: str = ""
+    """The answer to the unperturbed prompt."""
     gamma: float | None = None
+    """The sine of the angle; ``None`` if it could not be measured."""
     angle_degrees: float | None = None
+    """The angle between the answer and the mean of the answers to perturbed prompts."""
     kept: bool = False
+    """Whether the search continued from here."""
     error: str | None = None
+    """Why there is no gamma."""
     calls: int = 0
+    """Requests of the search until the end of this round."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class Ascent:
                 f"candidates: ball has only {self.perturbations} prompts (perturbations), "
                 f"expected at least {self.candidates}"
             )
-        _ = self._families  # an unknown name is to fail here
+        _ = self._resolved_families  # an unknown name must fail here
 
     @property
     def price(self) -> int:
@@ -118,124 +126,143 @@ class Ascent:
         return self.perturbations + 1
 
     @cached_property
-    def _families(self) -> tuple[Family, Family]:
-        """The families of the perturbations behind each gamma, and of what makes candidates."""
+    def _resolved_families(self) -> tuple[Family, Family]:
+        """The family of the perturbations behind each gamma, and that of the candidates."""
         names = [self.perturbation]
+        # These two are no families: words are appended, and the ball is that of gamma.
         if self.candidate not in ("words", "ball"):
             names.append(self.candidate)
-        found = families(names, self.length, self.range)
+        resolved = families(names, self.length, self.range)
         if self.candidate == "words":
-            return found[0], Family("words", self._with_words, appends=True)
-        return found[0], found[-1]
+            return resolved[0], Family("words", self._append_words, appends=True)
+        return resolved[0], resolved[-1]
 
-    def _with_words(self, text: str, rng: np.random.Generator) -> str:
+    def _append_words(self, text: str, rng: np.random.Generator) -> str:
         words = synonym_words()
+        # One to `length` words, each with the same probability.
         picks = rng.integers(0, len(words), rng.integers(1, self.length + 1))
         return " ".join([text, *(words[i] for i in picks)])
 
     def ball_of(self, prompt: str) -> list[str]:
-        """Return the nudged prompts behind the gamma of ``prompt``."""
+        """Return the perturbed prompts behind the gamma of ``prompt``."""
+        # Seeded by the prompt: a resumed search perturbs it in the same way and finds the stored
+        # replies.
         rng = generator(self.seed, prompt, "ball")
-        family = self._families[0]
+        family = self._resolved_families[0]
         return [perturb(prompt, family, rng) for _ in range(self.perturbations)]
 
     def candidates_of(self, prompt: str, step: int, n: int) -> list[str]:
         """Return ``n`` candidates for a step from ``prompt``; distinct where that is possible."""
         if self.candidate == "ball":
+            # Equal candidates would only cost requests.
             return list(dict.fromkeys(self.ball_of(prompt)))[:n]
-        found: dict[str, None] = {}
+        candidates: dict[str, None] = {}
         rng = generator(self.seed, prompt, "candidates", str(step))
+        # Short prompts may have fewer than n distinct candidates; stop trying at some point.
         for _ in range(n * 4):
-            if len(found) == n:
+            if len(candidates) == n:
                 break
-            found.setdefault(perturb(prompt, self._families[1], rng))
-        return list(found)
+            candidates.setdefault(perturb(prompt, self._resolved_families[1], rng))
+        return list(candidates)
 
-    def better(self, one: Point, other: Point) -> bool:
-        """Whether ``one`` lies further in the direction of the search.
+    def better(self, point: Point, other: Point) -> bool:
+        """Whether ``point`` lies further in the direction of the search than ``other``.
 
-        By the angle: its sine, gamma, falls again beyond 90 degrees. No angle is never better.
+        Compared by the angle, since its sine, gamma, falls again beyond 90 degrees. A point without
+        an angle is never better.
         """
-        if one.angle_degrees is None or other.angle_degrees is None:
-            return other.angle_degrees is None and one.angle_degrees is not None
+        if point.angle_degrees is None or other.angle_degrees is None:
+            return other.angle_degrees is None and point.angle_degrees is not None
+        # Towards stable answers: the smaller angle is better.
         if self.descend:
-            return one.angle_degrees < other.angle_degrees
-        return one.angle_degrees > other.angle_degrees
+            return point.angle_degrees < other.angle_degrees
+        return point.angle_degrees > other.angle_degrees
 
 
 async def climb(
     prompt: str,
     models: Models,
-    how: Ascent,
+    ascent: Ascent,
     note: Callable[[Point], None],
-    used: Callable[[], int] | None = None,
+    count_calls: Callable[[], int] | None = None,
 ) -> list[Point]:
-    """Search from ``prompt``; every point is told to ``note`` as soon as its round is known.
+    """Search from ``prompt``; ``note`` gets every point as soon as its round is complete.
 
-    The candidates of a round are asked about together. The same prompt, options and replies give
-    the same points. Ends after the steps, when the calls left are too few for a candidate, or
-    when it stays and its candidates are the ball, which would be the same again.
-    ``used`` tells the calls that the search has taken so far; without it every prompt counts with
-    the most that it can take when none fails. Raises BackendError, AssessmentError or
-    NoPerturbationError if the start cannot be measured.
+    The candidates of a round are measured together. The same prompt, options and replies give the
+    same points. The search ends after the last step, when the remaining calls are too few for a
+    candidate, or when it does not move and its candidates are the ball, which would be the same in
+    the next round.
+
+    Args:
+        count_calls: returns the requests so far; without it every prompt counts as one gamma.
+
+    Raises:
+        BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
     """
-    start = await _measured(prompt, models, how, 0, 0)
+    # The start must have a gamma; everything later may fail.
+    start = await _measure(prompt, models, ascent, 0, 0)
     if start.gamma is None:
         raise AssessmentError(start.error or "the prompt cannot be measured")
-    spent = used() if used else how.price
+    # Counted by the session if possible, since stored replies cost nothing.
+    spent = count_calls() if count_calls else ascent.price
     current = replace(start, kept=True, calls=spent)
     points = [current]
     note(current)
-    for step in range(1, how.steps + 1):
-        n = how.candidates
-        if how.max_calls is not None:
-            n = min(n, (how.max_calls - spent) // how.price)
+    for step in range(1, ascent.steps + 1):
+        n = ascent.candidates
+        # The last round may have fewer candidates.
+        if ascent.max_calls is not None:
+            n = min(n, (ascent.max_calls - spent) // ascent.price)
         if n < 1:
             break
-        prompts = how.candidates_of(current.prompt, step, n)
-        found = await asyncio.gather(
-            *(_measured(text, models, how, step, i) for i, text in enumerate(prompts, 1))
+        prompts = ascent.candidates_of(current.prompt, step, n)
+        round_points = await asyncio.gather(
+            *(_measure(text, models, ascent, step, i) for i, text in enumerate(prompts, 1))
         )
-        spent = used() if used else spent + how.price * len(prompts)
-        best = best_seen(found, how)
-        uphill = how.step_rule == "uphill"
-        moves = how.better(best, current) if uphill else best.gamma is not None
-        for point in found:
-            kept = moves and point is best
-            told = replace(point, kept=kept, calls=spent)
-            points.append(told)
-            note(told)
-            current = told if kept else current
-        if not moves and how.candidate == "ball":
+        spent = count_calls() if count_calls else spent + ascent.price * len(prompts)
+        best = best_seen(round_points, ascent)
+        # `uphill` compares with the current prompt, `extremum` only within the round.
+        uphill = ascent.step_rule == "uphill"
+        moves = ascent.better(best, current) if uphill else best.gamma is not None
+        # Noted only now: which one is kept depends on the whole round.
+        for point in round_points:
+            is_kept = moves and point is best
+            final_point = replace(point, kept=is_kept, calls=spent)
+            points.append(final_point)
+            note(final_point)
+            current = final_point if is_kept else current
+        if not moves and ascent.candidate == "ball":
             break
     return points
 
 
-def best_seen(points: Sequence[Point], how: Ascent) -> Point:
-    """Return the point that lies furthest in the direction of the search, the first of equals.
+def best_seen(points: Sequence[Point], ascent: Ascent) -> Point:
+    """Return the point that lies furthest in the direction of the search; of equal ones the first.
 
-    With the rule ``extremum`` that need not be where the search ends.
+    With the rule ``extremum`` the search may end at another point.
     """
     best = points[0]
     for point in points[1:]:
-        best = point if how.better(point, best) else best
+        best = point if ascent.better(point, best) else best
     return best
 
 
-async def _measured(prompt: str, models: Models, how: Ascent, step: int, number: int) -> Point:
-    """Return the gamma of a prompt; a failure is a point without one, except at the start."""
+async def _measure(prompt: str, models: Models, ascent: Ascent, step: int, number: int) -> Point:
+    """Return the point of a prompt; a failure gives a point without gamma, except at the start."""
     try:
-        ask = partial(models.chat, temperature=how.temperature, max_tokens=how.max_tokens)
-        # Where one fails, the others are waited for, so that all are counted.
-        replies = await all_of(map(ask, [prompt, *how.ball_of(prompt)]))
+        ask = partial(models.chat, temperature=ascent.temperature, max_tokens=ascent.max_tokens)
+        # If one fails, wait for the others, so that all requests are counted.
+        replies = await all_of(map(ask, [prompt, *ascent.ball_of(prompt)]))
         texts = [reply.text for reply in replies]
+        # Gamma is measured between vectors of answers, not of prompts.
         vectors = await vectors_of(texts, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
         return Point(step, number, prompt, error=str(error))
-    found = maths.angles(vectors[0], vectors[1:])
-    if not found.defined:
+    result = maths.angles(vectors[0], vectors[1:])
+    # The mean vector of the answers is zero, so it has no angle.
+    if not result.defined:
         return Point(step, number, prompt, texts[0], error="the answers' vectors cancel out")
-    angle = degrees(float(found.radians))
-    return Point(step, number, prompt, texts[0], float(found.gamma), angle)
+    angle = degrees(float(result.radians))
+    return Point(step, number, prompt, texts[0], float(result.gamma), angle)

@@ -1,4 +1,4 @@
-"""``trustassay papers attack``: the search along gamma in a folder, with its trace and its page."""
+"""``trustassay papers attack``: run the search along gamma in a folder; write trace and page."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_p
 from trustassay_papers.session import CountedModels, Session, SessionOptions, in_session
 
 GROWING = frozenset({"steps", "max_calls"})
-"""Options that may differ when a search is resumed."""
+"""Options that may change when a search is resumed: it then just goes further."""
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """The prompts that were tried, and the calls that were made for them."""
+    """The result of a search."""
 
     points: list[Point]
+    """The prompts that were tried, the start first."""
     session: Session
     trace: Path
+    """The file with a line for each point."""
     page: Path
     best: Point
-    """The best prompt found; with the rule ``extremum`` the search may have gone on from there."""
+    """The best prompt found; with the rule ``extremum`` the search may have moved on."""
     most: int | None = None
+    """The limit of requests, if there was one."""
 
     @property
     def start(self) -> Point:
-        """The prompt as it was given."""
+        """The prompt that the search started from."""
         return self.points[0]
 
     @property
@@ -47,19 +50,19 @@ class Attacked:
 
     @property
     def calls(self) -> str:
-        """The number of requests sent, how many of them failed, and the maximum."""
+        """The number of requests, how many failed, and the limit, as text."""
         sent, failed = self.session.requests, self.session.failed
-        words = f"{sent:,}" + (f" of at most {self.most:,}" if self.most else "")
-        return words + (f", {failed:,} of them failed" if failed else "")
+        text = f"{sent:,}" + (f" of at most {self.most:,}" if self.most else "")
+        return text + (f", {failed:,} of them failed" if failed else "")
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader should know."""
+        """What a reader must know to interpret the result."""
         failed = sum(point.error is not None for point in self.points)
-        found = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
+        messages = [f"{failed} of {len(self.points)} prompts failed"] if failed else []
         if cut := self.session.cut:
-            found.append(f"{cut:,} of {self.session.replies:,} replies were cut at max_tokens")
-        return found
+            messages.append(f"{cut:,} of {self.session.replies:,} replies were cut at max_tokens")
+        return messages
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -79,19 +82,20 @@ def open_backends(
     out: Path,
     options: SessionOptions,
 ) -> Backends:
-    """Load what a search calls; every fault is reported before a model is loaded."""
+    """Load the models of a search; report every fault before the first one is loaded."""
+    # A key is not needed if all replies are stored.
     stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
-    wanted = {Place("embed"): embedder, Place("chat", MODEL): model}
-    return Backends(run_anywhere(lambda: load_all(wanted, stores=stores)))
+    choice_by_place = {Place("embed"): embedder, Place("chat", MODEL): model}
+    return Backends(run_anywhere(lambda: load_all(choice_by_place, stores=stores)))
 
 
 def attack(
     prompt: str,
     backends: Backends,
     out: Path,
-    how: Ascent,
+    ascent: Ascent,
     options: SessionOptions,
-    tell: Callable[[Point], None] = lambda _: None,
+    on_point: Callable[[Point], None] = lambda _: None,
 ) -> Attacked:
     """Search from ``prompt``; the folder ``out`` gets the trace, the page and all calls.
 
@@ -101,62 +105,77 @@ def attack(
         RunFolderError: the folder holds something else, or another process works in it.
         BackendError, AssessmentError, NoPerturbationError: the start cannot be measured.
     """
-    settings = {one.name: getattr(how, one.name) for one in fields(how) if one.name not in GROWING}
+    settings = {
+        field.name: getattr(ascent, field.name)
+        for field in fields(ascent)
+        if field.name not in GROWING
+    }
     trace = out / "trace.jsonl"
 
+    # The trace is read by people while the search runs, so each point is flushed.
     async def search(models: CountedModels) -> list[Point]:
+        # Written anew each time: a resumed search repeats its points from stored replies.
         with named(trace), trace.open("w", encoding="utf-8") as file:
 
             def note(point: Point) -> None:
                 file.write(json.dumps(row(point)) + "\n")
                 file.flush()
-                tell(point)
+                on_point(point)
 
-            return await climb(prompt, models, how, note, lambda: models.used)
+            return await climb(prompt, models, ascent, note, lambda: models.used)
 
     points, session = run_anywhere(
         lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
     )
-    page, best = out / "ascent.html", best_seen(points, how)
-    found = Attacked(points, session, trace, page, best, how.max_calls)
-    _draw_page(found, backends, how)
-    return found
+    # The page is written once, after the search.
+    page, best = out / "ascent.html", best_seen(points, ascent)
+    result = Attacked(points, session, trace, page, best, ascent.max_calls)
+    _write_page(result, backends, ascent)
+    return result
 
 
 def row(point: Point) -> dict[str, Any]:
-    """Return a point as it is written in the trace."""
+    """Return a point as the trace holds it."""
+    # The fields of a point are the keys of the trace.
     return {name: getattr(point, name) for name in point.__slots__}
 
 
-def _draw_page(found: Attacked, backends: Backends, how: Ascent) -> None:
+def _write_page(result: Attacked, backends: Backends, ascent: Ascent) -> None:
     facts = {
         **backends.names(),
-        "calls": found.calls,
-        "candidates": f"{how.candidates} a step, {_family(how.candidate, how)}",
-        "per gamma": f"{how.perturbations} perturbed prompts, {_family(how.perturbation, how)}",
-        "step rule": how.step_rule,
-        "seed": str(how.seed),
+        "calls": result.calls,
+        "candidates": f"{ascent.candidates} a step, {_describe_family(ascent.candidate, ascent)}",
+        "per gamma": (
+            f"{ascent.perturbations} perturbed prompts, "
+            f"{_describe_family(ascent.perturbation, ascent)}"
+        ),
+        "step rule": ascent.step_rule,
+        "seed": str(ascent.seed),
     }
-    page = AscentPage(facts, _headline(found, how), found.warnings, found.points, found.best)
-    write_ascent_page(page, found.page)
+    page = AscentPage(
+        facts, _build_headline(result, ascent), result.warnings, result.points, result.best
+    )
+    write_ascent_page(page, result.page)
 
 
-def _family(family: str, how: Ascent) -> str:
-    """Return a family with what was drawn for it."""
-    return f"{family} 0 to {how.range}" if family == "codes" else family
+def _describe_family(family: str, ascent: Ascent) -> str:
+    """Return the name of a family with the range of its codes."""
+    return f"{family} 0 to {ascent.range}" if family == "codes" else family
 
 
-def _headline(found: Attacked, how: Ascent) -> str:
+def _build_headline(result: Attacked, ascent: Ascent) -> str:
     """Return a sentence on the result of the search."""
-    start, end, best = found.start, found.end, found.best
-    way = "descent" if how.descend else "ascent"
-    words = f"The {way} found no {'more' if how.descend else 'less'} stable prompt."
+    start, end, best = result.start, result.end, result.best
+    direction = "descent" if ascent.descend else "ascent"
+    sentence = f"The {direction} found no {'more' if ascent.descend else 'less'} stable prompt."
+    # The search moved; with `extremum` it may still have found nothing better.
     if end.prompt != start.prompt:
-        led = (
-            f"The {way} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
+        moved = (
+            f"The {direction} went from gamma {start.gamma:.3f} to {end.gamma:.3f} "
             f"({start.angle_degrees:.1f}° to {end.angle_degrees:.1f}°)."
         )
-        words = led if best.prompt != start.prompt else f"{led} {words}"
+        sentence = moved if best.prompt != start.prompt else f"{moved} {sentence}"
+    # Under `extremum` the best prompt may lie in the middle of the path.
     if best.prompt not in (start.prompt, end.prompt):
-        words += f" The best prompt found has gamma {best.gamma:.3f}, at step {best.step}."
-    return words
+        sentence += f" The best prompt found has gamma {best.gamma:.3f}, at step {best.step}."
+    return sentence

@@ -1,4 +1,4 @@
-"""What a check of isotropy found: sentences, tables, a page, and JSON."""
+"""Report a check of isotropy: sentences, tables, a page, and JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AUTHORS = "the authors: .9824 ± .0005, with control characters and ada-002 on T
 DROPPED = ("control", "codes", "whitespace")
 """Perturbations whose characters the tokenizer of the embedded model drops."""
 ALIKE = 0.99
-"""From this cosine on all displacements of a text count as one."""
+"""Mean cosine from which all displacements of a text count as the same."""
 FIGURE_COLUMNS = ("found", "95 % interval", "isotropic cloud")
 ANGLE_BINS = 40
 PAPERS_CONE = 11.0
@@ -30,73 +30,84 @@ COLUMNS = ("seen", "unchanged, %", "angle, °", "cone, °", "cosine", "dimension
 
 
 def warnings_of(
-    found: Mapping[str, Isotropy], made: Mapping[str, Versions], embedder: str
+    results: Mapping[str, Isotropy], versions_by_name: Mapping[str, Versions], embedder: str
 ) -> list[str]:
-    """Return the warnings, one for all perturbations that it applies to."""
-    told: dict[str, list[str]] = {}
-    for name, one in found.items():
-        if left_out := made[name].left_out:
-            words = f"cannot be applied to {left_out:,} questions, which are left out"
-            told.setdefault(words, []).append(name)
-        if words := blindness(one, name, embedder):
-            told.setdefault(words, []).append(name)
-    alone = len(found) == 1
-    return [words if alone else f"{', '.join(names)}: {words}" for words, names in told.items()]
+    """Return the warnings; each names all perturbations that it applies to."""
+    names_by_warning: dict[str, list[str]] = {}
+    for name, result in results.items():
+        # A family may need letters or words that a question does not have.
+        if left_out := versions_by_name[name].left_out:
+            warning = f"cannot be applied to {left_out:,} questions, which are left out"
+            names_by_warning.setdefault(warning, []).append(name)
+        if warning := blindness(result, name, embedder):
+            names_by_warning.setdefault(warning, []).append(name)
+    is_single = len(results) == 1
+    return [
+        warning if is_single else f"{', '.join(names)}: {warning}"
+        for warning, names in names_by_warning.items()
+    ]
 
 
-def sight(found: Isotropy) -> str:
-    """Return whether the embedder sees a perturbation: yes, no, in part, or not what."""
-    share = found.unchanged.value
+def sight(result: Isotropy) -> str:
+    """Return how far the embedder sees a perturbation: yes, no, in part, or not what.
+
+    "not what": all versions of a text move to the same vector.
+    """
+    share = result.unchanged.value
+    # No vector moved at all.
     if share == 1:
         return "no"
     if share > 0:
         return "in part"
-    if found.shape and found.shape.cosine and found.shape.cosine.value > ALIKE:
+    # All versions moved to the same place: the tokenizer maps unknown characters to one token.
+    if result.shape and result.shape.cosine and result.shape.cosine.value > ALIKE:
         return "not what"
     return "yes"
 
 
-def seen(found: Mapping[str, Isotropy], embedder: str) -> str:
+def seen(results: Mapping[str, Isotropy], embedder: str) -> str:
     """Return a sentence on which perturbations the embedder sees, and which it does not."""
-    named: dict[str, list[str]] = {}
-    for name, one in found.items():
-        named.setdefault(sight(one), []).append(name)
+    names_by_sight: dict[str, list[str]] = {}
+    for name, result in results.items():
+        # Grouped, so that the sentence names each kind once.
+        names_by_sight.setdefault(sight(result), []).append(name)
     parts = [
-        words.format(", ".join(named[kind]))
-        for kind, words in (
+        template.format(", ".join(names_by_sight[kind]))
+        for kind, template in (
             ("yes", "sees {}"),
             ("in part", "sees {} in part"),
             ("not what", "sees that {} changed something, but not what"),
             ("no", "does not see {}"),
         )
-        if kind in named
+        if kind in names_by_sight
     ]
     return f"{embedder} {'; '.join(parts)}."
 
 
-def overview(found: Mapping[str, Isotropy]) -> document.Table:
+def overview(results: Mapping[str, Isotropy]) -> document.Table:
     """Return one row for each perturbation: how far the embedder sees it."""
     rows = []
-    for name, one in found.items():
+    for name, result in results.items():
+        # Without a displacement there is nothing to compare.
         ratio = "–"
-        if one.shape and one.expected:
-            ratio = f"{100 * one.shape.dimensions.value / one.expected.dimensions.value:.0f}"
+        if result.shape and result.expected:
+            ratio = f"{100 * result.shape.dimensions.value / result.expected.dimensions.value:.0f}"
         cells = [
-            sight(one),
-            f"{100 * one.unchanged.value:.1f}",
-            f"{one.angle.value:.2f}",
-            f"{one.cone.value:.2f}",
-            f"{one.cosines.mean.value:.4f}",
+            sight(result),
+            f"{100 * result.unchanged.value:.1f}",
+            f"{result.angle.value:.2f}",
+            f"{result.cone.value:.2f}",
+            f"{result.cosines.mean.value:.4f}",
             ratio,
         ]
         rows.append(document.Row(name, cells))
     return document.Table("Perturbation", COLUMNS, rows)
 
 
-def blindness(found: Isotropy, perturbation: str, embedder: str) -> str:
-    """Say that the embedder does not see that texts were changed, or how; empty if it does."""
-    share = found.unchanged.value
-    if sight(found) == "not what":
+def blindness(result: Isotropy, perturbation: str, embedder: str) -> str:
+    """Return a warning if the embedder does not see the change; an empty text if it does."""
+    share = result.unchanged.value
+    if sight(result) == "not what":
         return (
             "All perturbed versions of a text have nearly the same vector: the embedder sees that "
             "something was changed, but not what. This happens, for instance, when a tokenizer "
@@ -105,60 +116,70 @@ def blindness(found: Isotropy, perturbation: str, embedder: str) -> str:
     if share == 0:
         return ""
     if share == 1:
-        words = "Every perturbed text has the same vector as its original"
+        sentence = "Every perturbed text has the same vector as its original"
     else:
-        words = f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
+        sentence = (
+            f"{100 * share:.1f} % of the perturbed texts have the same vector as their original"
+        )
+    # Known only of the embedded model; for others the cause is open.
     if embedder.startswith("embedded") and perturbation in DROPPED:
-        words += f", since the tokenizer of {embedder} drops such characters"
+        sentence += f", since the tokenizer of {embedder} drops such characters"
     if share < 1:
-        return f"{words}; they count as angles of 0, and their directions are left out."
+        return f"{sentence}; they count as angles of 0, and their directions are left out."
     return (
-        f"{words}, so this embedder cannot measure this perturbation. Gamma is not affected, since "
-        "it compares answers and not prompts."
+        f"{sentence}, so this embedder cannot measure this perturbation. Gamma is not affected, "
+        "since it compares answers and not prompts."
     )
 
 
-def headline(found: Isotropy) -> str:
+def headline(result: Isotropy) -> str:
     """Return a sentence on how far and how evenly the perturbed texts spread."""
-    if found.shape is None or found.expected is None:
+    # Nothing moved, so there are no directions.
+    if result.shape is None or result.expected is None:
         return "The embedder does not see this perturbation: no vector moves."
-    own, cloud = found.shape.dimensions.value, found.expected.dimensions.value
+    dimensions, cloud = result.shape.dimensions.value, result.expected.dimensions.value
     return (
-        f"The mean of {found.perturbations} perturbed versions lies {found.cone.value:.3g}° from "
-        f"its original on average, and within {found.within:.3g}° for all {found.texts:,} texts. "
-        f"The displacements use {own:.3g} effective dimensions; an isotropic cloud of the same "
-        f"size uses {cloud:.3g} ({100 * (own / cloud):.0f} %)."
+        f"The mean of {result.perturbations} perturbed versions lies {result.cone.value:.3g}° from "
+        f"its original on average, and within {result.within:.3g}° for all {result.texts:,} texts. "
+        f"The displacements use {dimensions:.3g} effective dimensions; an isotropic cloud of the "
+        f"same size uses {cloud:.3g} ({100 * (dimensions / cloud):.0f} %)."
     )
 
 
-def figures(found: Isotropy) -> document.Table:
+def figures(result: Isotropy) -> document.Table:
     """Return the table of figures: found, interval, and the value of an isotropic cloud."""
 
     def row(
-        name: str, one: Estimate | None, digits: int, why: str, cloud: Estimate | None = None
+        name: str,
+        estimate: Estimate | None,
+        digits: int,
+        explanation: str,
+        cloud: Estimate | None = None,
     ) -> document.Row:
-        if one is None:
-            return document.Row(name, ["–", "", ""], why)
-        interval = " to ".join(f"{end:.{digits}f}" for end in one.interval or ())
+        # The cosine needs a text that moved twice.
+        if estimate is None:
+            return document.Row(name, ["–", "", ""], explanation)
+        interval = " to ".join(f"{end:.{digits}f}" for end in estimate.interval or ())
         expected = "" if cloud is None else f"{cloud.value:.{digits}f}"
-        return document.Row(name, [f"{one.value:.{digits}f}", interval, expected], why)
+        return document.Row(name, [f"{estimate.value:.{digits}f}", interval, expected], explanation)
 
-    share, cosines = found.unchanged, found.cosines
+    share, cosines = result.unchanged, result.cosines
+    # The share in percent, with its interval.
     percent = Estimate(
         100 * share.value, share.interval and (100 * share.interval[0], 100 * share.interval[1])
     )
     error = "" if cosines.error is None else f"{cosines.error:.4f}"
     rows = [
         row("unchanged, %", percent, 1, "perturbed texts with the same vector as the original"),
-        row("angle, °", found.angle, 2, "between a perturbed text and its original, on average"),
+        row("angle, °", result.angle, 2, "between a perturbed text and its original, on average"),
         row(
             "cone, °",
-            found.cone,
+            result.cone,
             2,
             "between the mean of a text’s versions and the text, on average",
         ),
         document.Row(
-            "largest cone, °", [f"{found.within:.2f}", "", ""], "the paper’s figure: below 11"
+            "largest cone, °", [f"{result.within:.2f}", "", ""], "the paper’s figure: below 11"
         ),
         row(
             "cosine", cosines.mean, 4, f"to the original, mean over each text’s versions; {AUTHORS}"
@@ -168,38 +189,44 @@ def figures(found: Isotropy) -> document.Table:
         row("cosine of the mean", cosines.of_mean, 4, "of a text’s versions to the original"),
         row("difference", cosines.below, 4, "cosine of the mean less the mean cosine"),
     ]
-    for name, key, digits, why in (
+    # The figures that are compared with an isotropic cloud.
+    for name, key, digits, explanation in (
         ("mean displacement", "displacement", 3, "length of a text’s mean unit displacement; "
          "0: they cancel out, 1: all in one direction"),
         ("cosine of displacements", "cosine", 3, "between two displacements of a text, on average"),
         ("largest eigenvalue", "largest", 3, "share of the displacement along one direction"),
         ("effective dimensions", "dimensions", 1, "participation ratio of the eigenvalues"),
     ):  # fmt: skip
-        one, cloud = (getattr(shape, key, None) for shape in (found.shape, found.expected))
-        rows.append(row(name, one, digits, why, cloud))
+        estimate, cloud = (getattr(shape, key, None) for shape in (result.shape, result.expected))
+        rows.append(row(name, estimate, digits, explanation, cloud))
     return document.Table("Figure", FIGURE_COLUMNS, rows, "In numbers")
 
 
 def document_of(
-    found: Mapping[str, Isotropy], facts: Mapping[str, Any], warnings: list[str]
+    results: Mapping[str, Isotropy], facts: Mapping[str, Any], warnings: list[str]
 ) -> document.Document:
-    """Return the page: of one perturbation its drawings, of several each one's under a table."""
-    alone, embedder = len(found) == 1, facts["embedder"]
+    """Return the page: the drawings of a perturbation; for several, an overview first."""
+    is_single, embedder = len(results) == 1, facts["embedder"]
     sections = []
-    if not alone:
+    # Several families: an overview first, and then each in full.
+    if not is_single:
         sections.append(
-            document.Section("What the embedder sees of each perturbation", [overview(found)])
+            document.Section("What the embedder sees of each perturbation", [overview(results)])
         )
-    for name, one in found.items():
-        parts: list[document.Block] = [_angles(one), _directions(one), figures(one)]
-        if alone:
+    for name, result in results.items():
+        parts: list[document.Block] = [
+            _draw_angles(result),
+            _draw_directions(result),
+            figures(result),
+        ]
+        if is_single:
             sections.append(document.Section("", parts))
-        elif one.shape:
-            sections.append(document.Section(name, [document.Text(headline(one)), *parts]))
-    first = headline(next(iter(found.values()))) if alone else seen(found, embedder)
+        elif result.shape:
+            sections.append(document.Section(name, [document.Text(headline(result)), *parts]))
+    first = headline(next(iter(results.values()))) if is_single else seen(results, embedder)
     return document.Document(
         "papers isotropy",
-        f"Isotropy of {', '.join(found)}, seen by {embedder}",
+        f"Isotropy of {', '.join(results)}, seen by {embedder}",
         {name: str(fact) for name, fact in facts.items()},
         f"{first} {PAPER}",
         warnings,
@@ -207,20 +234,22 @@ def document_of(
     )
 
 
-def _angles(found: Isotropy) -> document.Chart:
-    """Draw the angles of single perturbed texts, and of the mean of each text's."""
-    largest = float(found.angles.max(initial=0.0))
+def _draw_angles(result: Isotropy) -> document.Chart:
+    """Draw the angles of single versions, and of the mean of each text's versions."""
+    largest = float(result.angles.max(initial=0.0))
+    # A round end of the axis at or above the largest angle.
     widest = next((m for m in (1, 2, 5, 10, 15, 20, 30, 45, 60, 90) if m >= largest), 180)
     bars = []
     for style, name, angles in (
-        ("one", "each perturbed text", found.angles),
-        ("two", "the mean of a text’s perturbed versions (its cone)", found.cones),
+        ("one", "each perturbed text", result.angles),
+        ("two", "the mean of a text’s perturbed versions (its cone)", result.cones),
     ):
         counts, edges = np.histogram(angles, bins=ANGLE_BINS, range=(0, widest))
         titles = [
             f"{a:.3g} to {b:.3g}°: {n:,}"
             for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
         ]
+        # The limit of the paper is only drawn if it lies on the axis.
         marks = [Mark("mean", float(angles.mean()) / widest)]
         if widest > PAPERS_CONE:
             marks.append(Mark("bound", PAPERS_CONE / widest))
@@ -239,19 +268,21 @@ def _angles(found: Isotropy) -> document.Chart:
     )
 
 
-def _directions(found: Isotropy) -> document.Chart:
+def _draw_directions(result: Isotropy) -> document.Chart:
     """Draw the cumulative shares of the eigenvalues next to those of an isotropic cloud."""
     title = "Share of the displacement in the first directions"
-    if found.shape is None or found.expected is None:
+    if result.shape is None or result.expected is None:
         nothing = document.Text("No perturbed text moved, so there are no directions.", "empty")
         return document.Chart(title, "", [nothing])
     curves = []
-    for kind, shape in (("second", found.expected), ("first", found.shape)):
+    for kind, shape in (("second", result.expected), ("first", result.shape)):
+        # From the origin: no direction holds no displacement.
         reached = np.concatenate([[0.0], np.cumsum(shape.spectrum.shares)])
-        places = np.linspace(0, 1, len(reached))
-        curves.append(Curve(kind, list(zip(places.tolist(), reached.tolist(), strict=True))))
-    eigenvalues = len(found.shape.spectrum.shares)
-    half = int(np.searchsorted(np.cumsum(found.shape.spectrum.shares), 0.5)) + 1
+        positions = np.linspace(0, 1, len(reached))
+        curves.append(Curve(kind, list(zip(positions.tolist(), reached.tolist(), strict=True))))
+    eigenvalues = len(result.shape.spectrum.shares)
+    # The number of directions that hold half of the displacement, for readers without the drawing.
+    half = int(np.searchsorted(np.cumsum(result.shape.spectrum.shares), 0.5)) + 1
     label = f"{amount(half, 'direction')} of {eigenvalues:,} contain half of the displacement"
     note = Markup(
         '<span class="sign first"></span> these displacements, <span class="sign second"></span> '
@@ -265,27 +296,28 @@ def _directions(found: Isotropy) -> document.Chart:
     )
 
 
-def to_dict(found: Isotropy) -> dict[str, Any]:
+def to_dict(result: Isotropy) -> dict[str, Any]:
     """Return all figures, as ``--json`` prints them."""
 
     def of(figures: Shape | Cosines | None) -> dict[str, Any] | None:
         if figures is None:
             return None
+        # The spectrum has as many numbers as the vectors have dimensions; it is left to the page.
         names = [field.name for field in dataclasses.fields(figures) if field.name != "spectrum"]
         return {name: estimate(getattr(figures, name)) for name in names}
 
-    def estimate(one: Estimate | float | None) -> dict[str, Any] | float | None:
-        return one if one is None or isinstance(one, float) else one._asdict()
+    def estimate(value: Estimate | float | None) -> dict[str, Any] | float | None:
+        return value if value is None or isinstance(value, float) else value._asdict()
 
     return {
-        "texts": found.texts,
-        "perturbations": found.perturbations,
-        "dimensions": found.width,
-        "unchanged": estimate(found.unchanged),
-        "angle_degrees": estimate(found.angle),
-        "cone_degrees": estimate(found.cone),
-        "largest_cone_degrees": found.within,
-        "cosines": of(found.cosines),
-        "displacements": of(found.shape),
-        "isotropic_cloud": of(found.expected),
+        "texts": result.texts,
+        "perturbations": result.perturbations,
+        "dimensions": result.width,
+        "unchanged": estimate(result.unchanged),
+        "angle_degrees": estimate(result.angle),
+        "cone_degrees": estimate(result.cone),
+        "largest_cone_degrees": result.within,
+        "cosines": of(result.cosines),
+        "displacements": of(result.shape),
+        "isotropic_cloud": of(result.expected),
     }

@@ -1,4 +1,4 @@
-"""Perturbed texts and their vectors: what the check of isotropy measures."""
+"""Draw texts, perturb them, and measure how their vectors move: the check of isotropy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Vectors = NDArray[np.float32]
 
 NO_CACHE = CallOptions(cache=None)
 TOGETHER = 1024
-"""Texts whose vectors are requested at once."""
+"""Texts whose vectors are requested together."""
 
 
 def drawn_samples(
@@ -59,28 +59,32 @@ def drawn_samples(
         BadInputError: samples have faults, and ``skip_bad`` is off.
         InputError: the input cannot be read, or holds no usable sample.
     """
-    found = Intake()
+    intake = Intake()
     rng = generator(seed, "isotropy", "texts")
-    seen: set[bytes] = set()
-    drawn: list[tuple[int, Sample]] = []
-    for one in islice(read_samples(source, fields=fields or {}), limit):
-        if isinstance(one, Fault):
-            found.note(one)
+    digests: set[bytes] = set()
+    reservoir: list[tuple[int, Sample]] = []
+    for record in islice(read_samples(source, fields=fields or {}), limit):
+        if isinstance(record, Fault):
+            intake.note(record)
             continue
-        text = one.sample.question.encode("utf-8", "surrogatepass")
+        text = record.sample.question.encode("utf-8", "surrogatepass")
         digest = hashlib.blake2b(text, digest_size=16).digest()
-        if digest in seen:
+        # Only digests are kept, so that an input of any size fits in memory.
+        if digest in digests:
             continue
-        seen.add(digest)  # the i-th takes a place with probability n/i (Algorithm R, Vitter 1985)
-        if len(drawn) < n:
-            drawn.append((len(seen), one.sample))
-        elif (place := int(rng.integers(len(seen)))) < n:
-            drawn[place] = len(seen), one.sample
-    if found.faulty and not skip_bad:
-        raise BadInputError(found.faults, found.faulty)
-    if not drawn:
+        # The i-th question takes a slot with probability n/i (Algorithm R, Vitter 1985).
+        digests.add(digest)
+        if len(reservoir) < n:
+            reservoir.append((len(digests), record.sample))
+        elif (slot := int(rng.integers(len(digests)))) < n:
+            reservoir[slot] = len(digests), record.sample
+    # After the whole input, so that all faults are listed.
+    if intake.faulty and not skip_bad:
+        raise BadInputError(intake.faults, intake.faulty)
+    if not reservoir:
         raise InputError("no usable sample in the input")
-    return [sample for _, sample in sorted(drawn, key=itemgetter(0))]
+    # Slots are filled at random; the result is in the order of the input.
+    return [sample for _, sample in sorted(reservoir, key=itemgetter(0))]
 
 
 def measure_isotropy(
@@ -101,66 +105,72 @@ def measure_isotropy(
     """
     if not all(texts for texts, _ in versions):
         raise UsageError("the perturbation cannot be applied to any text")
-    every = dict.fromkeys(
+    # The original of several perturbations is embedded once.
+    all_texts = dict.fromkeys(
         text
         for texts, perturbed in versions
-        for original, others in zip(texts, perturbed, strict=True)
-        for text in (original, *others)
+        for original, variants in zip(texts, perturbed, strict=True)
+        for text in (original, *variants)
     )
-    vectors = run_anywhere(lambda: _embedded(list(every), backends, options))
+    vectors = run_anywhere(lambda: _embed_texts(list(all_texts), backends, options))
     return [
         isotropy(
             np.stack([vectors[text] for text in texts]),
-            np.stack([[vectors[text] for text in others] for others in perturbed]),
+            np.stack([[vectors[text] for text in variants] for variants in perturbed]),
             generator(seed, "isotropy"),
         )
         for texts, perturbed in versions
     ]
 
 
-async def _embedded(
+async def _embed_texts(
     texts: Sequence[str], backends: Backends, options: CallOptions
 ) -> dict[str, Vectors]:
-    found: dict[str, Vectors] = {}
+    vector_of_text: dict[str, Vectors] = {}
     async with open_calls(backends, options) as client:
         models = cast(Models, SampleModels(client))
         for start in range(0, len(texts), TOGETHER):
-            block = texts[start : start + TOGETHER]
-            vectors = await asyncio.gather(*map(models.embed, block))
-            found.update(zip(block, vectors, strict=True))
-    return found
+            batch = texts[start : start + TOGETHER]
+            vectors = await asyncio.gather(*map(models.embed, batch))
+            vector_of_text.update(zip(batch, vectors, strict=True))
+    return vector_of_text
 
 
 def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:
-    """Return several families by name; ``last`` is for ``codes``, which must be among them then."""
+    """Return families by name; ``last`` is the range of ``codes``, and an error without it."""
     names = list(names)
     if "codes" not in names:
+        # Raises if a range is given that no family uses.
         check_reach(", ".join(names), MOST, last)
     return [family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Texts, as many perturbed versions of each, and how many texts could not be perturbed."""
+    """Texts and their perturbed versions."""
 
     texts: list[str]
     perturbed: list[list[str]]
+    """The versions of each text, equally many."""
     left_out: int
+    """How many texts could not be perturbed."""
 
 
 def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Versions:
     """Return n perturbed versions of each question; equal questions count once.
 
-    They are those that the metric ``harmonicity`` would ask first, with the same seed.
+    They are the first ones that the metric ``harmonicity`` asks with the same seed.
     """
     texts: dict[str, list[str]] = {}
     left_out = 0
     for sample in samples:
         if sample.question in texts:
             continue
+        # As in the metric, by the id of the sample: the versions do not depend on the others.
         rng = generator(seed, sample.id, "perturbation")
         try:
             texts[sample.question] = [perturb(sample.question, family, rng) for _ in range(n)]
+        # As a synonym for a question without a known word.
         except NoPerturbationError:
             left_out += 1
     return Versions(list(texts), list(texts.values()), left_out)

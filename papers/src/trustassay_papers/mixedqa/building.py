@@ -1,7 +1,11 @@
-"""From copies of five published sets, and models, to the kind of set that TrustScore is tested on.
+"""Build MixedQA, the kind of set that TrustScore is tested on, from copies of five published sets.
 
-Zheng et al. 2024 (TrustScore), appendix A.3: open questions without their contexts, put to all
-models, kept where every model answered, as many from each set.
+Zheng et al. 2024 (TrustScore), appendix A.3:
+
+1. Read the questions without their contexts, and recorded answers.
+2. Draw questions from each set in random order.
+3. Ask all models; accept a question if every model answered it.
+4. Draw again until each set has enough accepted questions.
 """
 
 from __future__ import annotations
@@ -54,7 +58,7 @@ from trustassay_papers.mixedqa.question_sets import QuestionFile
 from trustassay_papers.session import CountedModels, SessionOptions, in_session
 
 FOR_GOOD = frozenset({"refused", "empty", "oversized"})
-"""Kinds of failed calls that the same request would meet again: the model does not answer it."""
+"""Faults that a repeated request would meet again: the model does not answer the question."""
 DROPPED = "dropped.jsonl"
 
 
@@ -81,16 +85,17 @@ class MixOptions:
 
 @dataclass(slots=True)
 class Mixed:
-    """What was drawn; ``report`` is the content of ``report.json``, one entry a source.
-
-    ``unfinished`` says by question and model which calls failed that may succeed another time: then
-    nothing is written, and the same call goes on.
-    """
+    """What was drawn."""
 
     samples: int
+    """The number of samples written."""
     report: Mapping[str, Any]
+    """The content of ``report.json``."""
     short: Sequence[str] = ()
+    """Sources with fewer accepted questions than wanted."""
     unfinished: Mapping[str, str] = field(default_factory=dict)
+    """By question and model: calls that failed but may succeed later. Then nothing is written, and
+    the same call continues."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
@@ -103,19 +108,19 @@ def mix(
 ) -> Mixed:
     """Draw a set into the folder ``out``: ``samples.jsonl``, ``dropped.jsonl``, ``report.json``.
 
-    ``samples.jsonl`` has one sample for each question and model. ``answers`` are files of answers
-    that are there already, each with the name of who gave them: of a file whose records name models
-    those of that name are taken. The same call after an interruption asks nothing twice, and gives
-    the same bytes.
+    ``samples.jsonl`` has one sample for each question and model. ``answers`` are pairs of a model's
+    name and a file of its recorded answers; if the records of a file name models, only those of
+    that name are used. After an interruption the same call asks nothing twice, and writes the same
+    bytes.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was asked.
         RunFolderError: the folder holds something else, or another process works in it.
         BackendError, UnknownNameError: no such model, or its key is missing.
-        ValueError: nobody is named who answers, or one name stands for two.
+        ValueError: no model and no answers, or one name for two of them.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _mix(files, models, out, answers, options))
+    return run_anywhere(lambda: _draw_set(files, models, out, answers, options))
 
 
 def plan_mix(
@@ -127,46 +132,50 @@ def plan_mix(
 ) -> tuple[Plan, int]:
     """Rehearse the first draw, and return its plan and the number of questions beyond it.
 
-    As many questions are drawn as are to be kept; for each one that is dropped another is asked.
+    The first draw has as many questions as are wanted; each one that is dropped is replaced later.
 
     Raises:
         BadInputError, InputError, BackendError, UnknownNameError, ValueError: as :func:`mix`.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _plan(files, models, out, answers, options))
+    return run_anywhere(lambda: _plan_first_draw(files, models, out, answers, options))
 
 
-async def _plan(
+async def _plan_first_draw(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     out: Path,
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
 ) -> tuple[Plan, int]:
-    material = await _material(files, models, answers, options)
-    found = _draws(material, options)
-    questions = [question for draw in found for question in draw.next_questions()]
+    material = await _read_input(files, models, answers, options)
+    source_draws = _build_draws(material, options)
+    # The first draw of every source.
+    questions = [question for draw in source_draws for question in draw.next_questions()]
     run = RunOptions(filling=Filling(options.answering), calls=options.calls)
     plans = [
         await plan_run(questions, [], Backends.of(chat={MODEL: model}), run, out)
+        # A plan for each model, since prices and limits differ.
         for model in material.models.values()
         if questions
     ]
-    beyond = sum(len(draw.coming) for draw in found)
-    return Plan(len(questions), [part for one in plans for part in one.parts]), beyond
+    beyond = sum(len(draw.coming) for draw in source_draws)
+    return Plan(len(questions), [part for model_plan in plans for part in model_plan.parts]), beyond
 
 
-async def _mix(
+async def _draw_set(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     out: Path,
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
 ) -> Mixed:
-    material = await _material(files, models, answers, options)
+    material = await _read_input(files, models, answers, options)
+    # Before the folder is made.
     check_budget(material.backends, options.calls.prices, options.calls.budget)
-    found = _draws(material, options)
+    source_draws = _build_draws(material, options)
     settings = {
+        # The content of the files, not their paths: moved files continue the same session.
         "mixedqa": material.digest(),
         "sources": list(material.sources),
         "per_source": options.per_source,
@@ -175,137 +184,155 @@ async def _mix(
         "answers": list(material.recorded),
     }
 
-    async def work(asked: CountedModels) -> dict[str, str]:
-        failed = await _draw(found, material.models, asked, options)
+    async def work(counted_models: CountedModels) -> dict[str, str]:
+        failed = await _run_draws(source_draws, material.models, counted_models, options)
+        # A question whose call failed for now may still be accepted, so the set is not final.
         if not failed:
-            _write(RunFolder(out), found, material, options)
+            _write_set(RunFolder(out), source_draws, material, options)
         return failed
 
     unfinished, session = await in_session(
         out, settings, material.backends, SessionOptions(options.calls), work
     )
     return Mixed(
-        0 if unfinished else sum(len(one) for draw in found for one in draw.kept),
-        _report(found, material, options),
-        () if unfinished else [draw.source for draw in found if draw.short],
+        0 if unfinished else sum(len(replies) for draw in source_draws for replies in draw.kept),
+        _build_report(source_draws, material, options),
+        () if unfinished else [draw.source for draw in source_draws if draw.short],
         unfinished,
         session.endpoints,
     )
 
 
-async def _material(
+async def _read_input(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
 ) -> Material:
     with Progress("reading", shown=options.progress) as progress:
-        found = await asyncio.to_thread(
+        material = await asyncio.to_thread(
             read_material, files, models, answers, skip_bad=options.skip_bad, step=progress.step
         )
-    for question in found.questions[:1]:  # all are asked in the same way
+    for question in material.questions[:1]:  # all are asked in the same way
         if problems := options.answering.problems(question):
             raise UsageError("; ".join(map(str, problems)))
-    return found
+    return material
 
 
-def _draws(material: Material, options: MixOptions) -> list[Draw]:
+def _build_draws(material: Material, options: MixOptions) -> list[Draw]:
     questions, sources = material.questions, material.sources
     return draws(questions, sources, options.per_source, options.seed, material.recorded)
 
 
-# ---- asking ----
+# Asking
 
 
-async def _draw(
-    found: Sequence[Draw],
+async def _run_draws(
+    source_draws: Sequence[Draw],
     models: Mapping[str, Chat],
-    asked: CountedModels,
+    counted_models: CountedModels,
     options: MixOptions,
 ) -> dict[str, str]:
-    """Draw until every source has what is wanted or has no more; return what failed for now."""
-    total = options.per_source * len(found)
+    """Draw until every source has enough or no more questions; return temporary failures."""
+    total = options.per_source * len(source_draws)
     failed: dict[str, str] = {}
     with Progress("keeping", total, shown=options.progress) as progress:
         while not failed:
-            waiting = [(draw, q) for draw in found for q in draw.next_questions()]
-            if not waiting:
+            # All sources together, so that models are asked about as many questions as possible at
+            # once.
+            drawn = [(draw, q) for draw in source_draws for q in draw.next_questions()]
+            if not drawn:
                 break
-            questions = [question for _, question in waiting]
-            async with aclosing(_outcomes(questions, models, asked, options)) as outcomes:
-                for draw, question in waiting:
+            questions = [question for _, question in drawn]
+            # The outcomes come in the order of questions and models, several in progress ahead.
+            async with aclosing(
+                _ask_models(questions, models, counted_models, options)
+            ) as outcomes:
+                for draw, question in drawn:
                     replies: dict[str, Sample] = {}
                     for name in models:
                         outcome = await anext(outcomes)
                         failure = outcome.failures.get("response")
+                        # A temporary failure stops the drawing after this round.
                         if failure and failure.fault not in FOR_GOOD:
                             failed[f"{question.id}, {name}"] = failure.error
-                        replies[name] = _reply(outcome, question, name, failure)
-                    kept = len(draw.kept)
+                        replies[name] = _make_reply(outcome, question, name, failure)
+                    accepted_before = len(draw.kept)
+                    # After all models have replied: the filters judge the question by all of them.
                     draw.settle(question, replies)
-                    progress.step(len(draw.kept) - kept)
+                    progress.step(len(draw.kept) - accepted_before)
     return failed
 
 
-def _outcomes(
+def _ask_models(
     questions: Sequence[Sample],
     models: Mapping[str, Chat],
-    asked: CountedModels,
+    counted_models: CountedModels,
     options: MixOptions,
 ) -> AsyncGenerator[FilledSample, None]:
-    """Yield the replies of all models to the first question, to the second, and so on."""
+    """Yield the replies of all models to the first question, then to the second, and so on."""
     stages: list[Sequence[Stage]] = [
         [Responses(options.answering, name, which=name)] for name in models
     ]
-    todo = ((question, stage, 0) for question in questions for stage in stages)
+    # A generator: questions are taken as there is room for requests.
+    tasks = ((question, stage, 0) for question in questions for stage in stages)
+    # As far ahead as a run does, by the number of calls that the endpoints allow.
     ahead = AHEAD * (calls_at_once(models.values()) or 1)
-    found = filled(todo, asked, ahead)
-    return cast("AsyncGenerator[FilledSample, None]", found)
+    filled_samples = filled(tasks, counted_models, ahead)
+    return cast("AsyncGenerator[FilledSample, None]", filled_samples)
 
 
-def _reply(outcome: FilledSample, question: Sample, name: str, failure: Failure | None) -> Sample:
+def _make_reply(
+    outcome: FilledSample, question: Sample, name: str, failure: Failure | None
+) -> Sample:
     if failure is None:
         return outcome.sample
+    # An empty reply is dropped as blank, a refused call as missing.
     return answered(question, name, "" if failure.fault == "empty" else None)
 
 
-# ---- writing ----
+# Writing
 
 
-def _write(
-    folder: RunFolder, found: Sequence[Draw], material: Material, options: MixOptions
+def _write_set(
+    folder: RunFolder, source_draws: Sequence[Draw], material: Material, options: MixOptions
 ) -> None:
+    # Dropped questions are published with the set, so that the filters can be checked.
     with whole(folder.path / DROPPED) as file:
-        for draw in found:
-            for one in draw.dropped:
-                file.write((json.dumps(one.to_dict(), ensure_ascii=False) + "\n").encode())
+        for draw in source_draws:
+            for drop in draw.dropped:
+                file.write((json.dumps(drop.to_dict(), ensure_ascii=False) + "\n").encode())
     with whole(folder.samples_path) as file:
-        for draw in found:
+        for draw in source_draws:
             for replies in draw.kept:
                 for number, sample in enumerate(replies, 1):
                     metadata = {**sample.metadata, "question_id": sample.id}
-                    named = replace(sample, id=f"{sample.id}#{number}", metadata=metadata)
-                    file.write(encoded_sample(named))
-    folder.write_json("report", _report(found, material, options))
+                    # All models answer the same question, so its id needs a number.
+                    numbered_sample = replace(sample, id=f"{sample.id}#{number}", metadata=metadata)
+                    file.write(encoded_sample(numbered_sample))
+    folder.write_json("report", _build_report(source_draws, material, options))
 
 
-def _report(found: Sequence[Draw], material: Material, options: MixOptions) -> dict[str, Any]:
+def _build_report(
+    source_draws: Sequence[Draw], material: Material, options: MixOptions
+) -> dict[str, Any]:
     names = [*material.models, *material.recorded]
+    # All filters appear, also those that dropped nothing.
     filters = [NO_REPLY, *REPLY_FILTERS]
     sources = {}
-    for draw in found:
+    for draw in source_draws:
         counts = draw.counts()
-        questions = Counter(one.filter for one in draw.dropped if one.model is None)
+        questions = Counter(drop.filter for drop in draw.dropped if drop.model is None)
         sources[draw.source] = {
             "questions": draw.questions,
             "dropped": dict(sorted(questions.items())),
             "eligible": draw.eligible,
             "asked": draw.asked,
             "replies_dropped": {
-                name: {one: counts.get(name, Counter())[one] for one in filters} for name in names
+                name: {key: counts.get(name, Counter())[key] for key in filters} for name in names
             },
             "kept": len(draw.kept),
-            "kept_by_split": dict(Counter(one[0].metadata["split"] for one in draw.kept)),
+            "kept_by_split": dict(Counter(replies[0].metadata["split"] for replies in draw.kept)),
         }
     return {
         "seed": options.seed,

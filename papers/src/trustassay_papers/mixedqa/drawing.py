@@ -1,8 +1,8 @@
-"""What keeps a question, or a reply, out of MixedQA: pure decisions, each under a name.
+"""Draw the questions of MixedQA: filters of questions and replies, input, and random order.
 
-TrustScore, appendix A.3: comparison and yes/no questions are left out, and questions to which a
+TrustScore, appendix A.3, leaves out comparisons and yes/no questions, and questions to which a
 model's reply repeats words, is blank, repeats the question, or says that it is not sure. The paper
-names its filters and prints no rules; these rules are ours, and for English.
+names its filters without rules; these rules are ours, for English.
 """
 
 from __future__ import annotations
@@ -35,23 +35,28 @@ from trustassay_papers.mixedqa.question_sets import (
 )
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-"""A number stays one word: the groups of 1,000,000,000,000,000 repeat nothing."""
+"""A number is one word: the groups of 1,000,000,000,000,000 must not count as repetition."""
+# The first word of a yes/no question: `is`, `didn't`.
 _AUXILIARY = re.compile(
     r"(?:is|are|am|was|were|do|does|did|has|have|had|can|could|will|would|shall|should|may|might"
     r"|must)(?:n['’]t)?"
 )
-_OPEN = frozenset({"who", "whom", "whose", "what", "which", "when", "where", "why", "how"})
-_DEGREE = re.compile(
+_QUESTION_WORDS = frozenset(
+    {"who", "whom", "whose", "what", "which", "when", "where", "why", "how"}
+)
+# Comparatives and superlatives: `more`, `earlier`, `biggest`.
+_DEGREE_WORD = re.compile(
     r"more|less|fewer|most|least|better|best|worse|worst|first|last|farther|farthest|further"
     r"|furthest|greater|greatest|(?:earl|heav|wealth|rich|bus)i(?:er|est)"
     r"|(?:old|young|long|short|tall|high|low|large|small|great|near|close|fast|slow|strong|weak"
     r"|late|new|bigg|wide|deep|cold|hott|warm|hard|soft|rich|poor|few)(?:e?r|e?st)"
 )
+# `, Paris or London` after a comma or colon.
 _ALTERNATIVES = re.compile(r"[,:]([^,:?]+?) or ([^,:?]+)", re.IGNORECASE)
-_LAST_WORDS = 8
-"""The longest alternative of a comparison, in words."""
-_LONGEST_BLOCK = 32
-"""The longest run of words whose repetition is looked for."""
+_MAX_ALTERNATIVE_WORDS = 8
+"""Maximum words of one alternative of a comparison."""
+_MAX_BLOCK_WORDS = 32
+"""Maximum words of a block whose repetition is detected."""
 _NOT_SURE = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -86,37 +91,41 @@ def words_of(text: str) -> list[str]:
 
 
 def no_gold(sample: Sample) -> bool:
-    """Whether a question has no gold answer, as in test splits whose answers are held back."""
+    """Whether a question has no gold answer, as in test splits without published answers."""
     return not sample.answers
 
 
 def comparison(sample: Sample) -> bool:
-    """Whether a question offers things to choose from, or its set says that it compares.
+    """Whether a question offers alternatives, or its set calls it a comparison.
 
-    By its form: "X or Y" stands after a comma or colon that follows "who", "which" or the like; or
-    a word of degree ("earlier", "more") comes with "X or Y" at the end, or with "between X and Y"
-    at the beginning. X and Y have up to eight words.
+    A question offers alternatives if "X or Y" follows a comma or colon after "who", "which" or the
+    like; or if it has a word of degree ("earlier", "more") and either ends with "X or Y" or begins
+    with "between X and Y". X and Y have up to eight words.
     """
+    # HotpotQA labels its comparisons.
     if sample.metadata.get("type") == "comparison":
         return True
     words = words_of(sample.question)
-    if any(map(_DEGREE.fullmatch, words)):
+    if any(map(_DEGREE_WORD.fullmatch, words)):
         if words[0] == "between" and "and" in words:
             return True
-        if "or" in words[-_LAST_WORDS - 1 : -1]:
+        # The "or" must be near the end, and not the last word.
+        if "or" in words[-_MAX_ALTERNATIVE_WORDS - 1 : -1]:
             return True
     return any(
-        not _OPEN.isdisjoint(words_of(sample.question[: match.start()]))
-        and all(len(words_of(one)) <= _LAST_WORDS for one in match.groups())
+        not _QUESTION_WORDS.isdisjoint(words_of(sample.question[: match.start()]))
+        and all(
+            len(words_of(alternative)) <= _MAX_ALTERNATIVE_WORDS for alternative in match.groups()
+        )
         for match in _ALTERNATIVES.finditer(sample.question)
     )
 
 
 def yes_no(sample: Sample) -> bool:
-    """Whether yes or no would answer: so says the gold answer, or the form of the question.
+    """Whether yes or no answers the question, by its gold answers or by its form.
 
-    By its form: it begins with an auxiliary verb and has no word such as "who" or "which" in it, or
-    it begins with "true or false".
+    By form: it begins with an auxiliary verb and contains no word such as "who" or "which", or it
+    begins with "true or false".
     """
     golds = [" ".join(words_of(aliases[0])) for aliases in sample.answers]
     if golds and all(gold in ("yes", "no") for gold in golds):
@@ -124,7 +133,8 @@ def yes_no(sample: Sample) -> bool:
     words = words_of(sample.question)
     if words[:3] == ["true", "or", "false"]:
         return True
-    return bool(words and _AUXILIARY.fullmatch(words[0])) and _OPEN.isdisjoint(words)
+    # "Do you know who ..." asks for a name.
+    return bool(words and _AUXILIARY.fullmatch(words[0])) and _QUESTION_WORDS.isdisjoint(words)
 
 
 QUESTION_FILTERS: Mapping[str, Callable[[Sample], bool]] = {
@@ -135,7 +145,7 @@ QUESTION_FILTERS: Mapping[str, Callable[[Sample], bool]] = {
 
 
 def question_filter(sample: Sample) -> str | None:
-    """Return the name of the first filter that leaves a question out, if any does."""
+    """Return the name of the first filter that drops a question, if any does."""
     return next((name for name, drops in QUESTION_FILTERS.items() if drops(sample)), None)
 
 
@@ -143,7 +153,7 @@ def question_filter(sample: Sample) -> str | None:
 
 
 def blank(sample: Sample) -> bool:
-    """Whether a reply has no letter and no digit, and is no gold answer either ("+")."""
+    """Whether a reply has no letter and no digit, unless it is a gold answer such as "+"."""
     reply = (sample.response or "").strip()
     if any(c.isalnum() for c in reply):
         return False
@@ -151,32 +161,36 @@ def blank(sample: Sample) -> bool:
 
 
 def repeats_words(sample: Sample) -> bool:
-    """Whether a reply says a word four times in a row, or several words together three times.
+    """Whether a reply repeats a word four times in a row, or a block of words three times.
 
-    "Tora! Tora! Tora!" is a film.
+    A word may occur three times: "Tora! Tora! Tora!" is a film.
     """
     words = words_of(sample.response or "")
-    for size in range(1, min(_LONGEST_BLOCK, len(words) // 3) + 1):
-        wanted = 3 if size == 1 else 2 * size
+    for size in range(1, min(_MAX_BLOCK_WORDS, len(words) // 3) + 1):
+        # A block that occurs three times matches the words one block later over two of its
+        # lengths.
+        needed_matches = 3 if size == 1 else 2 * size
         run = 0
         for word, later in zip(words, words[size:], strict=False):
             run = run + 1 if word == later else 0
-            if run >= wanted:
+            if run >= needed_matches:
                 return True
     return False
 
 
 def repeats_question(sample: Sample) -> bool:
-    """Whether a reply is the question, once or over again, or more than half of it at a stretch.
+    """Whether a reply repeats the question, once or several times, or more than half of it.
 
-    A gold answer is an answer, even where its words stand in the question.
+    A gold answer is never dropped, even if the question contains it.
     """
     question, reply = words_of(sample.question), words_of(sample.response or "")
+    # A short overlap is no repetition: an answer may quote some words.
     if not question or 2 * len(reply) <= len(question):
         return False
     if any(reply == words_of(alias) for aliases in sample.answers for alias in aliases):
         return False
     if len(reply) > len(question):
+        # The last repetition may be cut off.
         over_again = question * (len(reply) // len(question) + 1)
         return reply == over_again[: len(reply)]
     starts = range(len(question) - len(reply) + 1)
@@ -184,17 +198,20 @@ def repeats_question(sample: Sample) -> bool:
 
 
 def not_sure(sample: Sample) -> bool:
-    """Whether a reply says that it does not know, is not sure, or was not told enough.
+    """Whether a reply says that the model does not know, is not sure, or lacks information.
 
-    Words that stand in the question or in a gold answer do not count: "I Don't Know" is a song.
+    Phrases that the question or a gold answer contains do not count: "I Don't Know" is a song.
     """
     reply = sample.response or ""
-    known = [sample.question, *(alias for aliases in sample.answers for alias in aliases)]
-    found = [match.group() for pattern in _NOT_SURE if (match := pattern.search(reply))]
+    allowed_texts = [sample.question, *(alias for aliases in sample.answers for alias in aliases)]
+    phrases = [match.group() for pattern in _NOT_SURE if (match := pattern.search(reply))]
     if refusal := refuses_in_words(reply):
-        found.append(refusal)
-    told = [" ".join(words_of(text)) for text in known]
-    return any(all(" ".join(words_of(one)) not in text for text in told) for one in found)
+        phrases.append(refusal)
+    # Compared without case and punctuation, as everywhere here.
+    normalised = [" ".join(words_of(text)) for text in allowed_texts]
+    return any(
+        all(" ".join(words_of(phrase)) not in text for text in normalised) for phrase in phrases
+    )
 
 
 REPLY_FILTERS: Mapping[str, Callable[[Sample], bool]] = {
@@ -215,28 +232,35 @@ Chat = ChatModel | LocalChatModel
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Everything that is read before a model is asked; ``files`` counts records by file."""
+    """Everything that is read before a model is asked."""
 
     sources: Sequence[str]
+    """Titles of the sets, in the order of MixedQA."""
     questions: Sequence[Sample]
     files: Sequence[Mapping[str, Any]]
+    """Counts of questions and faults, one entry a file."""
     recorded: Recorded
+    """Answers that need not be asked for."""
     models: Mapping[str, Chat]
+    """Chat models by name."""
 
     @property
     def backends(self) -> Backends:
-        """Return the models, under the names by which they are asked."""
+        """The models as backends."""
         return Backends.of(chat={MODEL: self.models})
 
     def digest(self) -> str:
-        """Return what tells these questions and recorded answers from others."""
-        found = hashlib.sha256()
+        """Return a hash of the questions and recorded answers."""
+        digest = hashlib.sha256()
         for sample in self.questions:
-            found.update(encoded_sample(sample))
+            digest.update(encoded_sample(sample))
         for name, answers in self.recorded.items():
-            content = [name, *([key, one.response] for key, one in answers.items())]
-            found.update(json.dumps(content).encode())
-        return found.hexdigest()
+            content = [
+                name,
+                *([key, sample_of_answer.response] for key, sample_of_answer in answers.items()),
+            ]
+            digest.update(json.dumps(content).encode())
+        return digest.hexdigest()
 
 
 def read_material(
@@ -253,43 +277,50 @@ def read_material(
         BadInputError: records have faults, and ``skip_bad`` is off.
         InputError: a file cannot be read at all.
         BackendError, UnknownNameError: no such model.
-        ValueError: no file, nobody who answers, or one name for two of them.
+        ValueError: no file, no model and no answers, or one name for two of them.
     """
     if not files:
         raise UsageError("name at least one file of questions")
-    named: dict[str, Chat] = {}
+    chat_models: dict[str, Chat] = {}
     for choice in models:
         model = resolve.chat(choice)
-        _new_name(model.name, named)
-        named[model.name] = model
+        # Replies are stored and reported by name.
+        _check_new_name(model.name, chat_models)
+        chat_models[model.name] = model
     intake = Intake()
-    questions, counted = _questions(files, intake, step)
+    questions, counts = _read_question_files(files, intake, step)
     recorded: dict[str, dict[str, Sample]] = {}
     for name, path in answers:
-        _new_name(name, {**named, **recorded})
-        recorded[name] = _answers(name, path, intake)
-    if not (named or recorded):
+        _check_new_name(name, {**chat_models, **recorded})
+        recorded[name] = _read_recorded_answers(name, path, intake)
+    if not (chat_models or recorded):
         raise UsageError("name who answers: --model URI, or --answers NAME=FILE")
+    # After all files, so that one message lists the faults of all.
     if intake.faulty and not skip_bad:
         raise BadInputError(intake.faults, intake.faulty)
-    given = {file.set.title for file in files}
-    sources = [one.title for one in QUESTION_SETS.values() if one.title in given]
-    return Material(sources, questions, counted, recorded, named)
+    # In the order of MixedQA, whatever the order of the options.
+    titles = {file.set.title for file in files}
+    sources = [
+        question_set.title
+        for question_set in QUESTION_SETS.values()
+        if question_set.title in titles
+    ]
+    return Material(sources, questions, counts, recorded, chat_models)
 
 
-def _new_name(name: str, known: Mapping[str, Any]) -> None:
-    if name in known:
+def _check_new_name(name: str, taken_names: Mapping[str, Any]) -> None:
+    if name in taken_names:
         raise UsageError(f"{name} is named twice; expected each model once")
 
 
-def _questions(
+def _read_question_files(
     files: Sequence[QuestionFile], intake: Intake, step: Callable[[], None]
 ) -> tuple[list[Sample], list[dict[str, Any]]]:
-    known: dict[str, str] = {}
+    key_of_id: dict[str, str] = {}
     questions: list[Sample] = []
-    counted = []
+    counts = []
     for file in files:
-        before, sound = intake.faulty, 0
+        before, usable = intake.faulty, 0
         for record in read_questions(file):
             step()
             if isinstance(record, Fault):
@@ -297,132 +328,141 @@ def _questions(
                 continue
             sample = record.sample
             key = key_of(sample.question)
-            if known.setdefault(sample.id, key) != key:
-                words = f"{sample.id!r} is already used by another question of this split"
-                intake.note(Fault(record.where, (Problem("id", words),)))
+            # The same question twice is a duplicate, which the draw drops; the same id for two is
+            # a fault.
+            if key_of_id.setdefault(sample.id, key) != key:
+                message = f"{sample.id!r} is already used by another question of this split"
+                intake.note(Fault(record.where, (Problem("id", message),)))
                 continue
             questions.append(sample)
-            sound += 1
+            usable += 1
         faulty = intake.faulty - before
-        about = {"source": file.set.title, "split": file.split, "path": file.path}
-        counted.append({**about, "questions": sound, "faulty": faulty})
-    return questions, counted
+        file_fields = {"source": file.set.title, "split": file.split, "path": file.path}
+        counts.append({**file_fields, "questions": usable, "faulty": faulty})
+    return questions, counts
 
 
-def _answers(name: str, path: Path, intake: Intake) -> dict[str, Sample]:
-    """Read the answers that a model gave: by question, each question once."""
-    found: dict[str, Sample] = {}
+def _read_recorded_answers(name: str, path: Path, intake: Intake) -> dict[str, Sample]:
+    """Read the recorded answers of a model by question; two for one question are a fault."""
+    answers: dict[str, Sample] = {}
     for record in read_samples(path):
         if isinstance(record, Fault):
             intake.note(record)
             continue
+        # A file may hold the answers of several models.
         if record.sample.model not in (None, name):
             continue
         key = key_of(record.sample.question)
-        if key in found:
-            words = f"{name} has answered it in an earlier record"
-            intake.note(Fault(record.where, (Problem("question", words),)))
+        if key in answers:
+            message = f"{name} has answered it in an earlier record"
+            intake.note(Fault(record.where, (Problem("question", message),)))
             continue
-        found[key] = record.sample
-    if not found:
+        answers[key] = record.sample
+    if not answers:
         raise InputError(f"{path}: no record of the model {name}")
-    return found
+    return answers
 
 
 DUPLICATE = "duplicate"
-"""The filter of questions that an earlier one asks with the same words."""
+"""The filter of questions that have the same words as an earlier one."""
 NO_REPLY = "no-reply"
-"""The filter of replies that are not there: not recorded, or refused by the endpoint."""
+"""The filter of missing replies: not recorded, or refused by the endpoint."""
 
 Recorded = Mapping[str, Mapping[str, Sample]]
-"""Answers that are there already: by model, then by :func:`key_of` the question."""
+"""Recorded answers, by model and then by :func:`key_of` the question."""
 
 
 class Dropped(NamedTuple):
-    """A question that was left out, by which filter, and where it was for a reply, whose."""
+    """A question that was left out."""
 
     question: Sample
     filter: str
+    """The filter that dropped it."""
     model: str | None = None
+    """Whose reply was dropped, if it was for a reply."""
     reply: str | None = None
+    """The text of that reply."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        found = {
+        record = {
             "id": self.question.id,
             "source": self.question.metadata["source"],
             "split": self.question.metadata["split"],
             "question": self.question.question,
             "filter": self.filter,
         }
-        return found if self.model is None else {**found, "model": self.model, "reply": self.reply}
+        return (
+            record if self.model is None else {**record, "model": self.model, "reply": self.reply}
+        )
 
 
 @dataclass
 class Draw:
-    """The questions of one source: those to come, those kept with their answers, those left out.
-
-    asked: questions that were put to models, or whose recorded answers were looked at.
-    """
+    """The draw from one source."""
 
     source: str
     wanted: int
+    """The number of questions to accept."""
     recorded: Recorded
     questions: int = 0
+    """The number of questions of the source."""
     coming: list[Sample] = field(default_factory=list)
+    """Eligible questions that were not drawn yet; the next one is the last."""
     asked: int = 0
+    """The number of questions for which models were asked or recorded answers examined."""
     kept: list[Sequence[Sample]] = field(default_factory=list)
+    """The replies of all models to each accepted question."""
     dropped: list[Dropped] = field(default_factory=list)
 
     @property
     def eligible(self) -> int:
-        """Questions that passed the filters of questions."""
-        return self.questions - sum(one.model is None for one in self.dropped)
+        """The number of questions that passed the question filters."""
+        return self.questions - sum(drop.model is None for drop in self.dropped)
 
     @property
     def short(self) -> bool:
-        """Whether there are too few questions that all models answered."""
+        """Whether fewer questions than wanted were accepted."""
         return len(self.kept) < self.wanted
 
     def next_questions(self) -> list[Sample]:
-        """Take as many questions as are missing, whose recorded answers all are answers.
-
-        Even if all of them are kept, there are no more than wanted.
-        """
-        found: list[Sample] = []
-        while self.coming and len(self.kept) + len(found) < self.wanted:
+        """Draw as many questions as are still missing, of those with good recorded answers."""
+        questions: list[Sample] = []
+        while self.coming and len(self.kept) + len(questions) < self.wanted:
+            # A question whose recorded answers are filtered out costs no request.
             question = self.coming.pop()
             self.asked += 1
-            if self._passed(question, self._recorded_for(question)):
-                found.append(question)
-        return found
+            if self._drop_bad_replies(question, self._find_recorded(question)):
+                questions.append(question)
+        return questions
 
     def settle(self, question: Sample, replies: Mapping[str, Sample]) -> None:
-        """Keep a question if every reply is an answer, else say why not; a missing one is none."""
-        if self._passed(question, replies):
-            self.kept.append([*replies.values(), *self._recorded_for(question).values()])
+        """Accept a question if every reply passes the filters, else record why not."""
+        if self._drop_bad_replies(question, replies):
+            self.kept.append([*replies.values(), *self._find_recorded(question).values()])
 
     def counts(self) -> Mapping[str, Counter[str]]:
-        """Return how many replies of each model each filter dropped."""
-        found: dict[str, Counter[str]] = {}
-        for one in self.dropped:
-            if one.model is not None:
-                found.setdefault(one.model, Counter())[one.filter] += 1
-        return found
+        """Return by model how many replies each filter dropped."""
+        counts_by_model: dict[str, Counter[str]] = {}
+        for drop in self.dropped:
+            if drop.model is not None:
+                counts_by_model.setdefault(drop.model, Counter())[drop.filter] += 1
+        return counts_by_model
 
-    def _recorded_for(self, question: Sample) -> dict[str, Sample]:
+    def _find_recorded(self, question: Sample) -> dict[str, Sample]:
         key = key_of(question.question)
-        found = {name: answers.get(key) for name, answers in self.recorded.items()}
+        sample_by_name = {name: answers.get(key) for name, answers in self.recorded.items()}
         return {
-            name: answered(question, name, one.response if one else None)
-            for name, one in found.items()
+            name: answered(question, name, sample.response if sample else None)
+            for name, sample in sample_by_name.items()
         }
 
-    def _passed(self, question: Sample, replies: Mapping[str, Sample]) -> bool:
+    def _drop_bad_replies(self, question: Sample, replies: Mapping[str, Sample]) -> bool:
         reasons = {
-            name: NO_REPLY if one.response is None else reply_filter(one)
-            for name, one in replies.items()
+            name: NO_REPLY if reply.response is None else reply_filter(reply)
+            for name, reply in replies.items()
         }
+        # Every bad reply is recorded, not only the first: the report counts by model.
         self.dropped += [
             Dropped(question, reason, name, replies[name].response)
             for name, reason in reasons.items()
@@ -437,7 +477,7 @@ def answered(question: Sample, model: str, response: str | None) -> Sample:
 
 
 def key_of(question: str) -> str:
-    """Return what two questions share that have the same words."""
+    """Return a key that is equal for questions with the same words."""
     return " ".join(words_of(question)) or question
 
 
@@ -448,30 +488,32 @@ def draws(
     seed: int,
     recorded: Recorded,
 ) -> list[Draw]:
-    """Return the draws of the sources, filtered and in a random order, test splits first.
+    """Return the draw of each source: filtered questions in random order, test splits first.
 
-    The order depends on seed and ids alone.
+    The order depends only on the seed and the ids.
     """
-    found = {source: Draw(source, wanted, recorded) for source in sources}
-    seen: set[str] = set()
-    places = {source: place for place, source in enumerate(sources)}
+    draw_of_source = {source: Draw(source, wanted, recorded) for source in sources}
+    keys: set[str] = set()
+    position_of_source = {source: position for position, source in enumerate(sources)}
 
     def rank(question: Sample) -> tuple[int, int]:
-        of = question.metadata
-        return places[of["source"]], SPLITS.index(of["split"])
+        metadata = question.metadata
+        return position_of_source[metadata["source"]], SPLITS.index(metadata["split"])
 
+    # Sorted by source and split, so that of duplicates always the same one stays.
     for question in sorted(questions, key=rank):
-        draw = found[question.metadata["source"]]
+        draw = draw_of_source[question.metadata["source"]]
         draw.questions += 1
         key = key_of(question.question)
-        reason = question_filter(question) or (DUPLICATE if key in seen else None)
+        reason = question_filter(question) or (DUPLICATE if key in keys else None)
         if reason is None:
-            seen.add(key)
+            keys.add(key)
             draw.coming.append(question)
         else:
             draw.dropped.append(Dropped(question, reason))
-    for draw in found.values():
-        lots = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.coming}
+    for draw in draw_of_source.values():
+        # One random number for each id: adding questions does not change the order of the others.
+        lot_of_id = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.coming}
         # The next question stands last.
-        draw.coming.sort(key=lambda q: (rank(q)[1], lots[q.id], q.id), reverse=True)
-    return list(found.values())
+        draw.coming.sort(key=lambda q: (rank(q)[1], lot_of_id[q.id], q.id), reverse=True)
+    return list(draw_of_source.values())

@@ -1,7 +1,7 @@
-"""Published sets of open questions as people have them on disk: questions with gold answers.
+"""Read published sets of open questions with gold answers.
 
-Each set is told by its user; which of its published layouts a file has is told by its fields.
-Passages, contexts and search results that come with the questions are left out.
+The user names the set; the layout of a file is recognised by its fields. Passages, contexts and
+search results that come with the questions are ignored.
 """
 
 from __future__ import annotations
@@ -28,52 +28,59 @@ SPLITS: tuple[Split, ...] = ("test", "dev")
 Golds = tuple[tuple[str, ...], ...]
 """Gold answers, each with its aliases."""
 
+# A split as a word of a file's name: `NQ-open.dev.jsonl`, `test-00000.parquet`.
 _SPLIT = re.compile(r"(?<![a-z])(test|dev|validation|valid|val|train)(?![a-z])", re.IGNORECASE)
-_HEADERLESS = ("question", "column 2")
-"""Columns of DPR's tables, which have no names in the file."""
+_DPR_COLUMNS = ("question", "column 2")
+"""Names for the columns of DPR's tables, which have no header."""
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'
+# `(description Rome)` and `(description "New York")`.
 _DESCRIPTION = re.compile(rf"\(description\s+(?:{_QUOTED}|([^\s()\"]+))\)")
+# The whole value: `(list (description Rome) (description "New York"))`.
 _DESCRIPTIONS = re.compile(rf"\(list(?:\s+\(description\s+(?:{_QUOTED}|[^\s()\"]+)\))+\)")
-_SHOWN = 40
-"""Characters of a faulty value that a message shows."""
+_MAX_VALUE_CHARS = 40
+"""Maximum characters of a faulty value that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionLayout:
-    """One published form of a set.
-
-    ``question`` and ``answers`` are the fields that tell it, ``golds`` reads the second, ``ids``
-    are fields with an id of the question, ``kept`` go to the sample's metadata. ``bare`` is the
-    field that tells it where the publishers held the answers back; a layout with one may have a
-    question without an answer.
-    """
+    """One published form of a set."""
 
     question: str
+    """Field of the question; it must be present."""
     answers: str
+    """Field of the gold answers; it must be present too, unless ``unanswered_field`` is."""
     golds: Callable[[Any], Golds]
+    """Reads the gold answers; raises :class:`SampleError` with fields inside the value."""
     ids: tuple[str, ...] = ()
+    """Fields that may hold the id of the question, in order of preference."""
     kept: tuple[str, ...] = ()
+    """Fields that are copied to the sample's metadata."""
     bare: str | None = None
+    """Field that identifies the layout if the publishers withheld the answers. A question of such a
+    layout may have no answer."""
 
     def fits(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record is written so."""
-        told = self.answers in record or (self.bare is not None and self.bare in record)
-        return self.question in record and told
+        """Whether a record has this layout."""
+        has_answers = self.answers in record or (self.bare is not None and self.bare in record)
+        return self.question in record and has_answers
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """A set of questions: its short name, its name in full, and its layouts."""
+    """A published set of questions."""
 
     name: str
+    """The short name, as in the option ``--nq``."""
     title: str
+    """The full name."""
     layouts: tuple[QuestionLayout, ...]
+    """The first one that fits a record is used."""
     only_split: Split | None = None
-    """Where the set has one split, what that is taken for."""
+    """The split of a set that is published without splits."""
 
 
 class QuestionFile(NamedTuple):
-    """A file of a set; ``split`` is read from its name where that is not given."""
+    """A file of a set; ``split`` follows from its name unless the user names it."""
 
     set: QuestionSet
     path: str
@@ -84,70 +91,77 @@ class QuestionFile(NamedTuple):
         """Return the file ``path``, or ``SPLIT=path``, of the set of that name.
 
         Raises:
-            InputError: no such set, or no split that is read.
+            InputError: no such set, or the split is unknown or for training.
         """
         if name not in QUESTION_SETS:
             raise InputError(did_you_mean("set of questions", name, QUESTION_SETS))
-        found = QUESTION_SETS[name]
-        given, separator, rest = path.partition("=")
-        if separator and given in SPLITS:
-            return cls(found, rest, given)
-        return cls(found, path, _split_of(Path(path), found))
+        question_set = QUESTION_SETS[name]
+        split, separator, file_path = path.partition("=")
+        # A path may contain "=" itself, as in `day=1/dev.json`.
+        if separator and split in SPLITS:
+            return cls(question_set, file_path, split)
+        return cls(question_set, path, _detect_split(Path(path), question_set))
 
 
 def read_questions(file: QuestionFile) -> Iterator[Located | Fault]:
     """Read the questions of a file in any of its set's layouts, in their order.
 
-    A sample's id is made of the set, the split and the question's own id, or else of its words; its
-    metadata hold ``source`` and ``split``.
+    A sample's id consists of the set, the split and the question's own id, or else a hash of its
+    text. Its metadata hold ``source`` and ``split``.
 
     Raises:
-        InputError: the file is not there, of no known kind, or broken.
+        InputError: the file is missing, of an unknown format, or broken.
     """
-    found = False
-    for raw in _raws(file.path):
-        found = True
-        yield _question(with_values(raw, {}), file)
-    if not found:
+    has_records = False
+    for raw in _read_raw_records(file.path):
+        has_records = True
+        yield _parse_question(with_values(raw, {}), file)
+    if not has_records:
         raise InputError(f"{file.path}: no records in it")
 
 
-def _split_of(path: Path, found: QuestionSet) -> Split:
+def _detect_split(path: Path, question_set: QuestionSet) -> Split:
+    # The file's name wins over its folder's.
     for name in (path.name, path.parent.name):
-        named = {word.lower() for word in _SPLIT.findall(name)}
-        splits = {"dev" if word.startswith("val") else word for word in named}
+        split_words = {word.lower() for word in _SPLIT.findall(name)}
+        # Published names of one split: dev, val, valid, validation.
+        splits = {"dev" if word.startswith("val") else word for word in split_words}
         if len(splits) == 1:
             split = splits.pop()
             if split == "train":
+                # The paper draws from test and dev splits only.
                 raise InputError(f"{path}: is a training split; expected the test or dev split")
             return cast(Split, split)
         if splits:
             break
-    if found.only_split:
-        return found.only_split
+    if question_set.only_split:
+        return question_set.only_split
     raise InputError(
         f"{path}: the name does not say which split it is; write test={path} or dev={path}"
     )
 
 
-def _raws(name: str) -> Iterator[Raw]:
+def _read_raw_records(name: str) -> Iterator[Raw]:
     path = Path(name)
+    # `.csv.gz` is a table too.
     kinds = [suffix.lower() for suffix in path.suffixes[-2:] if suffix.lower() != ".gz"]
     if kinds and kinds[-1] in {".csv", ".tsv"} and path.is_file():
         with opened(path, name) as stream:
             first = stream.readline().rstrip(b"\r\n").split(b"\t")
-        if len(first) == len(_HEADERLESS) and first[1].lstrip(b'"').startswith(b"["):
-            return csv_records(path, name, {}, "\t", list(_HEADERLESS))
+        # DPR's tables have a question and a Python list, and no header.
+        if len(first) == len(_DPR_COLUMNS) and first[1].lstrip(b'"').startswith(b"["):
+            return csv_records(path, name, {}, "\t", list(_DPR_COLUMNS))
     return raw_records(name, {})
 
 
-def _question(raw: Raw, file: QuestionFile) -> Located | Fault:
+def _parse_question(raw: Raw, file: QuestionFile) -> Located | Fault:
     record = raw.record
     if not isinstance(record, Mapping):
         return Fault(raw.where, raw.problems or (Problem("record", "expected an object"),))
-    layout = next((one for one in file.set.layouts if one.fits(record)), None)
+    # Layouts of one set differ in their fields, so at most one fits.
+    layout = next((candidate for candidate in file.set.layouts if candidate.fits(record)), None)
     if layout is None:
-        return Fault(raw.where, (_unknown(record, file.set),))
+        return Fault(raw.where, (_describe_unknown(record, file.set),))
     problems = list(raw.problems)
     golds: Golds = ()
     value = record.get(layout.answers)
@@ -156,17 +170,19 @@ def _question(raw: Raw, file: QuestionFile) -> Located | Fault:
             golds = layout.golds(value)
         except SampleError as error:
             problems += [Problem(layout.answers + p.field, p.message) for p in error.problems]
+    # Without a problem so far: a value that could not be read is reported only once.
     if not golds and layout.bare is None and not problems:
         problems.append(Problem(layout.answers, "is missing (expected a gold answer)"))
     question = record[layout.question]
     if not isinstance(question, str) or not question.strip():
-        words = f"expected text, got {_shown(question)}"
-        return Fault(raw.where, (*problems, Problem(layout.question, words)))
+        message = f"expected text, got {_shorten(question)}"
+        return Fault(raw.where, (*problems, Problem(layout.question, message)))
     if problems:
         return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
-    own = next((str(record[key]) for key in layout.ids if record.get(key) is not None), None)
+    # Not every layout has ids; then the text gives one.
+    own_id = next((str(record[key]) for key in layout.ids if record.get(key) is not None), None)
     sample = Sample(
-        id=clean(f"{file.set.name}-{file.split}-{own or content_id({'question': question})}"),
+        id=clean(f"{file.set.name}-{file.split}-{own_id or content_id({'question': question})}"),
         question=clean(question.strip()),
         answers=golds,
         metadata={
@@ -175,112 +191,119 @@ def _question(raw: Raw, file: QuestionFile) -> Located | Fault:
             **{key: record[key] for key in layout.kept if record.get(key) is not None},
         },
     )
-    return Located(raw.where, sample, has_id=own is not None)
+    return Located(raw.where, sample, has_id=own_id is not None)
 
 
-def _unknown(record: Mapping[str, Any], found: QuestionSet) -> Problem:
-    known = " or ".join(f"{one.question} and {one.answers}" for one in found.layouts)
+def _describe_unknown(record: Mapping[str, Any], question_set: QuestionSet) -> Problem:
+    expected = " or ".join(
+        f"{layout.question} and {layout.answers}" for layout in question_set.layouts
+    )
     fields = ", ".join(clean(str(key)) for key in record)
-    return Problem("record", f"has the fields {fields[:80]}; {found.title} has {known}")
+    return Problem("record", f"has the fields {fields[:80]}; {question_set.title} has {expected}")
 
 
-# ---- gold answers; each function raises SampleError with fields inside the value ----
+# Gold answers: each function raises SampleError with fields inside the value.
 
 
-def _fault(expected: str, value: Any, field: str = "") -> SampleError:
-    return SampleError([Problem(field, f"expected {expected}, got {_shown(value)}")])
+def _build_error(expected: str, value: Any, field: str = "") -> SampleError:
+    return SampleError([Problem(field, f"expected {expected}, got {_shorten(value)}")])
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = json.dumps(value, default=str)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 3] + "..."
 
 
-def _texts(value: Any) -> tuple[str, ...]:
-    """Return the texts of a list, each once; blank ones are no names of an answer and dropped."""
+def _read_texts(value: Any) -> tuple[str, ...]:
+    """Return the distinct texts of a list; blank ones are dropped."""
     if not isinstance(value, list):
-        raise _fault("a list of texts", value)
-    for place, item in enumerate(value):
+        raise _build_error("a list of texts", value)
+    for index, item in enumerate(value):
+        # `True` is an int in Python, but no answer.
         if isinstance(item, bool) or not isinstance(item, str | int | float):
-            raise _fault("text", item, f"[{place}]")
+            raise _build_error("text", item, f"[{index}]")
     return tuple(dict.fromkeys(text for item in value if (text := clean(str(item)).strip())))
 
 
-def _aliases(value: Any) -> Golds:
-    """Read a list of names of one gold answer."""
-    texts = _texts(value)
+def _read_aliases(value: Any) -> Golds:
+    """Read a list of aliases of one gold answer."""
+    texts = _read_texts(value)
     if not texts:
-        raise _fault("a list of texts", value)
+        raise _build_error("a list of texts", value)
     return (texts,)
 
 
-def _several(value: Any) -> Golds:
-    """Read a list of gold answers, all of them right."""
-    return tuple((text,) for text in _aliases(value)[0])
+def _read_several(value: Any) -> Golds:
+    """Read a list of gold answers, each right by itself."""
+    return tuple((text,) for text in _read_aliases(value)[0])
 
 
-def _one(value: Any) -> Golds:
+def _read_one(value: Any) -> Golds:
     """Read one gold answer."""
     if not isinstance(value, str) or not value.strip():
-        raise _fault("text", value)
+        raise _build_error("text", value)
     return ((clean(value.strip()),),)
 
 
-def _valued(value: Any) -> Golds:
-    """Read TriviaQA's answer: a value and its aliases; ``<unk>`` is an answer held back."""
+def _read_value_and_aliases(value: Any) -> Golds:
+    """Read TriviaQA's answer: a value and its aliases; ``<unk>`` is a withheld answer."""
     if not isinstance(value, Mapping):
-        raise _fault("an object with a value and aliases", value)
-    of = {str(key).lower(): item for key, item in value.items()}
-    first, aliases = of.get("value"), of.get("aliases") or []
+        raise _build_error("an object with a value and aliases", value)
+    # The two published versions differ in case: `Value`, `value`.
+    fields = {str(key).lower(): item for key, item in value.items()}
+    first, aliases = fields.get("value"), fields.get("aliases") or []
     try:
-        names = _texts(aliases)
+        names = _read_texts(aliases)
     except SampleError as error:
         raise SampleError([Problem(f".aliases{p.field}", p.message) for p in error.problems]) from (
             None
         )
+    # The publishers withhold the answers of test splits.
     if first is None or first == "<unk>":
         return ()
-    return (tuple(dict.fromkeys((*_one(first)[0], *names))),)
+    return (tuple(dict.fromkeys((*_read_one(first)[0], *names))),)
 
 
-def _json_list(value: Any) -> Golds:
+def _read_json_list(value: Any) -> Golds:
     """Read PopQA's answers: a list, or its JSON as text."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
-            raise _fault("a list of texts as JSON", value) from None
-    return _aliases(value)
+            raise _build_error("a list of texts as JSON", value) from None
+    return _read_aliases(value)
 
 
-def _python_list(value: Any) -> tuple[str, ...]:
-    """Read DPR's answers: a list as Python writes it; nothing in it is evaluated."""
+def _read_python_list(value: Any) -> tuple[str, ...]:
+    """Read DPR's answers: a list as Python prints it; only literals are evaluated."""
     if isinstance(value, str):
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            raise _fault("a list of texts as Python writes it", value) from None
-    return _aliases(value)[0]
+            raise _build_error("a list of texts as Python writes it", value) from None
+    return _read_aliases(value)[0]
 
 
-def _described(value: Any) -> Golds:
+def _read_descriptions(value: Any) -> Golds:
     """Read the target value of WebQuestions: ``(list (description Rome) (description "..."))``."""
     if not isinstance(value, str) or not _DESCRIPTIONS.fullmatch(value.strip()):
-        raise _fault('(list (description "...") ...)', value)
-    found = (
+        raise _build_error('(list (description "...") ...)', value)
+    texts = (
         re.sub(r"\\(.)", r"\1", match[1]) if match[1] is not None else match[2]
         for match in _DESCRIPTION.finditer(value)
     )
-    return _several(list(found))
+    return _read_several(list(texts))
 
 
-def _trivia(question: str, answers: str, own: str) -> QuestionLayout:
-    return QuestionLayout(question, answers, _valued, ids=(own,), bare=own)
+def _build_trivia_layout(question: str, answers: str, id_field: str) -> QuestionLayout:
+    return QuestionLayout(
+        question, answers, _read_value_and_aliases, ids=(id_field,), bare=id_field
+    )
 
 
 _DPR_ALIASES = (
-    QuestionLayout("question", "answers", _aliases, ids=("id",)),
-    QuestionLayout("question", "column 2", lambda value: (_python_list(value),)),
+    QuestionLayout("question", "answers", _read_aliases, ids=("id",)),
+    QuestionLayout("question", "column 2", lambda value: (_read_python_list(value),)),
 )
 
 QUESTION_SETS: Mapping[str, QuestionSet] = {
@@ -289,17 +312,19 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
         QuestionSet(
             "nq",
             "NaturalQuestions",
-            (QuestionLayout("question", "answer", _aliases), *_DPR_ALIASES),
+            (QuestionLayout("question", "answer", _read_aliases), *_DPR_ALIASES),
         ),
         QuestionSet(
             "webq",
             "WebQuestions",
             (
-                QuestionLayout("utterance", "targetValue", _described),
-                QuestionLayout("qText", "answers", _several, ids=("qId",)),
-                QuestionLayout("question", "answers", _several, ids=("id",)),
+                QuestionLayout("utterance", "targetValue", _read_descriptions),
+                QuestionLayout("qText", "answers", _read_several, ids=("qId",)),
+                QuestionLayout("question", "answers", _read_several, ids=("id",)),
                 QuestionLayout(
-                    "question", "column 2", lambda value: _several(list(_python_list(value)))
+                    "question",
+                    "column 2",
+                    lambda value: _read_several(list(_read_python_list(value))),
                 ),
             ),
         ),
@@ -307,8 +332,8 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "triviaqa",
             "TriviaQA",
             (
-                _trivia("Question", "Answer", "QuestionId"),
-                _trivia("question", "answer", "question_id"),
+                _build_trivia_layout("Question", "Answer", "QuestionId"),
+                _build_trivia_layout("question", "answer", "question_id"),
                 *_DPR_ALIASES,
             ),
         ),
@@ -317,7 +342,7 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "HotpotQA",
             (
                 QuestionLayout(
-                    "question", "answer", _one, ids=("_id", "id"), kept=("type",), bare="_id"
+                    "question", "answer", _read_one, ids=("_id", "id"), kept=("type",), bare="_id"
                 ),
             ),
         ),
@@ -326,7 +351,11 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "PopQA",
             (
                 QuestionLayout(
-                    "question", "possible_answers", _json_list, ids=("id",), kept=("s_pop", "o_pop")
+                    "question",
+                    "possible_answers",
+                    _read_json_list,
+                    ids=("id",),
+                    kept=("s_pop", "o_pop"),
                 ),
             ),
             only_split="test",

@@ -1,7 +1,7 @@
-"""What is chosen, from answers with their values: pure functions.
+"""Choose examples and training targets by the scores of a finished run.
 
 Wei et al. 2024 (FEWL), sections 5.1 and 5.2, appendices C.10 and C.11. Values are higher for better
-answers, whatever the metric: :mod:`~trustassay_papers.select.answers` sees to that.
+answers, whatever the metric: :func:`read_answers` changes the sign of others.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ Vectors = NDArray[np.float32]
 EXAMPLES = 5
 """Examples in a prompt (appendix C.11)."""
 TEST_SHARE = 0.2
-"""Share of the questions that nothing is trained on (section 5.2)."""
+"""Share of the questions that are kept for testing (section 5.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One answer to a question and its value by each way of choosing; higher is better."""
+    """One answer to a question, with its value by each way of choosing; higher is better."""
 
     sample: Sample
     values: Mapping[str, float]
+    """By the way of choosing."""
 
     @property
     def text(self) -> str:
@@ -50,10 +51,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with its candidates, in input order; one or more."""
+    """A question with one or more candidates, in input order."""
 
     text: str
     candidates: Sequence[Candidate]
+    """In input order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,41 +65,43 @@ class Example:
     question: str
     response: str
     sample: Sample
+    """The sample of the answer."""
 
     @classmethod
     def of(cls, question: Question, chosen: Candidate) -> Example:
-        """Return a question with a candidate of its own."""
+        """Return the example of a question and one of its candidates."""
         return cls(question.text, chosen.text, chosen.sample)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form: the answer's id, question, response, and the model if known."""
-        named = {"model": self.sample.model} if self.sample.model else {}
+        model_field = {"model": self.sample.model} if self.sample.model else {}
         return {
             "id": self.sample.id,
             "question": self.question,
             "response": self.response,
-            **named,
+            **model_field,
         }
 
 
 def best(question: Question, way: str) -> Candidate:
     """Return the candidate with the highest value, the first of equal ones."""
-    return max(question.candidates, key=lambda one: one.values[way])
+    return max(question.candidates, key=lambda candidate: candidate.values[way])
 
 
 def tied(question: Question, way: str) -> bool:
-    """Whether another candidate, with another text, has the highest value, too."""
-    chosen = best(question, way)
+    """Whether another candidate with a different text also has the highest value."""
+    winner = best(question, way)
     return any(
-        one.values[way] == chosen.values[way] and one.text != chosen.text
-        for one in question.candidates
+        candidate.values[way] == winner.values[way] and candidate.text != winner.text
+        for candidate in question.candidates
     )
 
 
 def choose_examples(questions: Sequence[Question], way: str, baseline: str | None) -> list[Example]:
     """Return the questions for which two ways choose different texts, with the answer of ``way``.
 
-    Section 5.1: these show best what the one way adds to the other. ``baseline=None`` keeps all.
+    Section 5.1: such questions show best what one way adds to the other. ``baseline=None`` keeps
+    all questions.
     """
     return [
         Example.of(question, best(question, way))
@@ -107,27 +111,30 @@ def choose_examples(questions: Sequence[Question], way: str, baseline: str | Non
 
 
 def nearest_examples(
-    asked: Sequence[str],
-    asked_vectors: Vectors,
+    questions: Sequence[str],
+    question_vectors: Vectors,
     examples: Sequence[Example],
     example_vectors: Vectors,
     k: int = EXAMPLES,
 ) -> list[list[Example]]:
-    """Return the k examples nearest to each question that is asked, nearest first, by cosine.
+    """Return the k examples nearest to each question, nearest first, by cosine.
 
-    Never one whose question is the asked one, by :func:`~trustassay.sample.question_key`; so fewer
-    than k where there are no more.
+    An example of the same question, by :func:`~trustassay.sample.question_key`, is never returned;
+    so there may be fewer than k.
 
     Args:
-        asked_vectors, example_vectors: unit vectors of the questions, shapes (n, d) and (m, d).
+        question_vectors, example_vectors: unit vectors of the questions, shapes (n, d) and (m, d).
         examples: of different questions.
     """
-    places = {question_key(one.question): place for place, one in enumerate(examples)}
-    if len(places) < len(examples):
+    index_of_question = {
+        question_key(example.question): index for index, example in enumerate(examples)
+    }
+    if len(index_of_question) < len(examples):
         raise UsageError("two examples have the same question")
-    itself = [places.get(question_key(text), -1) for text in asked]
-    found = nearest(asked_vectors, example_vectors, k, itself=itself)
-    return [[examples[place] for place in row if place >= 0] for row in found.places.tolist()]
+    itself = [index_of_question.get(question_key(text), -1) for text in questions]
+    neighbours = nearest(question_vectors, example_vectors, k, itself=itself)
+    # -1 fills the rows of questions with fewer than k neighbours.
+    return [[examples[index] for index in row if index >= 0] for row in neighbours.places.tolist()]
 
 
 def icl_prompt(
@@ -141,13 +148,13 @@ def icl_prompt(
     Raises:
         PromptError: the template uses a name other than ``question``, ``examples``, ``sample``.
     """
-    found = template or shipped_prompt()
-    return found.filled(question=question, examples=examples, sample=sample)
+    prompt_template = template or shipped_prompt()
+    return prompt_template.filled(question=question, examples=examples, sample=sample)
 
 
 @cache
 def shipped_prompt() -> Prompt:
-    """Return the template of this package."""
+    """Return the template that comes with this package."""
     with as_file(files("trustassay_papers") / "prompts" / "icl.jinja") as path:
         return Prompt.read(path)
 
@@ -162,21 +169,23 @@ def split(
 ) -> tuple[list[Example], list[Example]]:
     """Return the examples to train on, and those to test with, both in their order.
 
-    A question's side depends on its text and the seed; only the number of questions and the share
-    decide how many there are, rounded to the nearest.
+    A question's side depends on its text and the seed. The number of test questions is the share of
+    all questions, rounded to the nearest.
 
     Raises:
         ValueError: a share below 0, or of 1 or more.
     """
+    # At 1 nothing would be left to train on.
     if not 0 <= test_share < 1:
         raise UsageError(f"test share: expected 0 to below 1, got {test_share}")
-    order = sorted(range(len(examples)), key=lambda i: _drawn(examples[i].question, seed))
-    test = set(order[: round(test_share * len(examples))])
-    kept = [one for place, one in enumerate(examples) if place not in test]
-    return kept, [examples[place] for place in sorted(test)]
+    # By hash, so that the order of the file, and questions added later, hardly change the sides.
+    order = sorted(range(len(examples)), key=lambda i: _hash_question(examples[i].question, seed))
+    test_indices = set(order[: round(test_share * len(examples))])
+    train = [example for index, example in enumerate(examples) if index not in test_indices]
+    return train, [examples[index] for index in sorted(test_indices)]
 
 
-def _drawn(question: str, seed: int) -> bytes:
+def _hash_question(question: str, seed: int) -> bytes:
     text = f"{seed}\x1f{question_key(question)}"
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -192,27 +201,28 @@ SCORE, LABEL, SINGLE = "score", "label", "single"
 
 @dataclass(slots=True)
 class Answers:
-    """The questions with two candidates or more, and what was left out.
-
-    metric: whose scores these are. asked: the first sample of every question of the run.
-    reference: the one behind ``single``, where that is a way. blank: answers without text; without:
-    by way, answers that have no such value; alone: questions with fewer than two answers left.
-    """
+    """The questions with two candidates or more, and what was left out."""
 
     metric: MetricInfo
+    """The metric whose scores these are."""
     questions: list[Question] = field(default_factory=list)
     asked: list[Sample] = field(default_factory=list)
+    """The first sample of every question of the run."""
     reference: str | None = None
+    """The reference behind the way ``single``, if that is used."""
     blank: int = 0
+    """The number of answers without text."""
     without: Counter[str] = field(default_factory=Counter)
+    """By way: the number of answers without such a value."""
     alone: int = 0
+    """The number of questions with fewer than two answers left."""
 
 
 def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) -> Answers:
     """Read the answers of a finished run, each with its value by every one of ``ways``.
 
-    An answer counts only if it has all values; so all ways choose among the same. Values are
-    higher for better answers: those of a metric of which lower is better change their sign.
+    An answer counts only if it has all values, so that all ways choose among the same answers. If
+    low scores of the metric are good, values change their sign: higher is always better.
 
     Raises:
         RunFolderError: no finished run, or not the metric; or no question has two answers with all
@@ -226,36 +236,42 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
         raise RunFolderError(f"{path}: holds no run")
     if folder.read_summary() is None:
         raise RunFolderError(f"{path}: the run is not finished; run its command again")
-    name = _metric(path, list(run["metrics"]), metric)
-    found = Answers(metric_infos(folder, run)[name])
+    # A run may have scored several metrics.
+    name = _choose_metric(path, list(run["metrics"]), metric)
+    answers = Answers(metric_infos(folder, run)[name])
     single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)
+    # `single` alone means the reference that most answers have a similarity to.
     if single is not None:
-        found.reference = single.partition(":")[2] or _commonest_reference(folder, name)
-    values = _values(folder, name, ways, found)
-    _group(folder, ways, values, found)
+        answers.reference = single.partition(":")[2] or _find_commonest_reference(folder, name)
+    values = _read_values(folder, name, ways, answers)
+    _group_by_question(folder, ways, values, answers)
     for way in ways:
-        if values and found.without[way] == len(values):
-            raise UnknownNameError(_no_value(folder, name, way))
-    if not found.questions:
+        # A misspelt way would otherwise look like a run without answers.
+        if values and answers.without[way] == len(values):
+            raise UnknownNameError(_explain_missing_value(folder, name, way))
+    # The message has the counts, since the cause may be any of them.
+    if not answers.questions:
         raise RunFolderError(
             f"{path}: no question has two answers to choose between "
-            f"({len(found.asked):,} questions, {found.alone:,} with fewer than two answers left; "
-            f"{_left_out(found)}); expected samples with the same question"
+            f"({len(answers.asked):,} questions, {answers.alone:,} with fewer than two answers "
+            f"left; "
+            f"{_describe_left_out(answers)}); expected samples with the same question"
         )
-    return found
+    return answers
 
 
 def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | None = None) -> None:
     """Refuse a file in which no question has two answers, before anything is scored.
 
-    Faulty records are left to the scoring.
+    Faulty records are ignored here; scoring reports them.
 
     Raises:
-        InputError: that is so, or the file cannot be read.
+        InputError: no question has two answers, or the file cannot be read.
     """
-    read = islice(read_samples(path, fields=fields), limit)
-    samples = (one.sample for one in read if isinstance(one, Located))
-    counts = Counter(question_key(one.question) for one in samples if one.answered)
+    records = islice(read_samples(path, fields=fields), limit)
+    samples = (record.sample for record in records if isinstance(record, Located))
+    counts = Counter(question_key(sample.question) for sample in samples if sample.answered)
+    # An empty or faulty file is left to the reader of the run, which names the faults.
     if counts and max(counts.values()) < 2:
         raise InputError(
             f"{path}: no question has two answers to choose between ({len(counts):,} questions "
@@ -263,19 +279,24 @@ def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | No
         )
 
 
-def _metric(path: Path, held: Sequence[str], wanted: str | None) -> str:
-    if wanted is not None and wanted not in held:
-        raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, held)}")
-    if wanted is None and len(held) != 1:
-        raise UsageError(f"{path}: the run has {' and '.join(held)}; name one with --metric")
-    return wanted or held[0]
+def _choose_metric(path: Path, metric_names: Sequence[str], requested: str | None) -> str:
+    if requested is not None and requested not in metric_names:
+        raise RunFolderError(
+            f"{path}: {did_you_mean('metric of this run', requested, metric_names)}"
+        )
+    # With several metrics a default would be a guess.
+    if requested is None and len(metric_names) != 1:
+        raise UsageError(
+            f"{path}: the run has {' and '.join(metric_names)}; name one with --metric"
+        )
+    return requested or metric_names[0]
 
 
-def _commonest_reference(folder: RunFolder, metric: str) -> str:
-    """Return the reference that most answers were compared with, the first of equal ones."""
+def _find_commonest_reference(folder: RunFolder, metric: str) -> str:
+    """Return the reference that most answers were compared with; of equal ones the first."""
     counts: Counter[str] = Counter()
     for assessment in folder.assessments(metric):
-        counts.update(_similarities(assessment).keys())
+        counts.update(_read_similarities(assessment).keys())
     if not counts:
         raise UnknownNameError(
             f"{folder.path}: {metric} compares with no references, so no single one can be the "
@@ -284,81 +305,98 @@ def _commonest_reference(folder: RunFolder, metric: str) -> str:
     return counts.most_common(1)[0][0]
 
 
-def _similarities(assessment: Assessment) -> Mapping[str, float]:
-    """Return the likeness to each reference, as the evidence of ``fewl`` has it; total."""
-    found: dict[str, float] = {}
+def _read_similarities(assessment: Assessment) -> Mapping[str, float]:
+    """Return the similarity to each reference in the evidence of ``fewl``; never raises."""
+    similarities: dict[str, float] = {}
+    # The evidence also has rows about neighbours; files may come from other versions.
     for row in assessment.evidence:
         if isinstance(row, Mapping):
             name, value = row.get("reference"), row.get("similarity")
             if isinstance(name, str) and isinstance(value, int | float):
-                found.setdefault(name, float(value))  # of equal names the first counts
-    return found
+                similarities.setdefault(
+                    name, float(value)
+                )  # of two references with one name the first counts
+    return similarities
 
 
-def _values(
-    folder: RunFolder, metric: str, ways: Sequence[str], found: Answers
+def _read_values(
+    folder: RunFolder, metric: str, ways: Sequence[str], answers: Answers
 ) -> dict[str, dict[str, float]]:
-    """Return the values of every assessed sample by its id, labels apart."""
-    sign = -1.0 if found.metric.lower_is_better else 1.0
+    """Return the values of every assessed sample by its id, without labels."""
+    sign = -1.0 if answers.metric.lower_is_better else 1.0
     values: dict[str, dict[str, float]] = {}
     for assessment in folder.assessments(metric):
-        own = values.setdefault(assessment.id, {})
+        answer_values = values.setdefault(assessment.id, {})
+        # A failed answer has no value, but it is an answer of the run.
         if assessment.error is not None:
             continue
         for way in ways:
             if way.partition(":")[0] == SINGLE:
-                value = _similarities(assessment).get(found.reference or "")
+                value = _read_similarities(assessment).get(answers.reference or "")
             else:
                 value = assessment.score if way == SCORE else assessment.parts.get(way)
+                # `label` is always the human label, never a part of that name.
                 value = None if value is None or way == LABEL else sign * value
             if value is not None:
-                own[way] = value
+                answer_values[way] = value
     return values
 
 
-def _group(
+def _group_by_question(
     folder: RunFolder,
     ways: Sequence[str],
     values: Mapping[str, dict[str, float]],
-    found: Answers,
+    answers: Answers,
 ) -> None:
     groups: dict[str, list[Candidate]] = {}
     for sample in folder.samples():
+        # Questions that differ in case or spaces are one.
         key = question_key(sample.question)
         if key not in groups:
             groups[key] = []
-            found.asked.append(sample)
-        own = dict(values.get(sample.id, {}))
+            answers.asked.append(sample)
+        answer_values = dict(values.get(sample.id, {}))
         if LABEL in ways and sample.label is not None:
-            own[LABEL] = sample.label
-        lacking = [way for way in ways if way not in own]
-        found.without.update(lacking)
+            answer_values[LABEL] = sample.label
+        missing = [way for way in ways if way not in answer_values]
+        answers.without.update(missing)
         if not sample.answered:
-            found.blank += 1
-        elif not lacking:
-            groups[key].append(Candidate(sample, own))
-    for first, candidates in zip(found.asked, groups.values(), strict=True):
+            answers.blank += 1
+        # Only answers with every value are candidates.
+        elif not missing:
+            groups[key].append(Candidate(sample, answer_values))
+    for sample_of_question, candidates in zip(answers.asked, groups.values(), strict=True):
+        # Nothing can be chosen from a single answer.
         if len(candidates) > 1:
-            found.questions.append(Question(first.question.strip(), candidates))
+            answers.questions.append(Question(sample_of_question.question.strip(), candidates))
         else:
-            found.alone += 1
+            answers.alone += 1
 
 
-def _no_value(folder: RunFolder, metric: str, way: str) -> str:
-    parts = sorted({name for one in folder.assessments(metric) for name in one.parts})
+def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
+    parts = sorted({name for assessment in folder.assessments(metric) for name in assessment.parts})
+    # Each way has its own cause, and its own advice.
     if way == SCORE:
         return f"{folder.path}: no answer has a score of {metric}"
     if way.partition(":")[0] == SINGLE:
-        names = sorted({n for one in folder.assessments(metric) for n in _similarities(one)})
+        names = sorted(
+            {
+                name
+                for assessment in folder.assessments(metric)
+                for name in _read_similarities(assessment)
+            }
+        )
         return f"{folder.path}: {did_you_mean('reference', way.partition(':')[2], names)}"
     if way == LABEL:
         return f"{folder.path}: no answer has a label"
-    known = dict.fromkeys((SCORE, LABEL, SINGLE, *parts))  # a part may be called so, too
-    return f"{folder.path}: {did_you_mean('way of choosing', way, known)}"
+    ways = dict.fromkeys(
+        (SCORE, LABEL, SINGLE, *parts)
+    )  # a part of the metric may have one of these names
+    return f"{folder.path}: {did_you_mean('way of choosing', way, ways)}"
 
 
-def _left_out(found: Answers) -> str:
-    words = [f"{n:,} answers without {way}" for way, n in found.without.items()]
-    if found.blank:
-        words.append(f"{found.blank:,} blank answers")
-    return ", ".join(words) or "no answer was left out"
+def _describe_left_out(answers: Answers) -> str:
+    parts = [f"{n:,} answers without {way}" for way, n in answers.without.items()]
+    if answers.blank:
+        parts.append(f"{answers.blank:,} blank answers")
+    return ", ".join(parts) or "no answer was left out"

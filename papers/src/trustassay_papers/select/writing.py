@@ -1,4 +1,4 @@
-"""Prompts with examples of chosen answers, and training data: what a choice is written as."""
+"""Write chosen answers as prompts with examples, or as training data."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from trustassay_papers.select.answers import (
 )
 
 AT_ONCE = 1024
-"""Questions that are embedded together."""
+"""Texts that are embedded together."""
 
 
 @dataclass(frozen=True)
@@ -78,18 +78,19 @@ class IclOptions:
 
 @dataclass(slots=True)
 class Prompts:
-    """What was written: prompts, and how many examples they were chosen from.
-
-    ties: of the examples, those with another answer of the same value. short: prompts with fewer
-    examples than wanted. repeated: questions that were asked more than once.
-    """
+    """What :func:`select_icl` wrote."""
 
     answers: Answers
     prompts: int = 0
+    """The number of prompts."""
     examples: int = 0
+    """The number of examples that were chosen from."""
     ties: int = 0
+    """How many examples have another answer with the same value."""
     short: int = 0
+    """The number of prompts with fewer examples than requested."""
     repeated: int = 0
+    """The number of questions that repeat an earlier one."""
 
 
 def select_icl(
@@ -101,9 +102,8 @@ def select_icl(
 ) -> Prompts:
     """Write a prompt for each question, with the nearest examples of a finished run.
 
-    The questions are those of ``questions``, else of the run. A line of ``out`` is a sample
-    without a response, with ``own_prompt``, which ``generate`` sends as it stands, and
-    ``examples``.
+    The questions are those of ``questions``, or of the run. A line of ``out`` is a sample without a
+    response, with ``own_prompt``, which ``generate`` sends unchanged, and with ``examples``.
 
     Raises:
         RunFolderError, UnknownNameError, ValueError: as :func:`read_answers`; or no question is
@@ -112,80 +112,98 @@ def select_icl(
         PromptError, OSError: the template cannot be read or filled.
     """
     return run_anywhere(
-        lambda: _select(run, Path(out), embedder, questions, options or IclOptions())
+        lambda: _write_prompts(run, Path(out), embedder, questions, options or IclOptions())
     )
 
 
-async def _select(
+async def _write_prompts(
     run: Path,
     out: Path,
     embedder: resolve.EmbedderChoice,
     questions: Path | None,
     options: IclOptions,
 ) -> Prompts:
+    # Checked first: embedding may take long.
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     template = shipped_prompt() if options.prompt is None else Prompt.read(options.prompt)
+    # Without a baseline all questions are examples.
     ways = [options.by] if options.baseline is None else [options.by, options.baseline]
-    found = Prompts(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
-    answers = found.answers
+    result = Prompts(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
+    answers = result.answers
+    # Examples come only from questions on which the two ways disagree.
     examples = choose_examples(answers.questions, options.by, options.baseline)
     if not examples:
         raise UsageError(
             f"{run}: {options.by} and {options.baseline} choose the same answer to all "
             f"{len(answers.questions):,} questions, so none is an example; --all keeps all"
         )
-    found.examples = len(examples)
-    kept = {question_key(one.question) for one in examples}
-    found.ties = sum(
-        tied(one, options.by) for one in answers.questions if question_key(one.text) in kept
+    result.examples = len(examples)
+    example_keys = {question_key(example.question) for example in examples}
+    # Ties are counted: with many of them the choice is nearly arbitrary.
+    result.ties = sum(
+        tied(question, options.by)
+        for question in answers.questions
+        if question_key(question.text) in example_keys
     )
+    # The questions of the run may be asked again with examples of others.
     if questions is None:
-        asked = [question_of(sample) for sample in answers.asked]
+        question_samples = [question_of(sample) for sample in answers.asked]
     else:
-        asked, found.repeated = await read_questions(questions, options)
-    texts = [*(sample.question for sample in asked), *(one.question for one in examples)]
+        question_samples, result.repeated = await read_questions(questions, options)
+    # Questions and examples in one list: equal texts are embedded once.
+    texts = [
+        *(sample.question for sample in question_samples),
+        *(example.question for example in examples),
+    ]
     vectors = await question_vectors(texts, embedder, options)
-    near = nearest_examples(
-        [sample.question for sample in asked],
-        vectors[: len(asked)],
+    nearest_rows = nearest_examples(
+        [sample.question for sample in question_samples],
+        vectors[: len(question_samples)],
         examples,
-        vectors[len(asked) :],
+        vectors[len(question_samples) :],
         options.examples,
     )
+    # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
     with whole(out) as file:
-        for sample, shown in zip(asked, near, strict=True):
-            found.short += len(shown) < options.examples
-            file.write(encoded_sample(with_prompt(sample, shown, template)))
-            found.prompts += 1
-    return found
+        for sample, nearest in zip(question_samples, nearest_rows, strict=True):
+            # Few examples: the prompt is written anyway, and the count is reported.
+            result.short += len(nearest) < options.examples
+            file.write(encoded_sample(with_prompt(sample, nearest, template)))
+            result.prompts += 1
+    return result
 
 
-def with_prompt(sample: Sample, shown: Sequence[Example], template: Prompt | None = None) -> Sample:
-    """Return a question with the prompt that shows examples; ``generate`` sends it as it is."""
-    own = {
-        "examples": [one.to_dict() for one in shown],
-        OWN_PROMPT: icl_prompt(sample.question, shown, template, sample),
+def with_prompt(
+    sample: Sample, examples: Sequence[Example], template: Prompt | None = None
+) -> Sample:
+    """Return a question with its prompt of examples, which ``generate`` sends unchanged."""
+    prompt_fields = {
+        "examples": [example.to_dict() for example in examples],
+        OWN_PROMPT: icl_prompt(sample.question, examples, template, sample),
     }
-    return replace(sample, metadata={**sample.metadata, **own})
+    return replace(sample, metadata={**sample.metadata, **prompt_fields})
 
 
 def question_of(sample: Sample) -> Sample:
-    """Return the question alone, with what is known of it; the rest described one answer."""
+    """Return the question without the fields that describe one of its answers."""
     return replace(sample, response=None, model=None, label=None, resamples=(), metadata={})
 
 
 async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
-    """Return the questions of a file, each once, and how many came again."""
-    with TemporaryDirectory(prefix="trustassay-") as place:
-        folder = RunFolder(Path(place))
+    """Return the questions of a file, each once, and the number of repetitions."""
+    with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
+        folder = RunFolder(Path(temporary_folder))
         await take_in(path, folder.samples_path, InputOptions(fields=options.fields))
         samples = list(folder.samples())
-    found: dict[str, Sample] = {}
+    sample_by_key: dict[str, Sample] = {}
     for sample in samples:
-        found.setdefault(question_key(sample.question), replace(unanswered(sample), label=None))
-    return list(found.values()), len(samples) - len(found)
+        # The first of equal questions is kept.
+        sample_by_key.setdefault(
+            question_key(sample.question), replace(unanswered(sample), label=None)
+        )
+    return list(sample_by_key.values()), len(samples) - len(sample_by_key)
 
 
 async def question_vectors(
@@ -197,13 +215,16 @@ async def question_vectors(
         BackendError, UnknownNameError: no such embedder, or its key is missing.
     """
     backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
+    # A missing key is reported before the first request.
     check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
     rows = []
-    async with open_calls(backends, options.calls) as gatherers:
-        models = cast(Models, SampleModels(gatherers))
+    async with open_calls(backends, options.calls) as client:
+        models = cast(Models, SampleModels(client))
         remaining = iter(texts)
         with Progress("embedding", len(texts), shown=options.progress) as progress:
+            # Chunks keep the number of pending futures small for large files.
             while chunk := list(islice(remaining, AT_ONCE)):
+                # Together, so that the embedder can batch them.
                 rows += await asyncio.gather(*(models.embed(text) for text in chunk))
                 progress.step(len(chunk))
     return np.stack(rows).astype(np.float32)
@@ -214,15 +235,15 @@ TRAIN, TEST, QUESTIONS = "train.jsonl", "test.jsonl", "test_questions.jsonl"
 
 @dataclass(slots=True)
 class Targets:
-    """What was written: questions to train on and to test with.
-
-    ties: of both, those with another answer of the same value.
-    """
+    """What :func:`select_sft` wrote."""
 
     answers: Answers
     train: int
+    """The number of questions to train on."""
     test: int
+    """The number of questions to test with."""
     ties: int
+    """How many of both have another answer with the same value."""
 
 
 def select_sft(
@@ -236,14 +257,15 @@ def select_sft(
 ) -> Targets:
     """Write the best answer of each question of a finished run into the folder ``out``.
 
-    ``train.jsonl`` and ``test.jsonl`` are in the chat format; ``test_questions.jsonl`` has the
-    questions of the latter for ``generate``, each to be asked as it was trained on, by itself.
+    ``train.jsonl`` and ``test.jsonl`` are in the chat format. ``test_questions.jsonl`` has the test
+    questions for ``generate``; each is its own prompt, as in training.
 
     Args:
         by: a way of choosing, as of :mod:`~trustassay_papers.select.answers`.
 
     Raises:
-        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and :func:`split`.
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and
+            :func:`split_train_test`.
     """
     answers = read_answers(run, [by], metric=metric)
     train, test = split(choose_targets(answers.questions, by), test_share, seed)
@@ -255,26 +277,27 @@ def select_sft(
 def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) -> None:
     """Write the three files of :func:`select_sft` into a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    _write(out / TRAIN, map(chat_record, train))
-    _write(out / TEST, map(chat_record, test))
+    _write_records(out / TRAIN, map(chat_record, train))
+    _write_records(out / TEST, map(chat_record, test))
     with whole(out / QUESTIONS) as file:
-        file.writelines(map(_question, test))
+        file.writelines(map(_encode_question, test))
 
 
-def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     with whole(path) as file:
         for record in records:
             file.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
 
 
-def _question(example: Example) -> bytes:
-    """Return the line of a question without the answer and what describes the answer."""
+def _encode_question(example: Example) -> bytes:
+    """Return the line of a question without its answer and the fields that describe it."""
     sample = replace(
         example.sample,
         response=None,
         model=None,
         label=None,
         resamples=(),
+        # The question alone is the prompt: no style of answering is added, as in training.
         metadata={OWN_PROMPT: example.question},
     )
     return encoded_sample(sample)

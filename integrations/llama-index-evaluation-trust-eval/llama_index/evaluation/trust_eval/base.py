@@ -1,4 +1,4 @@
-"""Trust-Eval from questions to figures, by the interface of its README."""
+"""Trust-Eval from questions to figures, with the interface that its README shows."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             default names are read if they are there.
         llm: who answers: a LlamaIndex LLM, or a model as trustassay names it. Without it that of
             the configuration, or ``Settings.llm`` if somebody set it; else an
-            :class:`~.offline.OfflineAnswerer`, which ``run`` tells.
+            :class:`~.offline.OfflineAnswerer`, and ``run`` prints a note.
         retriever: a LlamaIndex retriever or index over your documents, or a retriever of
-            trustassay; without it a small corpus that comes with this package, which
-            ``create_dataset`` tells.
+            trustassay; without it a small corpus that comes with this package, and
+            ``create_dataset`` prints a note.
         query_engine: a LlamaIndex query engine that finds the documents and answers, in place of
             both.
-        options: ``entailer`` in place of that of the configuration, and as of the base class.
+        options: ``entailer`` in place of that of the configuration, and those of the base class.
 
     Attributes:
         dataset: the samples that ``create_dataset`` made. responses: those that ``run`` made.
@@ -73,10 +73,12 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         query_engine: BaseQueryEngine | None = None,
         **options: Any,
     ) -> None:
+        # An engine has its own LLM and retriever: both together would be ambiguous.
         if query_engine is not None and (llm is not None or retriever is not None):
             raise ValueError("query_engine: finds and answers by itself; give no llm or retriever")
-        self._generator, self._evaluation = _configs(generator_config, eval_config)
-        if (entailer := _entailer(self._evaluation.autoais_model)) is not None:
+        self._generator, self._evaluation = _read_configs(generator_config, eval_config)
+        if (entailer := _entailer_uri(self._evaluation.autoais_model)) is not None:
+            # An argument wins over the configuration.
             options.setdefault("entailer", entailer)
         self._metric = Grounding(
             profile=self._evaluation.profile,
@@ -92,14 +94,16 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         self.scored: trustassay.Run | None = None
 
     def create_dataset(self, questions: Sequence[str], answers: Sequence[Any]) -> None:
-        """Find documents for each question, and note which of them support its gold answer.
+        """Find documents for each question, and label which of them support its gold answer.
 
         An answer is a text or a list of gold answers, each a text or a list of its aliases.
 
         Raises:
             ValueError: there are not as many answers as questions, or none.
-            BackendError, BadInputError: no documents can be found; what is wrong with the input.
+            BackendError: no documents can be found.
+            BadInputError: the input has faults.
         """
+        # A text is a sequence too: its letters would become questions.
         if isinstance(questions, str) or isinstance(answers, str):
             raise ValueError("expected lists of questions and answers, got a text")
         if len(questions) != len(answers) or not questions:
@@ -108,29 +112,31 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
                 f"{len(answers)} answers"
             )
         records = [
-            {"question": question, "answers": _golds(answer)}
+            {"question": question, "answers": _list_golds(answer)}
             for question, answer in zip(questions, answers, strict=True)
         ]
         if self._engine is not None:
-            self.dataset = _samples(records)
+            # The engine finds the documents when it answers.
+            self.dataset = _parse_samples(records)
         else:
             if self._retriever is None:
                 tell(f"documents of the corpus that comes with this package ({CORPUS.name})")
+                # Kept, so that the index is built once.
                 self._retriever = bm25_retriever(CORPUS)
-            self.dataset = self._built(records)
+            self.dataset = self._build_dataset(records)
         self.responses = []
         if self._generator.eval_file:
-            _save(self._generator.eval_file, [_raw(one) for one in self.dataset])
+            _save(self._generator.eval_file, [_to_trust_eval(sample) for sample in self.dataset])
 
     def run(self, output_path: str | os.PathLike[str] | None = None) -> None:
-        """Have the questions answered, and save the responses as Trust-Eval does.
+        """Let the questions be answered, and save the responses in the layout of Trust-Eval.
 
         Raises:
             ValueError: there is no data set.
             BackendError: a question was not answered.
         """
         if not self.dataset and self._generator.eval_file:
-            self.dataset = _samples(_loaded(self._generator.eval_file))
+            self.dataset = _parse_samples(_load_records(self._generator.eval_file))
         if not self.dataset:
             raise ValueError(
                 "no data set: call create_dataset(questions, answers), or name one as eval_file "
@@ -138,11 +144,13 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
             )
         if self._engine is not None:
             self.answerer = f"query engine {type(self._engine).__name__}"
-            self.responses = [self._by_engine(one, self._engine) for one in self.dataset]
+            self.responses = [
+                self._answer_by_engine(sample, self._engine) for sample in self.dataset
+            ]
         else:
-            self.responses = self._by_model()
+            self.responses = self._answer_by_model()
         content = {
-            "data": [_raw(one) for one in self.responses],
+            "data": [_to_trust_eval(sample) for sample in self.responses],
             "config": {"answerer": self.answerer},
         }
         _save(output_path or self._generator.output_path or OUTPUT, content)
@@ -156,52 +164,62 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         output_path: str | os.PathLike[str] | None = None,
         **kwargs: Any,
     ) -> EvaluationResult | dict[str, float | int | None]:
-        """Evaluate one answer, as of the base class; without arguments, what ``run`` answered.
+        """Evaluate one answer, as in the base class; without arguments, the answers of ``run``.
 
-        Then the result is the figures of Trust-Eval by their names, also saved as JSON together
-        with who answered and who judged. A figure that does not apply is ``None``.
+        Without arguments it returns the figures of Trust-Eval by name, and saves them as JSON with
+        the names of the answerer and the judge. A figure that does not apply is ``None``.
 
         Raises:
             ValueError: without arguments, and there are no responses.
         """
+        # LlamaIndex calls `evaluate` with arguments; Trust-Eval calls it without.
         if not (query is None and response is None and contexts is None and not kwargs):
             return super().evaluate(query, response, contexts, **kwargs)
+        # Responses of an earlier session may be evaluated again.
         if not self.responses and self._evaluation.eval_file:
-            self.responses = _samples(_loaded(self._evaluation.eval_file))
+            self.responses = _parse_samples(_load_records(self._evaluation.eval_file))
             self.answerer = f"file {self._evaluation.eval_file}"
         if not self.responses:
             raise ValueError(
                 "no responses: call run(), or name a file of them as eval_file in the "
                 "configuration of the evaluation"
             )
-        self.scored = trustassay.score(self.responses, metrics=self._metric, **self._judges())
+        # The responses are scored as in any run, so `report` and the rest work too.
+        self.scored = trustassay.score(
+            self.responses, metrics=self._metric, **self._judge_options()
+        )
         values = self.scored.summary[self._metric.name]
-        found = {key: values.get(key) for key in keys_of(self._evaluation.correctness)}
+        figures = {key: values.get(key) for key in keys_of(self._evaluation.correctness)}
         with (self.scored.path / "run.json").open() as file:
+            # The run says which entailer judged, also if it was a default.
             judge = json.load(file)["backends"]
         about = {"answerer": self.answerer, **judge, "profile": self._evaluation.profile}
-        _save(output_path or self._evaluation.output_path or RESULTS, {**found, "about": about})
-        return found
+        _save(output_path or self._evaluation.output_path or RESULTS, {**figures, "about": about})
+        return figures
 
-    def _built(self, records: list[dict[str, Any]]) -> list[Sample]:
-        """Return the samples with documents and what these support."""
+    def _build_dataset(self, records: list[dict[str, Any]]) -> list[Sample]:
+        """Return the samples with documents and their labels."""
         count = self._generator.ndoc
+        # As many candidates as documents: every retrieved one is kept and labelled.
         options = BuildOptions(candidates=count, documents=count)
         with TemporaryDirectory(prefix="trust-eval-") as folder:
             path = Path(folder) / "data.jsonl"
-            entailer = self._judges().get("entailer", "embedded")
-            done = build(records, path, self._retriever, entailer, options=options)
-            if done.failed or done.stopped:
-                words = done.stopped or next(iter(done.failed.values()))
-                raise BackendError(f"{len(done.failed)} questions got no documents: {words}")
-            return _samples(path)
+            entailer = self._judge_options().get("entailer", "embedded")
+            result = build(records, path, self._retriever, entailer, options=options)
+            # Figures over fewer questions would mislead.
+            if result.failed or result.stopped:
+                reason = result.stopped or next(iter(result.failed.values()))
+                raise BackendError(f"{len(result.failed)} questions got no documents: {reason}")
+            return _parse_samples(path)
 
-    def _by_model(self) -> list[Sample]:
+    def _answer_by_model(self) -> list[Sample]:
         model = self._llm if self._llm is not None else self._generator.model
         if isinstance(model, str):
             model = _model_uri(model)
+        # In this order: the argument, the configuration, the settings of LlamaIndex.
         model = as_model(model if model is not None else settings_llm())
         if model is None:
+            # Works without a model and a network, so that the printed example runs.
             answerer = OfflineAnswerer()
             self.answerer = answerer.name
             tell(
@@ -209,11 +227,14 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
                 "quotes passages; its figures say nothing of a language model"
             )
             return [
-                _answered(one, answerer.answer(one.question, one.documents or ()), answerer.name)
-                for one in self.dataset
+                _with_response(
+                    sample, answerer.answer(sample.question, sample.documents or ()), answerer.name
+                )
+                for sample in self.dataset
             ]
         settings = self._generator
         answering = Answering(
+            # The prompt that asks for citations and allows a refusal, as in Trust-Eval.
             style="rag-refusal",
             temperature=settings.temperature,
             max_tokens=settings.max_new_tokens,
@@ -222,42 +243,44 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         with TemporaryDirectory(prefix="trust-eval-") as folder:
             path = Path(folder) / "answers.jsonl"
             options = GenerateOptions(answering=answering, again=True)
-            done = generate(self.dataset, model, path, options)
-            if done.failed:
-                words = next(iter(done.failed.values()))
-                raise BackendError(f"{len(done.failed)} questions were not answered: {words}")
-            found = _samples(path)
-        self.answerer = found[0].model or ""
-        return found
+            result = generate(self.dataset, model, path, options)
+            if result.failed:
+                reason = next(iter(result.failed.values()))
+                raise BackendError(f"{len(result.failed)} questions were not answered: {reason}")
+            samples = _parse_samples(path)
+        self.answerer = samples[0].model or ""
+        return samples
 
-    def _by_engine(self, sample: Sample, engine: BaseQueryEngine) -> Sample:
+    def _answer_by_engine(self, sample: Sample, engine: BaseQueryEngine) -> Sample:
         """Return the sample with the answer of an engine, and its source nodes as documents."""
         answer = engine.query(sample.question)
         documents = [
-            Document(one["id"], one["text"], one.get("title", ""))
-            for one in documents_of(answer.source_nodes)
+            Document(document["id"], document["text"], document.get("title", ""))
+            for document in documents_of(answer.source_nodes)
         ]
-        raw = sample.to_dict() | {"documents": [one.to_dict() for one in documents]}
-        return _answered(Sample.parse(raw), str(answer), self.answerer)
+        # Through the parser, so that answers of an engine are checked like those of a file.
+        raw = sample.to_dict() | {"documents": [document.to_dict() for document in documents]}
+        return _with_response(Sample.parse(raw), str(answer), self.answerer)
 
-    def _judges(self) -> dict[str, Any]:
+    def _judge_options(self) -> dict[str, Any]:
         return {name: value for name, value in self._options.items() if name == "entailer"}
 
 
-def _configs(generator: Given, evaluation: Given) -> tuple[Any, Any]:
+def _read_configs(generator: Given, evaluation: Given) -> tuple[Any, Any]:
     return generator_config(generator), eval_config(evaluation)
 
 
-def _golds(answer: Any) -> list[Any]:
-    several = list(answer) if isinstance(answer, list | tuple) else [answer]
-    return [[one] if isinstance(one, str) else one for one in several]
+def _list_golds(answer: Any) -> list[Any]:
+    golds = list(answer) if isinstance(answer, list | tuple) else [answer]
+    return [[gold] if isinstance(gold, str) else gold for gold in golds]
 
 
-def _answered(sample: Sample, response: str, name: str) -> Sample:
+def _with_response(sample: Sample, response: str, name: str) -> Sample:
     return Sample.parse(sample.to_dict() | {"response": response, "model": name})
 
 
-def _entailer(name: str | None) -> str | None:
+def _entailer_uri(name: str | None) -> str | None:
+    # A name without a scheme is a model of Hugging Face, as in Trust-Eval.
     return name if name is None or ":" in name or name in ("embedded", "lexical") else f"hf:{name}"
 
 
@@ -265,25 +288,27 @@ def _model_uri(name: str) -> str:
     return name if ":" in name else f"hf:{name}"
 
 
-def _samples(source: Any) -> list[Sample]:
+def _parse_samples(source: Any) -> list[Sample]:
     """Return the samples of a file or of records.
 
     Raises:
-        ValueError: one is faulty.
+        ValueError: a record has faults.
     """
-    found = list(read_samples(source))
-    if faults := [one for one in found if isinstance(one, Fault)]:
+    records = list(read_samples(source))
+    # All faults in one message.
+    if faults := [record for record in records if isinstance(record, Fault)]:
         raise ValueError("\n".join(map(str, faults)))
-    return [one.sample for one in found if not isinstance(one, Fault)]
+    return [record.sample for record in records if not isinstance(record, Fault)]
 
 
-def _loaded(path: str) -> list[Any]:
+def _load_records(path: str) -> list[Any]:
     """Return the records of a file of Trust-Eval: a list, or an object with ``data``.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: the file has another layout.
     """
     content = json.loads(Path(path).read_bytes())
+    # The files that `run` writes have the records under `data`.
     if isinstance(content, dict) and "data" in content:
         content = content["data"]
     if not isinstance(content, list):
@@ -291,26 +316,26 @@ def _loaded(path: str) -> list[Any]:
     return content
 
 
-def _raw(sample: Sample) -> dict[str, Any]:
+def _to_trust_eval(sample: Sample) -> dict[str, Any]:
     """Return a sample in the layout of Trust-Eval, except that answers keep their aliases."""
     documents = [
         {
-            "id": one.id,
-            "title": one.title,
-            "text": one.text,
-            **({} if one.supports is None else {"answers_found": list(one.supports)}),
+            "id": document.id,
+            "title": document.title,
+            "text": document.text,
+            **({} if document.supports is None else {"answers_found": list(document.supports)}),
         }
-        for one in sample.documents or ()
+        for document in sample.documents or ()
     ]
-    found: dict[str, Any] = {"question": sample.question}
-    found["answers"] = [list(aliases) for aliases in sample.answers]
-    found["docs"] = documents
+    record: dict[str, Any] = {"question": sample.question}
+    record["answers"] = [list(aliases) for aliases in sample.answers]
+    record["docs"] = documents
     if sample.response is not None:
-        found["output"] = sample.response
-    return found
+        record["output"] = sample.response
+    return record
 
 
 def _save(path: str | os.PathLike[str], content: Any) -> None:
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every metric of trustassay as a LlamaIndex evaluator: one answer in, one result out."""
+"""The metrics of trustassay as LlamaIndex evaluators: one answer in, one result out."""
 
 from __future__ import annotations
 
@@ -51,11 +51,19 @@ __all__ = [
     "UncertaintyEvaluator",
 ]
 
-_FIELDS = {"answers", "claims", "references", "resamples", "wrong_answers", "other_response", "id"}
-_FIELDS |= {"steps"}
-"""Fields of a sample that may be given beside question, response and contexts."""
-_THEIRS = {"sleep_time_in_seconds"}
-"""Arguments of LlamaIndex's own evaluators that mean nothing here."""
+_SAMPLE_FIELDS = {
+    "answers",
+    "claims",
+    "references",
+    "resamples",
+    "wrong_answers",
+    "other_response",
+    "id",
+}
+_SAMPLE_FIELDS |= {"steps"}
+"""Fields of a sample that may be given in addition to question, response and contexts."""
+_IGNORED_ARGUMENTS = {"sleep_time_in_seconds"}
+"""Arguments of LlamaIndex's own evaluators that have no effect here."""
 
 
 class TrustMetricEvaluator(BaseEvaluator):
@@ -68,13 +76,13 @@ class TrustMetricEvaluator(BaseEvaluator):
         embed_model: a LlamaIndex embedding for a metric that compares meanings; without it
             trustassay's embedded one.
         retriever: a LlamaIndex retriever or index for a metric that searches.
-        threshold: a result passes from this score on (up to it, for a metric of which low scores
-            are good); without it if its verdict is the metric's best one.
+        threshold: a result passes from this score on (or up to it, if low scores of the metric are
+            good); by default the outcome or the verdict of the metric decides.
         options: everything else that :func:`trustassay.scorer` takes: ``entailer``, ``judge``,
             ``out`` (a folder to which all answers and assessments are added), ``budget``, ...
 
-    A failure is a result with ``invalid_result``; nothing is raised but for what is wrong with
-    these arguments. ``score`` is the metric's own: of some metrics low scores are good.
+    A failure is a result with ``invalid_result``; only wrong arguments of the evaluator raise.
+    ``score`` is the metric's own: for some metrics low scores are good.
     """
 
     def __init__(
@@ -89,11 +97,13 @@ class TrustMetricEvaluator(BaseEvaluator):
     ) -> None:
         self.metric = metric_from_text(metric) if isinstance(metric, str) else metric
         self._threshold = threshold
-        self._options = _backends(self.metric, llm, embed_model, retriever) | options
-        self._opened: ThreadScorer | None = None
+        # The user's options win over backends of LlamaIndex.
+        self._options = _choose_backends(self.metric, llm, embed_model, retriever) | options
+        self._thread_scorer: ThreadScorer | None = None
         self._opening = threading.Lock()
+        # A wrong option must raise here, and not at the first answer.
         if not self._opens_later:
-            self._scorer()
+            self._open_scorer()
 
     _opens_later: ClassVar[bool] = False
 
@@ -109,8 +119,9 @@ class TrustMetricEvaluator(BaseEvaluator):
         ``reference`` is the gold answer, or several; other fields of a sample can be given by
         their names (``claims``, ``resamples``, ...).
         """
+        # No contexts differs from an empty list: then there is nothing to judge by.
         documents = None if contexts is None else documents_of_texts(contexts)
-        return await self._result(question_of(query), response, documents, kwargs)
+        return await self._await_result(question_of(query), response, documents, kwargs)
 
     async def aevaluate_response(
         self, query: str | None = None, response: Any = None, **kwargs: Any
@@ -123,21 +134,23 @@ class TrustMetricEvaluator(BaseEvaluator):
             text, nodes = (None, []) if response is None else await response_text(response)
             documents = None if response is None else documents_of(nodes)
         except Exception as error:
-            return _invalid(question_of(query), None, None, f"{type(error).__name__}: {error}")
-        return await self._result(question_of(query), text, documents, kwargs)
+            return _build_invalid_result(
+                question_of(query), None, None, f"{type(error).__name__}: {error}"
+            )
+        return await self._await_result(question_of(query), text, documents, kwargs)
 
     def evaluate_response(
         self, query: str | None = None, response: Any = None, **kwargs: Any
     ) -> EvaluationResult:
-        """Do as :meth:`aevaluate_response`, and wait for it."""
+        """Call :meth:`aevaluate_response`, and wait for the result."""
         from llama_index.core.async_utils import asyncio_run
 
-        found: EvaluationResult = asyncio_run(self.aevaluate_response(query, response, **kwargs))
-        return found
+        result: EvaluationResult = asyncio_run(self.aevaluate_response(query, response, **kwargs))
+        return result
 
     def close(self) -> None:
-        """Finish what was begun, and write the results of a folder (``out``)."""
-        opened, self._opened = self._opened, None
+        """Finish evaluations in progress, and write the results of a folder (``out``)."""
+        opened, self._thread_scorer = self._thread_scorer, None
         if opened is not None:
             opened.close()
 
@@ -145,94 +158,105 @@ class TrustMetricEvaluator(BaseEvaluator):
         self,
         query: str | QueryBundle | None,
         response: Response | PydanticResponse,
-        done: Callable[[EvaluationResult], object],
+        on_result: Callable[[EvaluationResult], object],
     ) -> None:
-        """Evaluate what an engine returned without waiting; ``done`` gets the result, elsewhere."""
+        """Start to evaluate a response; ``on_result`` gets the result in another thread."""
         text = str(response) if isinstance(response, PydanticResponse) else response.response
         documents = documents_of(response.source_nodes)
-        future = self._future(question_of(query), text, documents, {})
-        future.add_done_callback(lambda found: done(found.result()))
+        future = self._submit(question_of(query), text, documents, {})
+        future.add_done_callback(lambda finished: on_result(finished.result()))
 
-    async def _result(
+    async def _await_result(
         self,
         query: str | None,
         response: str | None,
         documents: Sequence[Mapping[str, str]] | None,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
     ) -> EvaluationResult:
-        return await asyncio.wrap_future(self._future(query, response, documents, given))
+        return await asyncio.wrap_future(self._submit(query, response, documents, fields))
 
-    def _future(
+    def _submit(
         self,
         query: str | None,
         response: str | None,
         documents: Sequence[Mapping[str, str]] | None,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
     ) -> Future[EvaluationResult]:
-        texts = None if documents is None else [one["text"] for one in documents]
+        # LlamaIndex shows the contexts of a result as texts.
+        texts = None if documents is None else [document["text"] for document in documents]
         result: Future[EvaluationResult] = Future()
 
         def finish(assay: Future[Assay]) -> None:
-            with suppress(InvalidStateError):  # nobody waits any more
+            with suppress(InvalidStateError):  # the caller has cancelled
                 try:
-                    found = assay.result()[self.metric.name]
+                    assessment = assay.result()[self.metric.name]
+                # Whatever happens in the scorer, the waiting caller must get a result.
                 except BaseException as error:
-                    words = str(error) or type(error).__name__
-                    result.set_result(_invalid(query, response, texts, words))
+                    message = str(error) or type(error).__name__
+                    result.set_result(_build_invalid_result(query, response, texts, message))
                 else:
-                    result.set_result(self._shown(query, response, texts, found))
+                    result.set_result(self._build_result(query, response, texts, assessment))
 
         try:
-            work = self._scorer().submit(_record(query, response, documents, given))
+            work = self._open_scorer().submit(_build_record(query, response, documents, fields))
         except Exception as error:
-            result.set_result(_invalid(query, response, texts, str(error)))
+            result.set_result(_build_invalid_result(query, response, texts, str(error)))
         else:
             work.add_done_callback(finish)
-            result.add_done_callback(lambda one: one.cancelled() and work.cancel())
+            # A caller that stops waiting also stops the work.
+            result.add_done_callback(lambda future: future.cancelled() and work.cancel())
         return result
 
-    def _shown(
+    def _build_result(
         self,
         query: str | None,
         response: str | None,
         texts: Sequence[str] | None,
-        found: Assessment,
+        assessment: Assessment,
     ) -> EvaluationResult:
-        if found.error is not None or found.score is None:
-            return _invalid(query, response, texts, found.error or found.reason or "no score")
-        words = [found.reason, self.metric.problem(found) or ""]
+        # LlamaIndex has no score of `None`: it counts as invalid.
+        if assessment.error is not None or assessment.score is None:
+            return _build_invalid_result(
+                query, response, texts, assessment.error or assessment.reason or "no score"
+            )
+        feedback = [assessment.reason, self.metric.problem(assessment) or ""]
         return EvaluationResult(
             query=query,
             response=response,
             contexts=texts,
-            score=found.score,
-            passing=self._passes(found.score, found),
-            feedback="; ".join(dict.fromkeys(word for word in words if word)) or found.verdict,
+            score=assessment.score,
+            passing=self._passes(assessment.score, assessment),
+            feedback="; ".join(dict.fromkeys(text for text in feedback if text))
+            or assessment.verdict,
         )
 
     def _passes(self, score: float, assessment: Assessment) -> bool | None:
-        """Return whether an answer passed; ``None`` where it answers nothing, or no line is known.
+        """Return whether an answer passed; ``None`` if it does not answer, or nothing decides it.
 
-        It is the outcome that a run counts, unless the user draws the line by a threshold.
+        The user's threshold decides, or else the outcome that a run counts, or else the verdict.
         """
+        # The user's threshold wins over the metric's own outcome.
         if self._threshold is not None:
             lower = self.metric.lower_is_better
             return score <= self._threshold if lower else score >= self._threshold
         if self.metric.counts_outcomes:
             kind = self.metric.outcome(assessment).kind
             return None if kind == NOT_ANSWERED else kind == PASSED
+        # The first verdict of a metric is its best one.
         best = next(iter(self.metric.verdicts), None)
         verdict = assessment.verdict
         return None if verdict is None or best is None else verdict == best
 
-    def _scorer(self) -> ThreadScorer:
+    def _open_scorer(self) -> ThreadScorer:
+        # Two threads may evaluate for the first time at once; only one scorer may be opened.
         with self._opening:
-            if self._opened is None:
+            if self._thread_scorer is None:
                 door = trustassay.scorer(metrics=self.metric, **self._options)
-                self._opened = door.__enter__()
-                # nothing waits: garbage is collected in any thread, also in that of the scorer
-                weakref.finalize(self, self._opened.stop)
-            return self._opened
+                self._thread_scorer = door.__enter__()
+                # `stop` does not wait: garbage may be collected in the scorer's own thread.
+                # An evaluator has no end that its user must call; the thread must not outlive it.
+                weakref.finalize(self, self._thread_scorer.stop)
+            return self._thread_scorer
 
     def _get_prompts(self) -> PromptDictType:
         return {}
@@ -241,7 +265,7 @@ class TrustMetricEvaluator(BaseEvaluator):
         """Prompts of metrics are files, which a metric's own options replace."""
 
 
-def _invalid(
+def _build_invalid_result(
     query: str | None, response: str | None, contexts: Sequence[str] | None, reason: str
 ) -> EvaluationResult:
     return EvaluationResult(
@@ -254,58 +278,62 @@ def _invalid(
     )
 
 
-def _record(
+def _build_record(
     query: str | None,
     response: str | None,
     documents: Sequence[Mapping[str, str]] | None,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the record of a sample.
 
     Raises:
-        ValueError: an argument that means nothing here.
+        ValueError: an argument is unknown.
     """
-    fields = {name: value for name, value in given.items() if name not in _THEIRS}
+    fields = {name: value for name, value in arguments.items() if name not in _IGNORED_ARGUMENTS}
     reference = fields.pop("reference", None)
-    if strange := sorted(set(fields) - _FIELDS):
-        known = ", ".join(sorted(_FIELDS | {"reference"}))
-        raise ValueError(f"unknown argument {strange[0]!r}; known: {known}")
+    # A misspelt field would otherwise be ignored.
+    if strange := sorted(set(fields) - _SAMPLE_FIELDS):
+        allowed = ", ".join(sorted(_SAMPLE_FIELDS | {"reference"}))
+        raise ValueError(f"unknown argument {strange[0]!r}; known: {allowed}")
     record = {"question": query, "response": response, "documents": documents, **fields}
+    # LlamaIndex has one reference; trustassay takes several answers with aliases.
     if reference is not None:
-        several = [reference] if isinstance(reference, str) else list(reference)
-        record["answers"] = [[one] if isinstance(one, str) else one for one in several]
+        golds = [reference] if isinstance(reference, str) else list(reference)
+        record["answers"] = [[gold] if isinstance(gold, str) else gold for gold in golds]
+    # A missing field differs from an empty one.
     return {name: value for name, value in record.items() if value is not None}
 
 
-def _backends(metric: Metric, llm: Any, embed_model: Any, retriever: Any) -> dict[str, Any]:
+def _choose_backends(metric: Metric, llm: Any, embed_model: Any, retriever: Any) -> dict[str, Any]:
     """Return the backends that a metric needs, of those that LlamaIndex brings.
 
     Raises:
-        ValueError: one is given that the metric does not use.
+        ValueError: a backend is given that the metric does not use.
     """
-    asks = {need.capability: need for need in metric.needs()}
+    need_of_capability = {need.capability: need for need in metric.needs()}
     roles = [
         need.role or "model" for need in metric.needs() if need.capability in ("chat", "choose")
     ]
-    found: dict[str, Any] = {}
-    for word, given, used in (
+    backends: dict[str, Any] = {}
+    for name, value, is_used in (
         ("llm", llm, bool(roles)),
-        ("embed_model", embed_model, "embed" in asks),
-        ("retriever", retriever, "search" in asks),
+        ("embed_model", embed_model, "embed" in need_of_capability),
+        ("retriever", retriever, "search" in need_of_capability),
     ):
-        if given is not None and not used:
-            raise ValueError(f"{word} is given, but {metric.name} does not use it")
+        if value is not None and not is_used:
+            raise ValueError(f"{name} is given, but {metric.name} does not use it")
+    # The LLM of the settings is optional: only metrics with a role for it use it.
     llm = llm if llm is not None else settings_llm()
     if llm is not None:
-        found |= dict.fromkeys(roles, as_model(llm))
+        backends |= dict.fromkeys(roles, as_model(llm))
     if embed_model is not None:
-        found["embedder"] = as_embedder(embed_model)
+        backends["embedder"] = as_embedder(embed_model)
     if retriever is not None:
-        found["retriever"] = as_retriever(retriever)
-    return found
+        backends["retriever"] = as_retriever(retriever)
+    return backends
 
 
-class _Named(TrustMetricEvaluator):
+class _NamedMetricEvaluator(TrustMetricEvaluator):
     """An evaluator of one metric; its options are those of the metric and of the base class."""
 
     _metric: ClassVar[str]
@@ -316,79 +344,79 @@ class _Named(TrustMetricEvaluator):
         super().__init__(text, **options)
 
 
-class GroundedFaithfulnessEvaluator(_Named):
+class GroundedFaithfulnessEvaluator(_NamedMetricEvaluator):
     """Does the answer say only what its passages say? (``faithfulness``)"""
 
     _metric = "faithfulness"
 
 
-class GroundingEvaluator(_Named):
+class GroundingEvaluator(_NamedMetricEvaluator):
     """Is a cited answer correct, supported by what it cites, or rightly refused? (``grounding``)"""
 
     _metric = "grounding"
 
 
-class FactCheckEvaluator(_Named):
+class FactCheckEvaluator(_NamedMetricEvaluator):
     """Do passages that a retriever finds support the answer? (``factcheck``)"""
 
     _metric = "factcheck"
 
 
-class RetrieverOrGeneratorEvaluator(_Named):
+class RetrieverOrGeneratorEvaluator(_NamedMetricEvaluator):
     """Which half lost a fact of the gold answer, the retriever or the generator? (``rag``)"""
 
     _metric = "rag"
 
 
-class ToolUseEvaluator(_Named):
+class ToolUseEvaluator(_NamedMetricEvaluator):
     """Does the answer go with the calls of tools before it, given as ``steps``? (``tool_use``)"""
 
     _metric = "tool_use"
 
 
-class ReferenceEvaluator(_Named):
+class ReferenceEvaluator(_NamedMetricEvaluator):
     """How alike are the answer and the gold answer? (``reference``)"""
 
     _metric = "reference"
 
 
-class RubricEvaluator(_Named):
+class RubricEvaluator(_NamedMetricEvaluator):
     """What does a judge say of the answer, by a rubric? (``judge``)"""
 
     _metric = "judge"
 
 
-class PreferenceEvaluator(_Named):
+class PreferenceEvaluator(_NamedMetricEvaluator):
     """Which of two answers does a judge prefer? The other one is ``other_response``."""
 
     _metric = "pairwise"
 
 
-class HarmonicityEvaluator(_Named):
+class HarmonicityEvaluator(_NamedMetricEvaluator):
     """Does the model's answer stay the same when the question is changed a little? Low is good."""
 
     _metric = "harmonicity"
 
 
-class SemanticHarmonicityEvaluator(_Named):
+class SemanticHarmonicityEvaluator(_NamedMetricEvaluator):
     """The same by entailment between the answers. Low is good."""
 
     _metric = "semantic_harmonicity"
 
 
-class ConsistencyEvaluator(_Named):
+class ConsistencyEvaluator(_NamedMetricEvaluator):
     """Does the model choose its own answer among similar ones? (``consistency``)"""
 
     _metric = "consistency"
 
 
-class BehaviouralTrustScoreEvaluator(_Named):
+class BehaviouralTrustScoreEvaluator(_NamedMetricEvaluator):
     """Behavioural consistency and a fact check in one score. (``trustscore``)"""
 
     _metric = "trustscore"
 
 
-class UncertaintyEvaluator(_Named):
+class UncertaintyEvaluator(_NamedMetricEvaluator):
     """Does the model say the same when it is asked again? Low scores are good."""
 
     _metric = "uncertainty"

@@ -49,5 +49,6 @@ _CITATIONS = tuple(
 def keys_of(correctness: str) -> tuple[str, ...]:
     """Return the keys for a kind of correctness: ``cm``, ``em``, ``em5`` or ``none``."""
     middle = _CORRECTNESS[correctness]
+    # The score combines correctness with the rest, so it needs a kind of correctness.
     end = ("trust_score",) if middle else ()
     return (*_COUNTS, *_LENGTHS, *_REFUSALS, *middle, *_CITATIONS, *end)

@@ -1,4 +1,4 @@
-"""Scores what a running query engine answers, from LlamaIndex's instrumentation."""
+"""Evaluate the answers of a running query engine through LlamaIndex's instrumentation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from pydantic import PrivateAttr
 __all__ = ["TrustEvaluationHandler"]
 
 KEPT = 1000
+"""Results that a handler keeps; older ones are dropped."""
 
 
 class TrustEvaluationHandler(BaseEventHandler):
-    """Evaluates every answer of the engines whose dispatcher it is added to, beside their work.
+    """Evaluates every answer of the engines to whose dispatcher it is added, in the background.
 
     The engine does not wait. ``on_result`` is called with the name of the evaluator and its result,
     from another thread; the last thousand results are in ``results``. A stream is not read, since
@@ -45,12 +46,13 @@ class TrustEvaluationHandler(BaseEventHandler):
     ) -> None:
         super().__init__()
         self._evaluators, self._on_result = evaluators, on_result
+        # Bounded: a handler may live as long as a server.
         self._results = deque(maxlen=KEPT)
         self._idle = threading.Condition()
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name under which LlamaIndex knows it."""
+        """Return the name under which LlamaIndex registers the class."""
         return "TrustEvaluationHandler"
 
     @property
@@ -65,28 +67,31 @@ class TrustEvaluationHandler(BaseEventHandler):
         return self._skipped
 
     def handle(self, event: Any, **_: Any) -> None:
-        """Begin the evaluation of an answer; of other events do nothing."""
+        """Start to evaluate an answer; ignore other events."""
         if not isinstance(event, QueryEndEvent):
             return
+        # A stream can be read only once, and the caller needs it.
         if not isinstance(event.response, Response | PydanticResponse):
             self._skipped += 1
             return
         for name, evaluator in self._evaluators.items():
             with self._idle:
+                # Before the evaluation starts, so that `wait` never returns too early.
                 self._waiting += 1
-            evaluator.begin(event.query, event.response, partial(self._note, name))
+            evaluator.begin(event.query, event.response, partial(self._record_result, name))
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until nothing is being evaluated; return whether that is so."""
+        """Wait until no evaluation is in progress; return ``False`` after the timeout."""
         with self._idle:
             return self._idle.wait_for(lambda: self._waiting == 0, timeout_s)
 
-    def _note(self, name: str, found: EvaluationResult) -> None:
+    def _record_result(self, name: str, result: EvaluationResult) -> None:
         try:
+            # The result counts as finished also if the callback raises, so that `wait` ends.
             if self._on_result is not None:
-                self._on_result(name, found)
+                self._on_result(name, result)
         finally:
             with self._idle:
-                self._results.append((name, found))
+                self._results.append((name, result))
                 self._waiting -= 1
                 self._idle.notify_all()

@@ -1,4 +1,4 @@
-"""What comes with the package: a small corpus, and questions about it."""
+"""The example data of the package: a small corpus, and questions about it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ __all__ = [
 
 
 AT_ONCE = 16
-"""Calls of an LLM in progress at once."""
+"""Maximum number of calls of an LLM in progress."""
 
 
 def settings_llm() -> LLM | None:
@@ -42,9 +42,8 @@ def settings_llm() -> LLM | None:
 class LlamaIndexLLM:
     """A chat model of trustassay that asks a LlamaIndex LLM, with the LLM's own settings.
 
-    What a request says of temperature, length, seed and stops is left to the LLM, and its reply
-    says so. Its replies are not shared between runs, since the LLM's name does not tell its
-    settings.
+    Temperature, length, seed and stops of a request have no effect, and the reply says so. Replies
+    are not shared between runs, since the LLM's name does not identify its settings.
     """
 
     shared = False
@@ -52,6 +51,7 @@ class LlamaIndexLLM:
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
+        # Its own pool: the loop's default one may be small and busy.
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="trustassay-llm")
         self.name = f"llama-index:{type(llm).__name__}:{llm.metadata.model_name}"
 
@@ -60,8 +60,8 @@ class LlamaIndexLLM:
         messages = [ChatMessage(role=m.role, content=m.content) for m in request.messages]
         loop = asyncio.get_running_loop()
         try:
-            # in a thread: an asynchronous client belongs to the event loop in which it was first
-            # used, and an LLM that has none would hold this one up
+            # In a thread: an asynchronous client belongs to the event loop in which it was first
+            # used, and an LLM without one would block this loop.
             replies = [
                 await loop.run_in_executor(self._threads, self._llm.chat, messages)
                 for _ in range(request.n)
@@ -69,14 +69,14 @@ class LlamaIndexLLM:
             texts = [reply.message.content or "" for reply in replies]
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
-        left = {
+        request_settings = {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
             "seed": request.seed,
             "stop": request.stop or None,
             "logprobs": request.logprobs,
         }
-        dropped = tuple(name for name, value in left.items() if value is not None)
+        dropped = tuple(name for name, value in request_settings.items() if value is not None)
         return Reply(texts[0], others=tuple(texts[1:]), dropped=dropped)
 
 
@@ -90,10 +90,11 @@ class Embedding:
     def vectors(self, texts: Sequence[str]) -> Any:
         """Return shape (n, d) for n texts, each of length 1; raises :class:`BackendError`."""
         try:
-            found = self._embedding.get_text_embedding_batch(list(texts))
+            embedded = self._embedding.get_text_embedding_batch(list(texts))
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
-        rows = np.asarray(found, dtype=np.float32)
+        rows = np.asarray(embedded, dtype=np.float32)
+        # LlamaIndex does not promise unit vectors.
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         if not np.all(lengths > 0):
             raise BackendError(f"{self.name}: returned a vector of zeros")
@@ -110,17 +111,18 @@ class IndexRetriever:
     def search(self, queries: Sequence[str], k: int) -> list[list[Passage]]:
         """Return the k best passages of each query, best first; raises :class:`BackendError`.
 
-        A retriever returns as many as it was made for; of these the first k are taken.
+        A retriever returns as many as it was configured for; the first k of these are used.
         """
         source = self._source
         if isinstance(source, BaseIndex):
+            # An index can return exactly k; a retriever has its own number.
             source = source.as_retriever(similarity_top_k=k)
         try:
-            return [self._passages(source, query)[:k] for query in queries]
+            return [self._retrieve(source, query)[:k] for query in queries]
         except Exception as error:
             raise BackendError(f"{self.name}: {type(error).__name__}: {error}") from error
 
-    def _passages(self, source: BaseRetriever, query: str) -> list[Passage]:
+    def _retrieve(self, source: BaseRetriever, query: str) -> list[Passage]:
         nodes = source.retrieve(query)
         return [
             Passage(d["id"], d["text"], d.get("title", ""), float(n.score or 0.0))
@@ -128,16 +130,19 @@ class IndexRetriever:
         ]
 
 
-def as_model(given: Any) -> Any:
+def as_model(model: Any) -> Any:
     """Return the chat model of an LLM; what trustassay reads by itself stays as it is."""
-    return LlamaIndexLLM(given) if isinstance(given, LLM) else given
+    # URIs and models of trustassay pass through unchanged.
+    return LlamaIndexLLM(model) if isinstance(model, LLM) else model
 
 
-def as_embedder(given: Any) -> Any:
+def as_embedder(embedder: Any) -> Any:
     """Return the embedder of an embedding; what trustassay reads by itself stays as it is."""
-    return Embedding(given) if isinstance(given, BaseEmbedding) else given
+    return Embedding(embedder) if isinstance(embedder, BaseEmbedding) else embedder
 
 
-def as_retriever(given: Any) -> Any:
+def as_retriever(retriever: Any) -> Any:
     """Return the retriever of an index or retriever; anything else stays as it is."""
-    return IndexRetriever(given) if isinstance(given, BaseIndex | BaseRetriever) else given
+    return (
+        IndexRetriever(retriever) if isinstance(retriever, BaseIndex | BaseRetriever) else retriever
+    )

@@ -17,9 +17,9 @@ __all__ = ["OfflineAnswerer"]
 class OfflineAnswerer:
     """Quotes the sentences of the passages that are closest to the question, each with its number.
 
-    A sentence counts from a cosine of ``threshold`` on, in trustassay's embedded sentence vectors;
-    up to ``most`` are quoted, the closest first. Without any it refuses. It writes nothing of its
-    own: what it shows is how the evaluation works, not how good a language model is.
+    A sentence is close enough from a cosine of ``threshold`` in trustassay's embedded sentence
+    vectors; up to ``most`` are quoted, the closest first. Without any it refuses. It adds no text
+    of its own: it demonstrates the evaluation, and says nothing about language models.
     """
 
     name = "offline-quotes/1"
@@ -31,17 +31,18 @@ class OfflineAnswerer:
 
     def answer(self, question: str, documents: Sequence[Any]) -> str:
         """Return the response to a question; ``documents`` have a ``text``."""
-        found = [
+        sentences = [
             (sentence, number)
             for number, document in enumerate(documents, 1)
             for sentence in self._split(document.text)
         ]
-        if not found:
+        if not sentences:
             return REFUSAL
-        vectors = self._embedder.vectors([question, *(sentence for sentence, _ in found)])
+        vectors = self._embedder.vectors([question, *(sentence for sentence, _ in sentences)])
         closeness = vectors[1:] @ vectors[0]
+        # Stable: of equal sentences the first one is quoted.
         best = np.argsort(-closeness, kind="stable")[: self._most]
-        chosen = [found[i] for i in best if closeness[i] >= self._threshold]
+        chosen = [sentences[i] for i in best if closeness[i] >= self._threshold]
         if not chosen:
             return REFUSAL
         return " ".join(f"{sentence.rstrip('.!?')} [{number}]." for sentence, number in chosen)
