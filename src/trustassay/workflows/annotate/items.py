@@ -65,15 +65,15 @@ def one_by_one(source: Path, reading: Reading) -> Material:
         BadInputError, InputError, RunFolderError: the input cannot be read, or nothing in it can be
             rated.
     """
-    samples, asked, faulty = _samples(source, reading)
+    samples, model_of_run, faulty = _read_samples(source, reading)
     answered = [sample for sample in samples if sample.response is not None]
     if not answered:
         raise InputError(f"{source}: no sample has a response; there is nothing to rate")
-    left = len(samples) - len(answered)
-    remarks = [f"left out without a response: {left:,}"] if left else []
-    remarks += _skipped(faulty)
-    items = [_item(sample, reading, sample.model or asked) for sample in answered]
-    return Material(items, _digest(samples), remarks)
+    without_response = len(samples) - len(answered)
+    remarks = [f"left out without a response: {without_response:,}"] if without_response else []
+    remarks += _describe_faulty(faulty)
+    items = [_build_item(sample, reading, sample.model or model_of_run) for sample in answered]
+    return Material(items, _digest_samples(samples), remarks)
 
 
 def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
@@ -83,13 +83,13 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
         BadInputError, InputError, RunFolderError: an input cannot be read, no question is in both,
             or questions that have to identify the answers occur twice.
     """
-    read = [_samples(source, reading) for source in (first, second)]
+    read = [_read_samples(source, reading) for source in (first, second)]
     sides = [samples for samples, _, _ in read]
-    answered = [[one for one in samples if one.response is not None] for samples in sides]
-    tables = [{one.id: one for one in samples} for samples in answered]
+    answered = [[sample for sample in samples if sample.response is not None] for samples in sides]
+    tables = [{sample.id: sample for sample in samples} for samples in answered]
     if not tables[0].keys() & tables[1].keys():
         tables = [
-            _by_question(source, samples)
+            _index_by_question(source, samples)
             for source, samples in zip((first, second), answered, strict=True)
         ]
     common = [key for key in tables[0] if key in tables[1]]
@@ -103,25 +103,25 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
                 f"{first} and {second}: {a.id!r} has different questions; expected the same "
                 "questions under the same ids"
             )
-        items.append(_item(a, reading, "", (a.response or "", b.response or "")))
-    alone = sum(map(len, sides)) - 2 * len(common)
-    remarks = [f"left out, since in one of the files alone: {alone:,}"] if alone else []
-    remarks += _skipped(sum(faulty for _, _, faulty in read))
-    digest = hashlib.sha256("".join(map(_digest, sides)).encode()).hexdigest()
+        items.append(_build_item(a, reading, "", (a.response or "", b.response or "")))
+    left_out = sum(map(len, sides)) - 2 * len(common)
+    remarks = [f"left out, since in one of the files alone: {left_out:,}"] if left_out else []
+    remarks += _describe_faulty(sum(faulty for _, _, faulty in read))
+    digest = hashlib.sha256("".join(map(_digest_samples, sides)).encode()).hexdigest()
     return Material(items, digest, remarks)
 
 
-def _by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
-    counts = Counter(" ".join(one.question.split()) for one in samples)
-    if twice := [question for question, count in counts.items() if count > 1]:
+def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
+    counts = Counter(" ".join(sample.question.split()) for sample in samples)
+    if repeated_questions := [question for question, count in counts.items() if count > 1]:
         raise InputError(
-            f"{source}: {len(twice):,} questions occur more than once, so answers cannot be paired "
+            f"{source}: {len(repeated_questions):,} questions occur more than once, so answers cannot be paired "
             "by question; expected the same ids in both files"
         )
-    return {" ".join(one.question.split()): one for one in samples}
+    return {" ".join(sample.question.split()): sample for sample in samples}
 
 
-def _item(
+def _build_item(
     sample: Sample, reading: Reading, model: str, answers: tuple[str, ...] | None = None
 ) -> Item:
     record = sample.to_dict()
@@ -137,21 +137,21 @@ def _item(
     )
 
 
-def _skipped(faulty: int) -> list[str]:
+def _describe_faulty(faulty: int) -> list[str]:
     return [f"skipped as faulty: {faulty:,}"] if faulty else []
 
 
-def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
+def _read_samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
     """Return the samples, the model that a run asked, and how many records were skipped."""
     if (source / "run.json").is_file():
         if reading.fields:
             raise InputError(f"{source}: --field is for files; a run's samples have our names")
         folder = RunFolder(source)
         run: Mapping[str, Any] = folder.read_run() or {}
-        asked = run.get("backends", {}).get("model")
-        most = math.inf if reading.limit is None else reading.limit
-        result = [one for number, one in enumerate(folder.samples()) if number < most]
-        return result, asked if isinstance(asked, str) else "", 0
+        model_of_run = run.get("backends", {}).get("model")
+        max_samples = math.inf if reading.limit is None else reading.limit
+        result = [sample for number, sample in enumerate(folder.samples()) if number < max_samples]
+        return result, model_of_run if isinstance(model_of_run, str) else "", 0
 
     async def read() -> tuple[list[Sample], str, int]:
         async with samples_of(source, reading) as (folder, intake):
@@ -160,7 +160,7 @@ def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
     return asyncio.run(read())
 
 
-def _digest(samples: Sequence[Sample]) -> str:
+def _digest_samples(samples: Sequence[Sample]) -> str:
     digest = hashlib.sha256()
     for sample in samples:
         digest.update(encoded_sample(sample))

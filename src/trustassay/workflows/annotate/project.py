@@ -49,8 +49,8 @@ def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[
         members.setdefault(group, []).append(place)
     smallest = min(members, key=lambda group: len(members[group]))
     if len(members[smallest]) < number:
-        named = smallest if isinstance(smallest, tuple) else (smallest,)
-        name = ", ".join(repr(str(part)[:40]) for part in named if part)
+        group_parts = smallest if isinstance(smallest, tuple) else (smallest,)
+        name = ", ".join(repr(str(part)[:40]) for part in group_parts if part)
         raise UsageError(
             f"--per-group {number}: the smallest group{f' ({name})' if name else ''} has "
             f"{len(members[smallest]):,}; expected a number up to that"
@@ -99,40 +99,46 @@ def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> 
     ]
 
 
-def order_with_repeats(size: int, again: float, rng: np.random.Generator) -> list[tuple[int, int]]:
+def order_with_repeats(
+    size: int, repeated_share: float, rng: np.random.Generator
+) -> list[tuple[int, int]]:
     """Return (place, repeat) of ``size`` pages in a random order, a share ``again`` of them twice.
 
     A second showing comes later than the first with at least one page between them, as a rule a
     third of all. A single page is not shown again, since nothing could stand between.
     """
     order = rng.permutation(size).tolist()
-    twice = min(round(again * size), size) if size > 1 else 0
+    repeat_count = min(round(repeated_share * size), size) if size > 1 else 0
     gap = max(2, size // 3)
     early = max(size - gap, 0)
-    repeated = rng.choice(max(twice, early), twice, replace=False).tolist() if twice else []
+    repeated = (
+        rng.choice(max(repeat_count, early), repeat_count, replace=False).tolist()
+        if repeat_count
+        else []
+    )
     showings = [(float(place), page, 0) for place, page in enumerate(order)]
     for place in sorted(repeated):
         # The last third is repeated behind everything, in its order.
-        at = place + gap + rng.uniform(0, early - place) if place < early else size + place
-        showings.append((at, order[place], 1))
+        position = place + gap + rng.uniform(0, early - place) if place < early else size + place
+        showings.append((position, order[place], 1))
     # Of two at one place the first showing is first: the other comes behind, never before.
     return [(page, repeat) for _, page, repeat in sorted(showings, key=lambda s: (s[0], s[2]))]
 
 
 def steps(
-    pages: Sequence[Page], rater: str, again: float, seed: int, *, pairs: bool = False
+    pages: Sequence[Page], rater: str, repeated_share: float, seed: int, *, pairs: bool = False
 ) -> list[Step]:
     """Return what a rater is asked; drawn are the order of pages, within them, and sides."""
     rng = generator(seed, "annotate", "order", rater)
     result = []
-    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), again, rng)):
+    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), repeated_share, rng)):
         for item in rng.permutation(pages[place]).tolist():
             swapped = bool(pairs and rng.integers(2))
             result.append(Step(item, repeat, number, swapped))
     return result
 
 
-KEYS = "1234567890qwertyiopd"
+LEVEL_KEYS = "1234567890qwertyiopd"
 """Keys of levels that are not single digits: none is the key of another action."""
 
 
@@ -172,7 +178,7 @@ class Scale:
         if self.rubric.ordinal:
             levels.sort(key=lambda level: -level.value)
         digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
-        keys = [level.label for level in levels] if digits else KEYS
+        keys = [level.label for level in levels] if digits else LEVEL_KEYS
         return tuple(
             Choice(level.label, level.label, (keys[place],), level.name, level.means)
             for place, level in enumerate(levels)
@@ -201,13 +207,14 @@ class Scale:
     def choice_of(self, step: Step, stored: object) -> str | None:
         """Return the choice that is stored as ``stored``; ``None`` where none is."""
         return next(
-            (one.value for one in self.choices if self.stored(step, one.value) == stored), None
+            (choice.value for choice in self.choices if self.stored(step, choice.value) == stored),
+            None,
         )
 
     def choice_named(self, text: str) -> str | None:
         """Return the choice that a cell of a sheet names: a level, its name, a number as 4.0."""
         if self.pairs or self.rubric is None:
-            values = [one.value for one in self.choices]
+            values = [choice.value for choice in self.choices]
             return text.lower() if text.lower() in values else None
         return self.rubric.label_of(text)
 
@@ -282,7 +289,7 @@ class Project:
         """What is shown together: places of items. Drawn from each group where that is wanted."""
         options, items = self.options, self.items
         if options.plan is not None:
-            return _planned_pages(options.plan, items, together=options.together)
+            return _build_planned_pages(options.plan, items, together=options.together)
         by_question: dict[Any, list[int]] = {}
         for place, item in enumerate(items):
             key = item.question_key if options.together else place
@@ -290,8 +297,8 @@ class Project:
         pages = [tuple(places) for places in by_question.values()]
         if options.per_group is None:
             return pages
-        alone = not (options.together or self.pairs)
-        groups = [(items[p[0]].model if alone else "", items[p[0]].domain) for p in pages]
+        by_model = not (options.together or self.pairs)
+        groups = [(items[p[0]].model if by_model else "", items[p[0]].domain) for p in pages]
         chosen = drawn_per_group(groups, options.per_group, options.seed)
         return [pages[place] for place in chosen]
 
@@ -306,8 +313,14 @@ class Project:
                 rater: steps_in_order(pages, numbers, seed) for rater, numbers in divided.items()
             }
         return {
-            rater: steps([pages[one] for one in own], rater, options.again, seed, pairs=self.pairs)
-            for rater, own in divided.items()
+            rater: steps(
+                [pages[number] for number in page_numbers],
+                rater,
+                options.again,
+                seed,
+                pairs=self.pairs,
+            )
+            for rater, page_numbers in divided.items()
         }
 
     @property
@@ -341,7 +354,7 @@ class Project:
         return "k" + hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def _planned_pages(
+def _build_planned_pages(
     plan: LabelPlan, items: Sequence[Item], *, together: bool
 ) -> list[tuple[int, ...]]:
     """Return the answers of a plan that are among the items: one a page, or a draw together."""
@@ -351,8 +364,8 @@ def _planned_pages(
         result = []
         for sample, model in draw.answers:
             place = places.get(sample)
-            own = "" if place is None else items[place].model
-            if place is not None and (not model or not own or model == own):
+            model_of_item = "" if place is None else items[place].model
+            if place is not None and (not model or not model_of_item or model == model_of_item):
                 result.append(place)
         pages += [tuple(result)] if together and result else [(place,) for place in result]
     return pages
@@ -386,12 +399,12 @@ def open_project(
     if options.plan is not None and not project.pages:
         raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
     if options.shows_gold and not any(item.golds for item in project.items):
-        guided = next((one.name for one in options.rubrics if "gold" in one.shows), "")
-        why = "--gold" if options.gold else f"the rubric {guided}"
+        guided = next((rubric.name for rubric in options.rubrics if "gold" in rubric.shows), "")
+        source_of_gold = "--gold" if options.gold else f"the rubric {guided}"
         raise UsageError(
-            f"{why}: shows gold answers, and no sample has one in `answers` or `claims`; take "
+            f"{source_of_gold}: shows gold answers, and no sample has one in `answers` or `claims`; take "
             "another --rubric, or --no-gold"
         )
-    if empty := [rater for rater, asked in project.steps.items() if not asked]:
+    if empty := [rater for rater, steps_of_rater in project.steps.items() if not steps_of_rater]:
         raise UsageError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
     return project

@@ -37,7 +37,7 @@ ASSETS = {
     "annotate.css": (("trustassay.show", "report.css"), (__package__, "annotate.css")),
     "annotate.js": ((__package__, "annotate.js"),),
 }
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ANSWER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def page(
@@ -45,9 +45,9 @@ def page(
 ) -> str:
     """Return the page of a rater as it is now, or that of an earlier ``step``."""
     current = rater.current if step is None else step
-    task = None if current is None else _task(project, rater, current, scale)
-    again = step is not None
-    return _rendered("annotate.html.jinja", project, rater, token, task=task, again=again)
+    task = None if current is None else _build_task(project, rater, current, scale)
+    is_revisited = step is not None
+    return _render("annotate.html.jinja", project, rater, token, task=task, again=is_revisited)
 
 
 def list_page(project: Project, rater: RaterState, token: str) -> str:
@@ -56,80 +56,82 @@ def list_page(project: Project, rater: RaterState, token: str) -> str:
     for step in sorted({rating // rater.scales for rating in rater.done}, reverse=True):
         item = project.items[rater.steps[step].item]
         answers = " | ".join(item.sides(swapped=rater.steps[step].swapped))
-        ratings, note = _given(project, rater, step), rater.note(step)
+        ratings, note = _describe_ratings(project, rater, step), rater.note(step)
         listed.append((step, item.question, answers, ratings, note))
-    return _rendered("ratings.html.jinja", project, rater, token, listed=listed)
+    return _render("ratings.html.jinja", project, rater, token, listed=listed)
 
 
-def _rendered(
-    template: str, project: Project, rater: RaterState, token: str, **more: object
-) -> str:
+def _render(template: str, project: Project, rater: RaterState, token: str, **more: object) -> str:
     more |= {"rater": rater, "base": f"/{token}", "longest_note": LONGEST_NOTE}
     more |= {"pairs": project.pairs, "shows_gold": project.options.shows_gold}
-    return _environment().get_template(template).render(total=len(rater.steps), **more)
+    return _create_environment().get_template(template).render(total=len(rater.steps), **more)
 
 
-def _given(project: Project, rater: RaterState, step: int) -> str:
+def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
     """Return what a rater gave a step, on all scales; empty where that is nothing yet."""
     states = [rater.done.get(rating) for rating in rater.ratings(step)]
     if not any(states):
         return ""
-    words = ["open" if one is None else one.choice or "skipped" for one in states]
-    if len(set(words)) == 1 and (len(words) == 1 or words[0] == "skipped"):
-        return words[0]
-    named = zip(project.scales, words, strict=True)
-    return ", ".join(f"{scale.name} {word}" for scale, word in named)
+    choices = ["open" if state is None else state.choice or "skipped" for state in states]
+    if len(set(choices)) == 1 and (len(choices) == 1 or choices[0] == "skipped"):
+        return choices[0]
+    ratings_by_scale = zip(project.scales, choices, strict=True)
+    return ", ".join(f"{scale.name} {word}" for scale, word in ratings_by_scale)
 
 
-def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
+def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
     """Return what the page asks: the question with its answers, one of which is rated now."""
-    asked = rater.steps[step]
-    item = project.items[asked.item]
+    current_step = rater.steps[step]
+    item = project.items[current_step.item]
     if project.pairs:
-        sides = zip(("First", "Second"), item.sides(swapped=asked.swapped), strict=True)
+        sides = zip(("First", "Second"), item.sides(swapped=current_step.swapped), strict=True)
         answers: list[tuple[str, str, bool, str]] = [(*side, True, "") for side in sides]
     else:
-        answers = _answers(project, rater, step)
+        answers = _build_answers(project, rater, step)
     return {
         "step": step,
         "question": item.question,
         "answers": answers,
-        "scales": _scales(project, rater, step, scale),
+        "scales": _build_scales(project, rater, step, scale),
         "golds": item.golds if project.options.shows_gold else (),
         "documents": item.documents,
         "note": rater.note(step),
     }
 
 
-def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[dict[str, Any]]:
+def _build_scales(
+    project: Project, rater: RaterState, step: int, scale: int
+) -> list[dict[str, Any]]:
     """Return a step's scales; active is the first open one, else that at place ``scale``."""
     ratings = rater.ratings(step)
     active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
     result: list[dict[str, Any]] = []
-    for place, (rating, one) in enumerate(zip(ratings, project.scales, strict=True)):
-        prefix = f"{one.name}/" if len(ratings) > 1 else ""
-        result.append({"scale": one, "prefix": prefix, "active": place == active})
+    for place, (rating, scale_of_rating) in enumerate(zip(ratings, project.scales, strict=True)):
+        prefix = f"{scale_of_rating.name}/" if len(ratings) > 1 else ""
+        result.append({"scale": scale_of_rating, "prefix": prefix, "active": place == active})
         for name, states in (("given", rater.done), ("former", rater.undone)):
             result[-1][name] = states[rating].choice if rating in states else None
     return result
 
 
-def _answers(project: Project, rater: RaterState, current: int) -> list[tuple[str, str, bool, str]]:
+def _build_answers(
+    project: Project, rater: RaterState, current: int
+) -> list[tuple[str, str, bool, str]]:
     """Return title, text, whether it is rated now, and what was given, of each answer shown."""
     page = rater.steps[current].page
     same = [place for place, step in enumerate(rater.steps) if step.page == page]
     result = []
     for letter, place in enumerate(same):
-        title = f"Answer {LETTERS[letter] if letter < len(LETTERS) else letter + 1}"
+        title = f"Answer {ANSWER_LETTERS[letter] if letter < len(ANSWER_LETTERS) else letter + 1}"
         text = project.items[rater.steps[place].item].answers[0]
-        now = place == current
-        given = "" if now else _given(project, rater, place)
-        result.append((title if len(same) > 1 else "Answer", text, now, given))
+        is_current = place == current
+        rating_in_words = "" if is_current else _describe_ratings(project, rater, place)
+        result.append((title if len(same) > 1 else "Answer", text, is_current, rating_in_words))
     return result
 
 
 @cache
-def _environment() -> Environment:
+def _create_environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
@@ -152,30 +154,30 @@ class Tabs:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._held: dict[str, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[str, float]] = {}
 
     def claim(self, rater: str, tab: str, *, take: bool = False) -> bool:
         """Let a tab write, and return whether it may: no other one does, or it takes over.
 
         A page without scripts has no name (``""``); it may write while no other tab does.
         """
-        held, until = self._held.get(rater, ("", 0.0))
-        if held != tab and self._now() < until and not take:
+        holder, until = self._leases.get(rater, ("", 0.0))
+        if holder != tab and self._now() < until and not take:
             return False
         if tab:
-            self._held[rater] = tab, self._now() + LEASE_S
+            self._leases[rater] = tab, self._now() + LEASE_S
         return True
 
     def leave(self, rater: str, tab: str) -> None:
         """Take note that a tab was closed."""
-        if self._held.get(rater, ("", 0.0))[0] == tab:
-            del self._held[rater]
+        if self._leases.get(rater, ("", 0.0))[0] == tab:
+            del self._leases[rater]
 
 
-LONGEST_TAB = 64
-ELSEWHERE = "this rater is already rating in another tab."
+MAX_TAB_NAME_CHARS = 64
+OTHER_TAB_MESSAGE = "this rater is already rating in another tab."
 
-ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
+ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
         rater, _number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
     ),
@@ -208,8 +210,8 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
             return HTMLResponse(page(session.project, rater, token))
         texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
         step, scale = (int(text) if NUMBER.fullmatch(text) else -1 for text in texts)
-        known = any(one in rater.done for one in rater.ratings(step))
-        if not (known and 0 <= scale < rater.scales):
+        is_rated = any(rating in rater.done for rating in rater.ratings(step))
+        if not (is_rated and 0 <= scale < rater.scales):
             return RedirectResponse(f"/{token}", 303)  # it was taken back, or never shown
         return HTMLResponse(page(session.project, rater, token, step, scale))
 
@@ -218,27 +220,27 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
 
     async def tab(request: Request) -> Response:
         rater, fields = who(request), await read_fields(request)
-        name = fields.get("tab", "")[:LONGEST_TAB]
+        name = fields.get("tab", "")[:MAX_TAB_NAME_CHARS]
         if "leave" in fields:
             tabs.leave(rater.name, name)
         elif not tabs.claim(rater.name, name, take="take" in fields):
-            return PlainTextResponse(ELSEWHERE, 409)
+            return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
         return Response(status_code=204)
 
     def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             rater, fields = who(request), await read_fields(request)
-            if not tabs.claim(rater.name, fields.get("tab", "")[:LONGEST_TAB]):
-                return PlainTextResponse(ELSEWHERE, 409)
+            if not tabs.claim(rater.name, fields.get("tab", "")[:MAX_TAB_NAME_CHARS]):
+                return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
             open_before = rater.current is not None
             try:
-                await ACTS[name](session, rater.name, fields)
+                await ACTIONS[name](session, rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
-                why = "the disk is full" if is_full(error) else "the file cannot be written"
+                cause = "the disk is full" if is_full(error) else "the file cannot be written"
                 tell(f"{rater.name}: a rating was not stored: {error}")
-                return PlainTextResponse(f"{why}.", 503)
+                return PlainTextResponse(f"{cause}.", 503)
             if open_before and rater.current is None:
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
                 tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
@@ -256,7 +258,7 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
     routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
     routes.append(Route("/{token}/ratings", listed))
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))
-    routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTS]
+    routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTIONS]
     return starlette(routes, tell, hosts)
 
 

@@ -35,7 +35,7 @@ class RatingsFile:
         with named(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         end = time.monotonic() + wait_s
-        while not self._claimed():
+        while not self._try_lock():
             if time.monotonic() < end:
                 time.sleep(0.01)
                 continue
@@ -44,10 +44,10 @@ class RatingsFile:
                 f"{path}: another process writes to this file; end it, or choose another --out"
             )
         self._size = os.fstat(self._file).st_size
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._queued_lines: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    def _claimed(self) -> bool:
+    def _try_lock(self) -> bool:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -71,17 +71,17 @@ class RatingsFile:
             )
         journal = read_journal(self.path)
         if journal.start:
-            self._check(journal.start, start)
+            self._check_start(journal.start, start)
         with named(self.path):
             if journal.sound < self._size:
                 os.ftruncate(self._file, journal.sound)
                 self._size = journal.sound
         if not journal.start:
             self.write(encoded(start))
-            self._keep_name()
+            self._sync_folder()
         return journal
 
-    def _check(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
+    def _check_start(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
         if result.get("input") != start["input"]:
             raise InputError(
                 f"{self.path}: holds ratings of another input, or of an earlier state of it; "
@@ -98,7 +98,7 @@ class RatingsFile:
                 "options that it was made with"
             )
 
-    def _keep_name(self) -> None:
+    def _sync_folder(self) -> None:
         """Let a new file's name survive a power cut, as its content does."""
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
@@ -114,7 +114,7 @@ class RatingsFile:
             OSError: the file cannot be written, or is not the one that this process opened.
         """
         with named(self.path):
-            self._check_place()
+            self._check_unchanged()
             try:
                 if os.write(self._file, lines) != len(lines):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -126,26 +126,26 @@ class RatingsFile:
                 raise
         self._size += len(lines)
 
-    def _check_place(self) -> None:
+    def _check_unchanged(self) -> None:
         """Raise an :class:`OSError` unless the file stands under its name as it was written."""
-        own = os.fstat(self._file)
-        if not os.path.samestat(own, self.path.stat()):
+        opened_file = os.fstat(self._file)
+        if not os.path.samestat(opened_file, self.path.stat()):
             raise OSError(errno.ESTALE, "it was replaced by another file; restore it", self.path)
-        if own.st_size != self._size:
+        if opened_file.st_size != self._size:
             message = "something else changed it; end this process, look at it and run the same"
             raise OSError(errno.ESTALE, f"{message} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
         """Store one line; it is on disk when this returns; OSError: it could not be stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((encoded(line), stored))
+        self._queued_lines.append((encoded(line), stored))
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_waiting())
         await stored
 
     async def _write_waiting(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
+        while self._queued_lines:
+            batch, self._queued_lines = self._queued_lines, []
             error = None
             try:
                 await asyncio.to_thread(self.write, b"".join(line for line, _ in batch))
@@ -202,14 +202,14 @@ class RaterState:
     scales: int = 1
     done: dict[int, State] = field(default_factory=dict)
     undone: dict[int, State] = field(default_factory=dict)
-    _first: int = 0
+    _first_open: int = 0
 
     @property
     def next(self) -> int | None:
         """The rating to give next: the first one that is open; ``None`` at the end."""
-        while self._first in self.done:
-            self._first += 1
-        return self._first if self._first < len(self.steps) * self.scales else None
+        while self._first_open in self.done:
+            self._first_open += 1
+        return self._first_open if self._first_open < len(self.steps) * self.scales else None
 
     @property
     def current(self) -> int | None:
@@ -222,7 +222,11 @@ class RaterState:
 
     def note(self, step: int) -> str:
         """Return the note on a step; also of ratings that were taken back."""
-        states = [made.get(one) for made in (self.done, self.undone) for one in self.ratings(step)]
+        states = [
+            states_by_rating.get(rating)
+            for states_by_rating in (self.done, self.undone)
+            for rating in self.ratings(step)
+        ]
         return next((state.note for state in reversed(states) if state and state.note), "")
 
     @property
@@ -239,8 +243,10 @@ class RaterState:
     @property
     def skipped(self) -> list[int]:
         """The finished steps that were skipped, on one scale at least, in order."""
-        left = {rating // self.scales for rating, one in self.done.items() if one.choice is None}
-        return [step for step in self.finished if step in left]
+        steps_with_skip = {
+            rating // self.scales for rating, state in self.done.items() if state.choice is None
+        }
+        return [step for step in self.finished if step in steps_with_skip]
 
     @property
     def rated(self) -> int:
@@ -255,7 +261,7 @@ class RaterState:
             self.undone.pop(rating, None)
         elif former is not None:
             self.undone[rating] = former
-            self._first = min(self._first, rating)
+            self._first_open = min(self._first_open, rating)
 
 
 class Session:
@@ -289,21 +295,23 @@ class Session:
                     f"{str(line.get(RUBRIC))[:40]!r}"
                 )
             rating = self.raters[rater].ratings(step)[scale]
-            self.raters[rater].set(rating, self._state(where, rater, rating, line))
+            self.raters[rater].set(rating, self._parse_state(where, rater, rating, line))
 
-    def _state(self, where: str, rater: str, rating: int, line: Mapping[str, Any]) -> State | None:
+    def _parse_state(
+        self, where: str, rater: str, rating: int, line: Mapping[str, Any]
+    ) -> State | None:
         if line.get(ACTION) == UNDO:
             return None
         note = str(line.get("note") or "")
         if line.get(ACTION) == SKIP:
             return State(None, note)
-        step, scale = self._asked(rater, rating)
+        step, scale = self._step_and_scale(rater, rating)
         choice = scale.choice_of(step, line.get("rating"))
         if choice is None:
             raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not a level")
         return State(choice, note)
 
-    def _asked(self, rater: str, rating: int) -> tuple[Step, Scale]:
+    def _step_and_scale(self, rater: str, rating: int) -> tuple[Step, Scale]:
         step, scale = divmod(rating, len(self.scales))
         return self.raters[rater].steps[step], self.scales[scale]
 
@@ -316,7 +324,9 @@ class Session:
         several = len(self.scales) > 1
         name, _, value = choice.partition("/") if several else (self.scales[0].name, "", choice)
         for place, scale in enumerate(self.scales):
-            if scale.name == name and value in {one.value for one in scale.choices}:
+            if scale.name == name and value in {
+                offered_choice.value for offered_choice in scale.choices
+            }:
                 return place, value
         raise NotOfferedError("that is not one of the levels")
 
@@ -329,13 +339,15 @@ class Session:
             OSError: it could not be stored; nothing has changed then.
         """
         scale, value = self.offered(choice)
-        rating = self._ratings(rater, step)[scale]
+        rating = self._ratings_of_step(rater, step)[scale]
         return await self._store(rater, rating, State(value, tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
         """Leave a step without the ratings that it lacks, without all if it has all."""
-        result, ratings = self.raters[rater], self._ratings(rater, step)
-        for rating in [one for one in ratings if one not in result.done] or ratings:
+        result, ratings = self.raters[rater], self._ratings_of_step(rater, step)
+        for rating in [
+            rating_of_step for rating_of_step in ratings if rating_of_step not in result.done
+        ] or ratings:
             await self._store(rater, rating, State(None, tidy(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
@@ -349,21 +361,25 @@ class Session:
         if result.last != rating:
             return
         skip = result.done[rating].choice is None
-        for one in result.ratings(rating // result.scales) if skip else (rating,):
-            if one == rating or (one in result.done and result.done[one].choice is None):
-                await self._take_back(rater, one)
+        for rating_of_step in result.ratings(rating // result.scales) if skip else (rating,):
+            if rating_of_step == rating or (
+                rating_of_step in result.done and result.done[rating_of_step].choice is None
+            ):
+                await self._take_back(rater, rating_of_step)
 
     async def reopen(self, rater: str) -> None:
         """Ask again for all that the rater skipped; errors as of :meth:`undo`."""
-        done = self.raters[rater].done
-        for rating in sorted(one for one, state in done.items() if state.choice is None):
+        states_by_rating = self.raters[rater].done
+        for rating in sorted(
+            number for number, state in states_by_rating.items() if state.choice is None
+        ):
             await self._take_back(rater, rating)
 
     async def drain(self) -> None:
         """Wait until everything is on disk that was sent there."""
         await self._file.drain()
 
-    def _ratings(self, rater: str, step: int) -> range:
+    def _ratings_of_step(self, rater: str, step: int) -> range:
         if not 0 <= step < len(self.raters[rater].steps):
             raise NotOfferedError("there is no such answer to rate")
         return self.raters[rater].ratings(step)
@@ -384,16 +400,16 @@ class Session:
         self, rater: str, rating: int, state: State, *, action: str | None = None
     ) -> dict[str, Any]:
         """Return the line that says what a rater did."""
-        asked, scale = self._asked(rater, rating)
-        item = self.project.items[asked.item]
+        step, scale = self._step_and_scale(rater, rating)
+        item = self.project.items[step.item]
         more: dict[str, object] = {RUBRIC: scale.name} if len(self.scales) > 1 else {}
         if item.model:
             more["model"] = item.model
         if self.project.pairs:
-            more["first"] = "b" if asked.swapped else "a"
-        value = None if state.choice is None else scale.stored(asked, state.choice)
+            more["first"] = "b" if step.swapped else "a"
+        value = None if state.choice is None else scale.stored(step, state.choice)
         return rating_line(
-            item.id, rater, value, state.note, action=action, repeat=asked.repeat, **more
+            item.id, rater, value, state.note, action=action, repeat=step.repeat, **more
         )
 
 

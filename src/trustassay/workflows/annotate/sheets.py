@@ -15,8 +15,8 @@ from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
 
 KEY, RATING, NOTE = "key", "rating", "note"
 """Columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
-LONGEST_CELL = 2**27
-FAULTS_TOLD = 20
+MAX_CELL_CHARS = 2**27
+MAX_FAULTS_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
     """
     result = [path.with_name(f"{path.stem}-{rater}{path.suffix}") for rater in project.steps]
     result = [path] if len(result) == 1 else result
-    if there := [target for target in result if target.exists()]:
+    if existing_files := [target for target in result if target.exists()]:
         raise InputError(
-            f"{there[0]}: this file exists, and what it holds would be lost; choose another "
+            f"{existing_files[0]}: this file exists, and what it holds would be lost; choose another "
             "--export, or remove it"
         )
     for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
@@ -51,29 +51,29 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
             rows = csv.writer(text)
             answers = ["first", "second"] if project.pairs else ["answer"]
             gold = ["gold"] if project.options.shows_gold else []
-            named = [KEY, *_columns(project), NOTE, "question", *answers, *gold, "passages"]
-            rows.writerow(named)
+            header = [KEY, *_rating_columns(project), NOTE, "question", *answers, *gold, "passages"]
+            rows.writerow(header)
             for place, step in enumerate(steps):
-                cells = [defused(cell) for cell in _cells(project, step)]
-                empty = [""] * (len(_columns(project)) + 1)
+                cells = [defused(cell) for cell in _build_cells(project, step)]
+                empty = [""] * (len(_rating_columns(project)) + 1)
                 rows.writerow([project.row_key(rater, place), *empty, *cells])
             text.detach()
     return result
 
 
-def _plain(cell: str) -> str:
+def _remove_defusing(cell: str) -> str:
     """Return a cell without what :func:`defused` put before it."""
     return cell[1:] if cell.startswith("'") and defused(cell[1:]) != cell[1:] else cell
 
 
-def _columns(project: Project) -> dict[str, Scale]:
+def _rating_columns(project: Project) -> dict[str, Scale]:
     """Return the columns of ratings, each with its scale."""
     if len(project.scales) == 1:
         return {RATING: project.scales[0]}
     return {f"{RATING} {scale.name}".lower(): scale for scale in project.scales}
 
 
-def _cells(project: Project, step: Step) -> list[str]:
+def _build_cells(project: Project, step: Step) -> list[str]:
     item = project.items[step.item]
     golds = "\n".join(" / ".join(aliases) for aliases in item.golds)
     gold = [golds] if project.options.shows_gold else []
@@ -91,50 +91,56 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
         InputError: the file is not such a sheet, or rows of it have faults: names row and column of
             each. Nothing of it should be stored then.
     """
-    known = {
+    step_by_key = {
         project.row_key(rater, place): (rater, place)
         for rater, steps in project.steps.items()
         for place in range(len(steps))
     }
-    columns = _columns(project)
-    result, faults, seen = [], [], set()
-    for number, cells in _rows(path, list(columns)):
+    columns = _rating_columns(project)
+    result, faults, keys_read = [], [], set()
+    for number, cells in _read_rows(path, list(columns)):
         where = f"{path}: row {number}"
         key = cells[KEY].strip()
-        given = {name: cells[name].strip() for name in columns if cells[name].strip()}
-        if not given:
+        ratings_by_column = {name: cells[name].strip() for name in columns if cells[name].strip()}
+        if not ratings_by_column:
             continue
-        if key not in known:
+        if key not in step_by_key:
             faults.append(
                 f"{where}: {KEY}: {key[:20]!r} is not of this input with these options and raters"
             )
             continue
-        if key in seen:
+        if key in keys_read:
             faults.append(f"{where}: {KEY}: {key!r} is already rated in an earlier row")
-        seen.add(key)
-        note = _plain(cells.get(NOTE, "").strip())
+        keys_read.add(key)
+        note = _remove_defusing(cells.get(NOTE, "").strip())
         if len(note) > LONGEST_NOTE:
             faults.append(f"{where}: {NOTE}: has {len(note):,} characters, of {LONGEST_NOTE:,}")
-        for name, rating in given.items():
+        for name, rating in ratings_by_column.items():
             scale = columns[name]
-            choice = scale.choice_named(_plain(rating))
+            choice = scale.choice_named(_remove_defusing(rating))
             if choice is None:
-                offered = ", ".join(one.value for one in scale.choices)
+                offered = ", ".join(choice_of_scale.value for choice_of_scale in scale.choices)
                 faults.append(f"{where}: {name}: expected one of {offered}, got {rating[:40]!r}")
                 continue
             result.append(
-                Row(*known[key], f"{scale.name}/{choice}" if len(columns) > 1 else choice, note)
+                Row(
+                    *step_by_key[key],
+                    f"{scale.name}/{choice}" if len(columns) > 1 else choice,
+                    note,
+                )
             )
     if faults:
-        more = len(faults) - FAULTS_TOLD
-        message = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
+        more = len(faults) - MAX_FAULTS_LISTED
+        message = "\n".join(faults[:MAX_FAULTS_LISTED]) + (
+            f"\n... {more:,} more" if more > 0 else ""
+        )
         raise InputError(f"{message}\nnothing was stored")
     return result
 
 
-def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the rows with their numbers, as a spreadsheet counts them."""
-    csv.field_size_limit(LONGEST_CELL)
+    csv.field_size_limit(MAX_CELL_CHARS)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:

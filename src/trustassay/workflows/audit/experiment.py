@@ -51,7 +51,7 @@ to the judge, the text that it adds must not count as the order's effect."""
 Changes = Mapping[str, Mapping[int, Sample]]
 ERROR = "error"
 """The change that must matter."""
-TRIED = 50
+MAX_ANSWERS_TRIED = 50
 """Other answers that are looked at for one that can stand in an answer's place."""
 NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
 NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
@@ -75,9 +75,9 @@ def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
             drawn_as = listed.get("drawn_as", name)
             rng, kind = generator(seed, "audit", drawn_as, sample.id), name
             if name == ERROR:
-                kind, changed = _error(place, samples, names, rng)
+                kind, changed = _plant_error(place, samples, names, rng)
             elif field:
-                given: dict[str, Any] = {field: _filled(sample, rng.choice(listed[field]))}
+                given: dict[str, Any] = {field: _fill_template(sample, rng.choice(listed[field]))}
                 changed = replace(sample, **given)
             else:
                 changed = _RULES[name](sample)
@@ -86,61 +86,69 @@ def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
     return result
 
 
-def _filled(sample: Sample, text: str) -> str:
-    given = {"question": sample.question, "response": (sample.response or "").strip()}
-    return re.sub(r"\{(question|response)\}", lambda one: given[one[1]], str(text))
+def _fill_template(sample: Sample, text: str) -> str:
+    values = {"question": sample.question, "response": (sample.response or "").strip()}
+    return re.sub(r"\{(question|response)\}", lambda match: values[match[1]], str(text))
 
 
-def _sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
-    found = [one for one in map(str.strip, splitter("sentencex")(sample.response or "")) if one]
-    return replace(sample, response=between.join(map(form, found)))
+def _join_sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
+    sentences = [
+        sentence
+        for sentence in map(str.strip, splitter("sentencex")(sample.response or ""))
+        if sentence
+    ]
+    return replace(sample, response=between.join(map(form, sentences)))
 
 
-def _citations(sample: Sample) -> Sample:
+def _add_citation(sample: Sample) -> Sample:
     if re.search(r"\[\d", sample.response or ""):
         return sample
-    return _sentences(sample, lambda one: re.sub(r"([.!?]*)$", r" [1]\1", one, count=1), " ")
+    return _join_sentences(
+        sample, lambda sentence: re.sub(r"([.!?]*)$", r" [1]\1", sentence, count=1), " "
+    )
 
 
 _RULES: Mapping[str, Callable[[Sample], Sample]] = {
-    "bullets": lambda sample: _sentences(sample, "- {}".format, "\n"),
-    "citations": _citations,
+    "bullets": lambda sample: _join_sentences(sample, "- {}".format, "\n"),
+    "citations": _add_citation,
     "passages": lambda one: replace(one, documents=one.documents and one.documents[::-1]),
 }
 
 
-def _error(
+def _plant_error(
     place: int, samples: Sequence[Sample], names: Sequence[str], rng: np.random.Generator
 ) -> tuple[str, Sample]:
     """Return the kind of an error and the answer with it: a small one, drawn from those that the
     text allows, else the answer to another question; the same answer if there is none."""
     sample = samples[place]
     answer, key = sample.response or "", question_key(sample.question)
-    others = [name for name in names if name not in answer]
-    kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if others else {})}
+    other_names = [name for name in names if name not in answer]
+    kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if other_names else {})}
     for kind in rng.permutation(list(kinds)).tolist():
         if kind == "negation" and " not " in answer:
             return kind, replace(sample, response=answer.replace(" not ", " ", 1))
-        if found := list(kinds[kind].finditer(answer)):
-            match = found[int(rng.integers(len(found)))]
-            other = f"{match[0]} not" if kind == "negation" else ""
+        if matches := list(kinds[kind].finditer(answer)):
+            match = matches[int(rng.integers(len(matches)))]
+            replacement = f"{match[0]} not" if kind == "negation" else ""
             if kind == "number":
                 value = int(match[0].replace(",", ""))
                 value += int(rng.integers(1, max(9, value // 20) + 1))
-                other = f"{value:,}" if "," in match[0] else str(value)
-            other = other or others[int(rng.integers(len(others)))]
-            text = f"{answer[: match.start()]}{other}{answer[match.end() :]}"
+                replacement = f"{value:,}" if "," in match[0] else str(value)
+            replacement = replacement or other_names[int(rng.integers(len(other_names)))]
+            text = f"{answer[: match.start()]}{replacement}{answer[match.end() :]}"
             return kind, replace(sample, response=text)
-    for one in (samples[(place + step) % len(samples)] for step in range(1, TRIED)):
-        if question_key(one.question) != key and one.response != answer:
-            return "another answer", replace(sample, response=one.response)
+    for other_sample in (
+        samples[(place + step) % len(samples)] for step in range(1, MAX_ANSWERS_TRIED)
+    ):
+        if question_key(other_sample.question) != key and other_sample.response != answer:
+            return "another answer", replace(sample, response=other_sample.response)
     return "none", sample
 
 
 ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
-HOT = 1.0
+TRIED_TEMPERATURE = 1.0
 """The temperature that is tried."""
-CHOSEN = np.array([1.0, 0.0, 0.5, np.nan])
+POINTS_OF_CHOICE = np.array([1.0, 0.0, 0.5, np.nan])
 """What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
 Judged = Sequence[Assessment]
 Run = tuple[Metric, PairedSamples, RunOptions]
@@ -198,8 +206,8 @@ class Audit:
         async def rehearse() -> Plan:
             _, runs = self.runs(await self._samples())
             backends, parts = await settle([self.metric], self.named), list[Planned]()
-            for name, (own, samples, how) in runs.items():
-                planned = await plan_run(samples, [own], backends, how, self.out / name)
+            for name, (metric, samples, run_options) in runs.items():
+                planned = await plan_run(samples, [metric], backends, run_options, self.out / name)
                 parts += [replace(part, metric=name) for part in planned.parts]
             return Plan(sum(len(samples) for _, samples, _ in runs.values()), parts)
 
@@ -212,20 +220,23 @@ class Audit:
             every = await self._samples()
             backends = await settle([self.metric], self.named)
             changes, runs = self.runs(every)
-            read = dict[str, Judged]()
-            for name, (own, samples, how) in runs.items():
+            assessments_by_run = dict[str, Judged]()
+            for name, (metric, samples, run_options) in runs.items():
                 folder = RunFolder(self.out / name)
                 folder.path.mkdir(parents=True, exist_ok=True)
-                await execute(samples, [own], backends, folder, how)
-                read[name] = list(folder.assessments(own.name))
-            named = backends.names().values()
-            judges = (one.values() if isinstance(one, Mapping) else [one] for one in named)
-            return self.measured(every, changes, read, ", ".join(chain(*judges)))
+                await execute(samples, [metric], backends, folder, run_options)
+                assessments_by_run[name] = list(folder.assessments(metric.name))
+            names_of_backends = backends.names().values()
+            judges = (
+                names.values() if isinstance(names, Mapping) else [names]
+                for names in names_of_backends
+            )
+            return self.measured(every, changes, assessments_by_run, ", ".join(chain(*judges)))
 
         return run_anywhere(work)
 
     @property
-    def _run(self) -> RunFolder | None:
+    def _source_run(self) -> RunFolder | None:
         """The source, if it is a run."""
         if not isinstance(self.source, str | os.PathLike):
             return None
@@ -236,11 +247,11 @@ class Audit:
         if self.metric.pool:
             raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
         source, options = self.source, self.options
-        if folder := self._run:
+        if folder := self._source_run:
             source, options = folder.samples_path, replace(options, fields={})
         async with samples_of(source, options, self.metric.problems) as (read, _):
             samples = list(read.samples())
-        if not any(one.answered for one in samples):
+        if not any(sample.answered for sample in samples):
             raise UsageError("no sample has a response, and an audit changes responses")
         return samples
 
@@ -251,20 +262,20 @@ class Audit:
         changes = changes_of(samples, self.metric.name, self.seed)
         changed = chain(*(own.values() for own in changes.values()))
         runs = {ANSWERS: (self.metric, [*samples, *changed])}
-        runs |= {name: (own, samples) for name, own in _requests(self.metric)}
+        runs |= {name: (own, samples) for name, own in _vary_requests(self.metric)}
         total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
         for name, (metric, own) in runs.items():
             if budget := calls.budget:  # each run has its part
                 budget = replace(budget, amount=budget.amount * len(own) / total)
-            earlier = self._run if name == ANSWERS else None
-            how = RunOptions(
+            earlier = self._source_run if name == ANSWERS else None
+            run_options = RunOptions(
                 seed=self.seed,
                 report=False,
                 progress=self.options.progress,
                 calls=replace(calls, budget=budget, cache=None if name == AGAIN else calls.cache),
                 calls_from=earlier.calls_path if earlier else None,
             )
-            result[name] = metric, PairedSamples(own, f"audit: {name}"), how
+            result[name] = metric, PairedSamples(own, f"audit: {name}"), run_options
         return changes, result
 
     def measured(
@@ -273,7 +284,7 @@ class Audit:
         """Compare each change with the answers as they are, and with the error; ``runs`` hold what
         was said of the samples of :meth:`runs`, by their names."""
         samples, seed = [one for one in every if one.answered], self.seed
-        rows = self._rows(runs, changes, len(samples))
+        rows = self._build_rows(runs, changes, len(samples))
         units = cluster_numbers([question_key(one.question) for one in samples])
         width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
         for name, (shift, flips) in rows.items():
@@ -303,7 +314,7 @@ class Audit:
             failed=sum(one.error is not None for run in runs.values() for one in run),
             moved_by=moved_by,
             largest=max(
-                moved_by or found, key=lambda name: _effect(found[name], width), default=""
+                moved_by or found, key=lambda name: _effect_size(found[name], width), default=""
             ),
             control=control,
             errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
@@ -311,7 +322,7 @@ class Audit:
             experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
         )
 
-    def _rows(
+    def _build_rows(
         self, runs: Mapping[str, Judged], changes: Changes, n: int
     ) -> Mapping[str, tuple[Floats, Floats]]:
         """Return by change how the score of each answer moved, and whether its verdict did; NaN
@@ -340,27 +351,27 @@ class Audit:
             rows[name] = shift, flips
         if isinstance(self.metric, Pairwise):
             parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
-            shift = CHOSEN[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
+            shift = POINTS_OF_CHOICE[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
             rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
         return rows
 
-    def _read(self, one: Assessment) -> tuple[float, str]:
+    def _read(self, assessment: Assessment) -> tuple[float, str]:
         """Return a score, NaN if there is none, and a verdict."""
-        if one.error is not None:
+        if assessment.error is not None:
             return np.nan, FAILED
-        verdict = one.verdict or ("bad" if self.metric.problem(one) else "good")
+        verdict = assessment.verdict or ("bad" if self.metric.problem(assessment) else "good")
         tie = 0.5 if verdict in ("unsure", "inconsistent") else np.nan
-        return (tie if one.score is None else one.score), verdict
+        return (tie if assessment.score is None else assessment.score), verdict
 
 
-def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
+def _vary_requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
     """Yield the metric with a request that is changed in one thing, where it has that."""
     yield AGAIN, metric
     options: Any = metric
     if not any(need.capability in ("chat", "choose") for need in metric.needs()):
         return
-    if getattr(options, "temperature", HOT) != HOT:
-        yield "temperature", replace(options, temperature=HOT)
+    if getattr(options, "temperature", TRIED_TEMPERATURE) != TRIED_TEMPERATURE:
+        yield "temperature", replace(options, temperature=TRIED_TEMPERATURE)
     if isinstance(metric, Judge) and metric.order != "both":
         with suppress(UsageError):  # the rubric shows no gold answer
             first = metric.order == "gold-first"
@@ -374,10 +385,10 @@ def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
 COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", "p", "of error")
 
 
-def _effect(one: Moved, width: float) -> tuple[float, float]:
+def _effect_size(effect: Moved, width: float) -> tuple[float, float]:
     """Return how large an effect is from 0 to 1, and its p turned round, which decides ties."""
-    shift = abs(one.shift.value or 0.0) / width
-    return max(shift, one.flips.value or 0.0), -one.p
+    shift = abs(effect.shift.value or 0.0) / width
+    return max(shift, effect.flips.value or 0.0), -effect.p
 
 
 def headline(audited: Audited) -> str:
@@ -387,74 +398,82 @@ def headline(audited: Audited) -> str:
     if not audited.largest:
         return f"Nothing could be compared: no answer was scored. {by}"
     text = f"{audited.largest} ({LISTED[audited.largest]['says']})"
-    largest = f"Largest effect on this judge: {text}: {_effect_text(audited, audited.largest)}."
+    largest = f"Largest effect on this judge: {text}: {_format_effect(audited, audited.largest)}."
     if audited.control is None:
         error = "No error could be planted."
     elif audited.sees_errors:
-        error = f"A planted error, which must matter: {_effect_text(audited, ERROR)}."
+        error = f"A planted error, which must matter: {_format_effect(audited, ERROR)}."
     else:
         error = "A planted error does not make its scores significantly worse."
     return f"{largest} {error} {by}"
 
 
-def _effect_text(audited: Audited, name: str) -> str:
+def _format_effect(audited: Audited, name: str) -> str:
     """Write what a change did: the shift of the score and the share of flips, with intervals."""
-    one = audited.control if name == ERROR and audited.control else audited.experiments[name]
-    shift, shift_interval, flips, flips_interval, *_ = _cells(one)
+    effect = audited.control if name == ERROR and audited.control else audited.experiments[name]
+    shift, shift_interval, flips, flips_interval, *_ = _build_cells(effect)
     return (
         f"score {shift} (95 % interval {shift_interval}), verdicts that flip {flips} % "
         f"({flips_interval})"
     )
 
 
-def _ratio(one: Moved) -> float:
-    return (one.ratio and one.ratio.value) or 0.0
+def _ratio(effect: Moved) -> float:
+    return (effect.ratio and effect.ratio.value) or 0.0
 
 
-def notes(found: Audited) -> Iterator[str]:
+def notes(audited: Audited) -> Iterator[str]:
     """Yield what the error is made of, and what was left out."""
-    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.errors.items()))
+    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(audited.errors.items()))
     yield f"planted errors: {errors or 'none is possible in these answers'}"
     lost: dict[int, list[str]] = {}
-    for name, one in found.experiments.items():
-        if one.flips.n < found.answers:
-            yield f"{name}: compared in {one.flips.n:,} of {found.answers:,} answers"
-        lost.setdefault(one.flips.n - one.shift.n, []).append(name)
+    for name, effect in audited.experiments.items():
+        if effect.flips.n < audited.answers:
+            yield f"{name}: compared in {effect.flips.n:,} of {audited.answers:,} answers"
+        lost.setdefault(effect.flips.n - effect.shift.n, []).append(name)
     for count, names in sorted(lost.items()):
         if count:
             yield f"without both scores, in flips alone: {count:,} answers of {', '.join(names)}"
-    if found.blank:
-        yield f"left out: {found.blank:,} samples without a response"
+    if audited.blank:
+        yield f"left out: {audited.blank:,} samples without a response"
 
 
-def table(found: Audited) -> document.Table:
+def table(audited: Audited) -> document.Table:
     """Return the table of all experiments, the error first, then by p."""
-    rows = ({ERROR: found.control} if found.control else {}) | dict(found.experiments)
-    texts = [document.Row(name, _cells(one), LISTED[name]["says"]) for name, one in rows.items()]
+    rows = ({ERROR: audited.control} if audited.control else {}) | dict(audited.experiments)
+    texts = [
+        document.Row(name, _build_cells(effect), LISTED[name]["says"])
+        for name, effect in rows.items()
+    ]
     return document.Table("Changed", COLUMNS, texts)
 
 
-def _cells(one: Moved) -> Sequence[str]:
-    shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
-    ends = one.flips.interval and (100 * one.flips.interval[0], 100 * one.flips.interval[1])
-    cells = (shift, ends_text(one.shift.interval, "+") or "too few")
-    flips = (number(100 * (one.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
-    return (*cells, *flips, p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else "")
+def _build_cells(effect: Moved) -> Sequence[str]:
+    shift = "–" if effect.shift.value is None else f"{effect.shift.value:+.3f}".replace("-", "−")
+    ends = effect.flips.interval and (
+        100 * effect.flips.interval[0],
+        100 * effect.flips.interval[1],
+    )
+    cells = (shift, ends_text(effect.shift.interval, "+") or "too few")
+    flips = (number(100 * (effect.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    return (*cells, *flips, p_text(effect.p), f"{_ratio(effect):.2f}" if effect.ratio else "")
 
 
-def document_of(found: Audited) -> document.Document:
+def document_of(audited: Audited) -> document.Document:
     """Return the page of an audit."""
-    moves = found.experiments.items()
-    ratios = [(name, _ratio(one), one.ratio.interval) for name, one in moves if one.ratio]
-    parts: list[document.Block] = [table(found), *map(document.Text, notes(found))]
+    moves = audited.experiments.items()
+    ratios = [
+        (name, _ratio(effect), effect.ratio.interval) for name, effect in moves if effect.ratio
+    ]
+    parts: list[document.Block] = [table(audited), *map(document.Text, notes(audited))]
     if ratios:
         note = "1: as far as a planted error. Bar: 95 % interval over questions."
         parts.insert(
             0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
         )
-    facts = {"judge": found.judge, "metric": found.metric, "run": str(found.run)}
-    facts |= {"answers": f"{found.answers:,} to {found.questions:,} questions"}
+    facts = {"judge": audited.judge, "metric": audited.metric, "run": str(audited.run)}
+    facts |= {"answers": f"{audited.answers:,} to {audited.questions:,} questions"}
     section = document.Section("What was changed, and what it did", parts)
     return document.Document(
-        "audit", "What moves this judge", facts, headline(found), [], [section]
+        "audit", "What moves this judge", facts, headline(audited), [], [section]
     )

@@ -69,24 +69,31 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
     tests its thresholds, and out of fold each half is predicted by the fit on the other.
     """
     scored = rows.scored
-    known = rows.of(scored)
-    told = np.full(len(rows.right), np.nan)
+    labelled_scored = rows.of(scored)
+    probabilities = np.full(len(rows.right), np.nan)
     if rows.scores.shape[1] > 1:
         halves = fold_numbers(rows.questions, rows.right, 2, generator(seed, "calibrate", "halves"))
-        told[scored] = out_of_fold(
+        probabilities[scored] = out_of_fold(
             lambda x, y, _: fit_combination(x, y).probabilities,
-            known.scores,
-            known.right,
-            known.questions,
+            labelled_scored.scores,
+            labelled_scored.right,
+            labelled_scored.questions,
             halves[scored].tolist(),
         )
         first = rows.of(halves == 0)
         tested = rows.of(halves == 1)
         model = fit_combination(first.scores, first.right)
-        return Fitted(model, "combination", told, tested, model.probabilities(tested.scores))
-    rarer = min(len(np.unique(known.questions[known.right == kind])) for kind in (0, 1))
+        return Fitted(
+            model, "combination", probabilities, tested, model.probabilities(tested.scores)
+        )
+    rarer_class_questions = min(
+        len(np.unique(labelled_scored.questions[labelled_scored.right == kind])) for kind in (0, 1)
+    )
     folds = fold_numbers(
-        known.questions, known.right, min(FOLDS, rarer), generator(seed, "calibrate", "folds")
+        labelled_scored.questions,
+        labelled_scored.right,
+        min(FOLDS, rarer_class_questions),
+        generator(seed, "calibrate", "folds"),
     )
 
     def of_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
@@ -100,10 +107,10 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
         _, model = of_method(x, y, of)
         return model.at if isinstance(model, Isotonic) else model.probabilities
 
-    given = known.scores[:, 0], known.right, known.questions
-    told[scored] = out_of_fold(predicts, *given, folds.tolist())
-    chosen, fitted = of_method(*given)
-    return Fitted(fitted, chosen, told, rows, rows.scores[:, 0])
+    inputs = labelled_scored.scores[:, 0], labelled_scored.right, labelled_scored.questions
+    probabilities[scored] = out_of_fold(predicts, *inputs, folds.tolist())
+    chosen, fitted = of_method(*inputs)
+    return Fitted(fitted, chosen, probabilities, rows, rows.scores[:, 0])
 
 
 def promises(
@@ -111,43 +118,43 @@ def promises(
 ) -> list[Promise]:
     """Return the thresholds: for each risk among accepted answers, then for each of all answers."""
     rows, ranks = fitted.tested, fitted.ranks
-    given = (ranks, 1 - rows.right, rows.questions)
+    inputs = (ranks, 1 - rows.right, rows.questions)
     n = len(np.unique(rows.questions))
     result = []
     for alpha in at_most:
         delta = round(1 - confidence, 12)
         fewest = conformal.fewest_questions(alpha, delta)
         rng = generator(seed, "calibrate", "answers")
-        passed = conformal.selective_threshold(*given, alpha=alpha, delta=delta, rng=rng)
+        passed = conformal.selective_threshold(*inputs, alpha=alpha, delta=delta, rng=rng)
         needed = None
         if passed is None:
-            needed = conformal.questions_needed(*given, alpha=alpha, delta=delta)
+            needed = conformal.questions_needed(*inputs, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
         promise = Promise(AMONG_ACCEPTED, alpha, confidence)
-        result.append(_kept(promise, passed, _why_none(n, fewest, needed), needed))
+        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, needed), needed))
     for alpha in at_most:
         fewest = conformal.fewest_questions_of_expected(alpha)
-        passed = conformal.accepted_and_wrong_threshold(*given, alpha=alpha)
+        passed = conformal.accepted_and_wrong_threshold(*inputs, alpha=alpha)
         promise = Promise(OF_ALL, alpha, None)
-        result.append(_kept(promise, passed, _why_none(n, fewest, fewest), fewest))
+        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, fewest), fewest))
     return result
 
 
-def _kept(
-    promise: Promise, result: conformal.Threshold | None, why: str, needed: int | None
+def _fill_promise(
+    promise: Promise, result: conformal.Threshold | None, reason: str, needed: int | None
 ) -> Promise:
     """Return a promise with the threshold that keeps it, or why there is none."""
     if result is None:
-        return replace(promise, without=why, needed=needed)
+        return replace(promise, without=reason, needed=needed)
     above = None if result.above == -math.inf else result.above
     counts = {name: getattr(result, name) for name in ("questions", "answers", "wrong")}
     return replace(promise, above=above, **counts)
 
 
-def _why_none(n: int, fewest: int, needed: int | None) -> str:
+def _explain_none(n: int, fewest: int, needed: int | None) -> str:
     if n < fewest:
-        seen = f", about {needed:,} at the error rate seen" if (needed or 0) > fewest else ""
-        return f"{n:,} questions test it, at least {fewest:,} are needed{seen}"
+        estimate = f", about {needed:,} at the error rate seen" if (needed or 0) > fewest else ""
+        return f"{n:,} questions test it, at least {fewest:,} are needed{estimate}"
     if needed:
         return f"too few: {n:,} questions; about {needed:,} are needed at the error rate seen"
     return "too many wrong answers, also among those with the best scores"

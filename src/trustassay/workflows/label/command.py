@@ -46,7 +46,7 @@ from trustassay.workflows.study.answers import as_list
 
 PROPOSED = 50
 WIDTH = 0.05
-MOST_MODELS = 10
+MAX_MODELS_WITH_SHARE = 10
 """Models up to which each has its own share."""
 
 
@@ -180,10 +180,10 @@ def label(  # noqa: PLR0913 - one argument an option
     added: Sequence[AnswerKey] = ()
     if propose is not None or work.plan is None:
         added = work.propose(propose or PROPOSED)
-    return replace(work.told(added, width, beyond), outcomes=_read_outcomes(paths))
+    return replace(work.told(added, width, beyond), outcomes=_read_outcomes_by_run(paths))
 
 
-def _read_outcomes(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
+def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
     """Return the outcomes of finished runs, by their paths."""
     result: dict[str, Mapping[str, Outcomes]] = {}
     for path in paths:
@@ -200,27 +200,29 @@ def open_work(
     of :func:`label`.
     """
     unit, compare = options.unit, options.compare
-    known = read_plan(path) if path.exists() and path.stat().st_size else None
-    kept: tuple[str, ...] = ()
-    if known is not None:
-        _check(path, known.start, options)
-        unit = "answer" if known.start["unit"] == "answer" else "question"
-        kept = tuple(map(str, known.start["models"]))
-        if len(kept) == 2 and not options.auroc:  # the models that the plan was made to compare
-            compare = compare or (kept[0], kept[1])
-    population = read_population(paths, source, unit, kept)
-    if known is not None and population.digest != known.start["input"]:
+    stored_plan = read_plan(path) if path.exists() and path.stat().st_size else None
+    planned_models: tuple[str, ...] = ()
+    if stored_plan is not None:
+        _check_options(path, stored_plan.start, options)
+        unit = "answer" if stored_plan.start["unit"] == "answer" else "question"
+        planned_models = tuple(map(str, stored_plan.start["models"]))
+        if (
+            len(planned_models) == 2 and not options.auroc
+        ):  # the models that the plan was made to compare
+            compare = compare or (planned_models[0], planned_models[1])
+    population = read_population(paths, source, unit, planned_models)
+    if stored_plan is not None and population.digest != stored_plan.start["input"]:
         raise InputError(
             f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
             "that it was made of, or another --plan"
         )
-    figure = _figure(population, compare, options.auroc)
-    if known is not None:
-        start = known.start
+    figure = _choose_figure(population, compare, options.auroc)
+    if stored_plan is not None:
+        start = stored_plan.start
     else:
         models = figure.names if figure.kind == "difference" else ()
         population = read_population(paths, source, unit, models) if models else population
-        metrics = [one.name for one in population.answers.columns if one.kind == "metric"]
+        metrics = [column.name for column in population.answers.columns if column.kind == "metric"]
         start = {
             "runs": [str(run) for run in paths],
             "input": population.digest,
@@ -230,10 +232,10 @@ def open_work(
             "models": list(models),
             "seed": options.seed,
         }
-    return LabelWork(path, known, start, population, figure, read_labels(population, source))
+    return LabelWork(path, stored_plan, start, population, figure, read_labels(population, source))
 
 
-def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
+def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
     """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
     fixed = {
         f"the scores {', '.join(start['scores']) or 'none'}": options.scores
@@ -242,7 +244,7 @@ def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
         "unequal probabilities": options.equal and start["chances"] == UNEQUAL,
         f"the seed {start['seed']}": options.seed and options.seed != start["seed"],
     }
-    if different := [words for words, differs in fixed.items() if differs]:
+    if different := [setting for setting, differs in fixed.items() if differs]:
         raise UsageError(
             f"{path}: was made with {' and '.join(different)}; leave these options out, or name "
             "another --plan"
@@ -270,7 +272,7 @@ class LabelWork:
         """The places of answers."""
         return {key: place for place, key in enumerate(self.population.keys)}
 
-    def _unit(self, where: str, keys: Sequence[AnswerKey]) -> int:
+    def _unit_of_keys(self, where: str, keys: Sequence[AnswerKey]) -> int:
         places = [self.places.get(key) for key in keys]
         if places[0] is None or None in places:
             strange = keys[places.index(None)][0]
@@ -280,27 +282,33 @@ class LabelWork:
             raise InputError(f"{self.path}: {where}: names answers of several units")
         return units.pop()
 
-    def _draws(self) -> list[Draw]:
+    def _build_draws(self) -> list[Draw]:
         """Return the plan's draws as the statistics take them."""
         result: list[Draw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
-            result += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
             result += [
-                Draw(self._unit(f"batch {number}", draw.answers), draw.probability)
+                Draw(self._unit_of_keys(f"batch {number}", [key]), None) for key in batch.known
+            ]
+            result += [
+                Draw(self._unit_of_keys(f"batch {number}", draw.answers), draw.probability)
                 for draw in batch.draws
             ]
         return result
 
     def propose(self, number: int) -> list[AnswerKey]:
         """Add a batch to the plan and return its answers."""
-        draws, units = self._draws(), self.population.units
-        blank = np.bincount(units, np.isnan(self.labels))
-        taken = {draw.unit for draw in draws}
-        fresh = [one for one in np.flatnonzero(blank == 0).tolist() if one not in taken]
-        draws += [Draw(one, None) for one in fresh]
+        draws, units = self._build_draws(), self.population.units
+        unlabelled_answers = np.bincount(units, np.isnan(self.labels))
+        drawn_units = {draw.unit for draw in draws}
+        labelled_elsewhere = [
+            unit
+            for unit in np.flatnonzero(unlabelled_answers == 0).tolist()
+            if unit not in drawn_units
+        ]
+        draws += [Draw(unit, None) for unit in labelled_elsewhere]
         labels = Labels(self.features, units, draws, self.labels)
-        left = labels.left
-        if not len(left):
+        units_left = labels.left
+        if not len(units_left):
             if self.plan is None:
                 raise InputError(
                     f"{', '.join(self.start['runs'])}: all answers have a label; there is nothing "
@@ -309,47 +317,65 @@ class LabelWork:
             return []
         expected = np.where(np.isnan(self.labels), labels.predictions, self.labels)
         slope = self.figure.target(self.population, expected)
-        spread = np.ones(len(left)) if slope is None else labels.spread(slope.slope)[left]
+        spread = (
+            np.ones(len(units_left)) if slope is None else labels.spread(slope.slope)[units_left]
+        )
         batches = len(self.plan.batches) if self.plan else 0
         rng = generator(self.start["seed"], "label", "batch", str(batches))
-        even = self.start["chances"] != UNEQUAL
-        wanted = max(1, round(number * len(left) / blank[left].sum()))
-        known = int((~np.isnan(self.labels)).sum())
-        drawn = draw_units(spread, wanted, rng, 1.0 if even else explored_with(known))
+        is_equal = self.start["chances"] != UNEQUAL
+        wanted = max(1, round(number * len(units_left) / unlabelled_answers[units_left].sum()))
+        label_count = int((~np.isnan(self.labels)).sum())
+        drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else explored_with(label_count))
         keys = self.population.keys
-        made = [
+        planned_draws = [
             PlannedDraw(
-                [keys[p] for p in np.flatnonzero(units == left[at]) if np.isnan(self.labels[p])], q
+                [
+                    keys[p]
+                    for p in np.flatnonzero(units == units_left[at])
+                    if np.isnan(self.labels[p])
+                ],
+                q,
             )
             for at, q in drawn
         ]
-        first = [keys[int(np.flatnonzero(units == one)[0])] for one in fresh]
-        append_lines(self.path, None if self.plan else self.start, Batch(first, made), batches + 1)
+        first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
+        append_lines(
+            self.path, None if self.plan else self.start, Batch(first, planned_draws), batches + 1
+        )
         self.plan = read_plan(self.path)
-        return [key for draw in made for key in draw.answers]
+        return [key for draw in planned_draws for key in draw.answers]
 
     def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
         """Return what the labels of the plan say."""
         assert self.plan
-        draws = self._draws()
+        draws = self._build_draws()
         units = self.population.units
         rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
-        last = max((place for place, done in enumerate(rated) if done), default=-1)
+        last = max(
+            (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
+        )
         draws = draws[: last + 1]
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
         count = int((~np.isnan(used)).sum())
         planned = [key for draw in self.plan.draws for key in draw.answers]
-        done = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
+        rated_answers = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
         needed: list[Need] = []
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
-            every, models = [self.figure, Figure()], self.population.models
-            if 1 < len(models) <= MOST_MODELS:
-                every += [Figure("share of", (name,)) for name in models]
-            scores = [one.name for one in self.population.answers.columns if one.kind == "metric"]
-            every += [Figure("auroc", (name,)) for name in scores]
-            figures = [measured(one, self.population, labels, used) for one in dict.fromkeys(every)]
+            wanted_figures, models = [self.figure, Figure()], self.population.models
+            if 1 < len(models) <= MAX_MODELS_WITH_SHARE:
+                wanted_figures += [Figure("share of", (name,)) for name in models]
+            scores = [
+                wanted_figure.name
+                for wanted_figure in self.population.answers.columns
+                if wanted_figure.kind == "metric"
+            ]
+            wanted_figures += [Figure("auroc", (name,)) for name in scores]
+            figures = [
+                measured(wanted_figure, self.population, labels, used)
+                for wanted_figure in dict.fromkeys(wanted_figures)
+            ]
             count_drawn = int(np.isin(units, drawn).sum())
             needed = needs(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
@@ -358,7 +384,7 @@ class LabelWork:
             int(units.max()) + 1,
             self.population.unit,
             len(planned),
-            done,
+            rated_answers,
             count,
             added,
             figures,
@@ -384,7 +410,7 @@ class LabelWork:
         return notes
 
 
-def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
+def _choose_figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
     """Return the figure that is wanted."""
     if auroc:
         population.column(auroc)
@@ -400,9 +426,9 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
     if all(name in scores for name in compare):
         return Figure("auroc difference", compare)
     strange = next(name for name in compare if name not in models or name not in scores)
-    known = [*models, *scores]
+    known_names = [*models, *scores]
     hint = "expected two models, or two scores"
-    if strange not in known:
-        hint = did_you_mean("model or score", strange, known)
-    here = f"models and scores here: {', '.join(known)}"
-    raise InputError(f"compare {' '.join(compare)}: {hint}; {here}")
+    if strange not in known_names:
+        hint = did_you_mean("model or score", strange, known_names)
+    names_in_words = f"models and scores here: {', '.join(known_names)}"
+    raise InputError(f"compare {' '.join(compare)}: {hint}; {names_in_words}")

@@ -74,22 +74,22 @@ def read_plan(path: Path) -> LabelPlan:
     """
     start: dict[str, Any] = {}
     batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
-    seen: set[AnswerKey] = set()
+    keys_drawn: set[AnswerKey] = set()
     for where, content, _ in whole_lines(path):
         action = content.get("action")
         if not start:
             _check_start(where, content)
             start = content
         elif action == "batch":
-            batches.append((_keys(where, "known", content), []))
+            batches.append((_parse_keys(where, "known", content), []))
         elif action == "draw" and batches:
-            batches[-1][1].append(_read_draw(where, content, seen))
-            seen.update(batches[-1][1][-1].answers)
+            batches[-1][1].append(_parse_draw(where, content, keys_drawn))
+            keys_drawn.update(batches[-1][1][-1].answers)
         else:
             raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
     if not start:
         raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
-    return LabelPlan(path, start, [Batch(known, draws) for known, draws in batches])
+    return LabelPlan(path, start, [Batch(known_keys, draws) for known_keys, draws in batches])
 
 
 def _check_start(where: str, content: Mapping[str, Any]) -> None:
@@ -107,28 +107,30 @@ def _check_start(where: str, content: Mapping[str, Any]) -> None:
             raise InputError(f"{where}: {name}: expected {words[kind]}, got {value!r:.40}")
 
 
-def _read_draw(where: str, content: Mapping[str, Any], seen: Collection[AnswerKey]) -> PlannedDraw:
+def _parse_draw(
+    where: str, content: Mapping[str, Any], keys_drawn: Collection[AnswerKey]
+) -> PlannedDraw:
     q = content.get("probability")
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
         raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
-    answers = _keys(where, "answers", content)
+    answers = _parse_keys(where, "answers", content)
     if not answers:
         raise InputError(f"{where}: answers: expected one or more, got none")
-    if twice := [key for key in answers if key in seen]:
-        raise InputError(f"{where}: answers: {twice[0][0][:40]!r} was drawn before")
+    if repeated_keys := [key for key in answers if key in keys_drawn]:
+        raise InputError(f"{where}: answers: {repeated_keys[0][0][:40]!r} was drawn before")
     return PlannedDraw(answers, float(q))
 
 
-def _keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
-    given = content.get(name)
-    if not isinstance(given, list):
-        raise InputError(f"{where}: {name}: expected a list, got {given!r:.40}")
+def _parse_keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
+    entries = content.get(name)
+    if not isinstance(entries, list):
+        raise InputError(f"{where}: {name}: expected a list, got {entries!r:.40}")
     result = []
-    for one in given:
-        sample = one.get("id") if isinstance(one, dict) else None
-        model = one.get("model", "") if isinstance(one, dict) else None
+    for entry in entries:
+        sample = entry.get("id") if isinstance(entry, dict) else None
+        model = entry.get("model", "") if isinstance(entry, dict) else None
         if not (isinstance(sample, str) and isinstance(model, str)):
-            raise InputError(f"{where}: {name}: expected objects with an id, got {one!r:.60}")
+            raise InputError(f"{where}: {name}: expected objects with an id, got {entry!r:.60}")
         result.append((sample, model))
     return result
 
@@ -144,9 +146,9 @@ def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, numb
     lines: list[Mapping[str, Any]] = []
     if start is not None:
         lines.append({"action": "start", "kind": KIND, "version": VERSION, **start})
-    lines.append({"action": "batch", "batch": number, "known": _told(batch.known)})
+    lines.append({"action": "batch", "batch": number, "known": _encode_keys(batch.known)})
     lines += [
-        {"action": "draw", "probability": draw.probability, "answers": _told(draw.answers)}
+        {"action": "draw", "probability": draw.probability, "answers": _encode_keys(draw.answers)}
         for draw in batch.draws
     ]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
@@ -154,5 +156,5 @@ def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, numb
         file.append(text.encode("utf-8", "surrogatepass"))
 
 
-def _told(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:
-    return [{"id": one, "model": model} if model else {"id": one} for one, model in keys]
+def _encode_keys(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:
+    return [{"id": sample, "model": model} if model else {"id": sample} for sample, model in keys]

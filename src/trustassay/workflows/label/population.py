@@ -89,7 +89,7 @@ class Population:
 
     def features(self, names: Sequence[str]) -> Floats:
         """Return normal scores of ranks, shape (N, k), which have no scale; 0 if missing."""
-        columns = [_normal_scores(self.column(name).values) for name in names]
+        columns = [_compute_normal_scores(self.column(name).values) for name in names]
         empty = np.empty((len(self.answers.rows), 0))
         return np.stack(columns, axis=1) if columns else empty
 
@@ -109,9 +109,9 @@ def read_population(
     remarks = []
     if models:
         every = sum(row.model in models for row in answers.rows)
-        answers = _answered_by_all(answers, models)
-        if left := every - len(answers.rows):
-            remarks.append(f"left out, since only one of the models answered: {left:,}")
+        answers = _keep_answered_by_all(answers, models)
+        if left_out := every - len(answers.rows):
+            remarks.append(f"left out, since only one of the models answered: {left_out:,}")
     counts = Counter((row.id, row.model) for row in answers.rows)
     for (name, _), count in counts.items():
         if count > 1:
@@ -123,36 +123,41 @@ def read_population(
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
-def _answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
+def _keep_answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
     """Return only the answers of these models, to questions that all of them answered."""
-    known = {row.model for row in answers.rows}
+    models_of_answers = {row.model for row in answers.rows}
     for name in models:
-        if name not in known:
-            raise InputError(did_you_mean("model", name, known))
+        if name not in models_of_answers:
+            raise InputError(did_you_mean("model", name, models_of_answers))
     pairs = {(row.question, row.model) for row in answers.rows}
-    kept = [
+    places_kept = [
         place
         for place, row in enumerate(answers.rows)
         if row.model in models and all((row.question, model) in pairs for model in models)
     ]
-    if not kept:
+    if not places_kept:
         raise InputError(f"no question was answered by {' and '.join(models)}")
-    new = {old: place for place, old in enumerate(kept)}
+    new = {old: place for place, old in enumerate(places_kept)}
     of_run = {
-        run: [new[place] for place in own if place in new] for run, own in answers.of_run.items()
+        run: [new[place] for place in places if place in new]
+        for run, places in answers.of_run.items()
     }
-    columns = [replace(one, values=one.values[list(kept)]) for one in answers.columns]
-    return replace(answers, rows=[answers.rows[at] for at in kept], columns=columns, of_run=of_run)
+    columns = [
+        replace(column, values=column.values[list(places_kept)]) for column in answers.columns
+    ]
+    return replace(
+        answers, rows=[answers.rows[at] for at in places_kept], columns=columns, of_run=of_run
+    )
 
 
-def _normal_scores(values: Floats) -> Floats:
+def _compute_normal_scores(values: Floats) -> Floats:
     """Return the normal quantiles of the values' ranks, ties at the mean of theirs; 0 for NaN."""
     result = np.zeros(len(values))
-    there = ~np.isnan(values)
-    n = int(there.sum())
+    is_defined = ~np.isnan(values)
+    n = int(is_defined.sum())
     if n:
-        shares = ranks(values[there]) / (n + 1)
-        result[there] = [normal_quantile(share) for share in shares.tolist()]
+        shares = ranks(values[is_defined]) / (n + 1)
+        result[is_defined] = [normal_quantile(share) for share in shares.tolist()]
     return result
 
 
@@ -168,17 +173,21 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     options = LabelOptions(
         positive=source.positive, weighted=source.weighted, at_least=source.at_least
     )
-    made = []
+    labels_by_source = []
     if source.field:
-        made.append((source.field, labelled(population.answers, [source.field], options)[0][-1]))
+        labels_by_source.append(
+            (source.field, labelled(population.answers, [source.field], options)[0][-1])
+        )
     columns = dict(source.columns or {})
     for path in source.ratings:
         journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
         states = [] if journal is None else journal.last_states()
         if journal is None or any(line.get("rating") is not None for _, line in states):
-            own = replace(options, ratings=path, columns=columns)
-            made.append((str(path), labelled(population.answers, [], own)[0][-1]))
-    for name, label in made:
+            options_of_file = replace(options, ratings=path, columns=columns)
+            labels_by_source.append(
+                (str(path), labelled(population.answers, [], options_of_file)[0][-1])
+            )
+    for name, label in labels_by_source:
         check_two_classes(replace(label, name=name))
         values = label.values
         both = ~np.isnan(values) & ~np.isnan(result)
@@ -226,10 +235,14 @@ class Figure:
             among = [population.of_model(name) for name in self.names]
             among = among or [np.ones(len(labels), dtype=bool)]
             result = [mean_target(labels, each) for each in among]
-        there = [one for one in result if one is not None]
-        if len(there) < len(result):
+        defined_targets = [target for target in result if target is not None]
+        if len(defined_targets) < len(result):
             return None
-        return there[0] - there[1] if len(there) == 2 else there[0]
+        return (
+            defined_targets[0] - defined_targets[1]
+            if len(defined_targets) == 2
+            else defined_targets[0]
+        )
 
 
 @dataclass(frozen=True)
@@ -264,7 +277,9 @@ class Need(JsonForm):
     evenly: int | None
 
 
-def measured(figure: Figure, population: Population, labels: Labels, told: Floats) -> LabelFigure:
+def measured(
+    figure: Figure, population: Population, labels: Labels, labels_given: Floats
+) -> LabelFigure:
     """Return a figure with its intervals. told: the labels that people gave, NaN where none."""
     target = figure.target(population, labels.estimates)
     if target is None:
@@ -273,8 +288,8 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
     value = float(np.clip(target.value, -1.0 if figure.signed else 0.0, 1.0))
     if result is None:
         return LabelFigure(figure, None, without="fewer than two drawn units have labels")
-    there = told[~np.isnan(told)]
-    rarer = int(min(there.sum(), len(there) - there.sum()))
+    known_labels = labels_given[~np.isnan(labels_given)]
+    rarer = int(min(known_labels.sum(), len(known_labels) - known_labels.sum()))
     reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
     if "auroc" in figure.kind:
         reason = reason or too_few("labels of one kind", rarer, FEWEST_OF_CLASS)
@@ -286,7 +301,7 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
         beyond = interval_at(figure, result, result.variance + result.between, result.effective)
     even = interval_at(figure, result, result.variance_at(result.draws, evenly=True), result.draws)
     if figure.kind == "share":  # what the labels at hand leave possible
-        right, wrong = (float((told == one).sum() / len(told)) for one in (1, 0))
+        right, wrong = (float((labels_given == kind).sum() / len(labels_given)) for kind in (1, 0))
         interval = max(interval[0], right), min(interval[1], 1 - wrong)
     return LabelFigure(figure, value, interval, beyond, even, "", result)
 
@@ -308,31 +323,33 @@ def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> li
     Args:
         labels: so far. beyond: count for the interval of questions like these.
     """
-    one, now = result.estimate, result.beyond if beyond else result.interval
-    if one is None or result.without:
+    estimate, now = result.estimate, result.beyond if beyond else result.interval
+    if estimate is None or result.without:
         return []
-    added, each = one.between if beyond else 0.0, labels / one.draws
+    added, each = estimate.between if beyond else 0.0, labels / estimate.draws
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
 
     def narrow(variance: float, draws: float) -> bool:
-        low, high = interval_at(result.figure, one, variance, draws)
+        low, high = interval_at(result.figure, estimate, variance, draws)
         return high - low <= width
 
     def apart(variance: float, _draws: float) -> bool:
-        return abs(one.value) >= reach * math.sqrt(variance)
+        return abs(estimate.value) >= reach * math.sqrt(variance)
 
     def need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
         if reached:
             return Need(goal, 0, None)
         more: list[int | None] = []
         for evenly in (False, True):
-            draws = one.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
-            never = draws > one.draws + one.left
-            more.append(None if never else max(0, round((draws - one.draws) * each)))
+            draws = estimate.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
+            never = draws > estimate.draws + estimate.left
+            more.append(None if never else max(0, round((draws - estimate.draws) * each)))
         return Need(goal, *more)
 
-    found = [need(f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), narrow)]
+    label_needs = [
+        need(f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), narrow)
+    ]
     if result.figure.signed:
-        goal = f"detecting a difference of {abs(one.value):.3f} (power 80 %)"
-        found.append(need(goal, bool(now and not now[0] <= 0 <= now[1]), apart))
-    return found
+        goal = f"detecting a difference of {abs(estimate.value):.3f} (power 80 %)"
+        label_needs.append(need(goal, bool(now and not now[0] <= 0 <= now[1]), apart))
+    return label_needs

@@ -25,10 +25,10 @@ from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, flattened
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
-_Declared = tuple[str, tuple[float, float] | None, Direction]
+_DeclaredPart = tuple[str, tuple[float, float] | None, Direction]
 """What a score or part is, its bounds, and which end of it is better."""
 TEXTS = frozenset({"id", "question", "response"})
-LONGEST_LABEL = 60
+MAX_LABEL_CHARS = 60
 """Characters of a text up to which a field can be a label."""
 
 
@@ -121,7 +121,7 @@ class Answers:
 
 
 @dataclass
-class _Scored:
+class _RunScores:
     """A score as one run or several runs with the same settings hold it."""
 
     run: str
@@ -134,9 +134,9 @@ class _Scored:
     """Of each answer its score, or why it has none."""
 
 
-def as_list(given: Any) -> list[Any]:
+def as_list(option: Any) -> list[Any]:
     """Return an option that is one value or several as a list."""
-    return [given] if isinstance(given, str | os.PathLike) else list(given)
+    return [option] if isinstance(option, str | os.PathLike) else list(option)
 
 
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
@@ -149,18 +149,18 @@ def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
         runs: their folders.
         fields: dotted names of the fields of the samples that are kept.
     """
-    reading = _Reading(list(fields))
+    reading = _RunReader(list(fields))
     for path in runs:
         reading.read(path)
     return reading.answers()
 
 
-class _Reading:
+class _RunReader:
     def __init__(self, fields: list[str]) -> None:
         self.fields = fields
         self.rows: list[Answer] = []
         self.places: dict[tuple[str, str, str], int] = {}
-        self.scored: dict[tuple[str, str], list[_Scored]] = {}
+        self.scored: dict[tuple[str, str], list[_RunScores]] = {}
         self.costs: list[Cost] = []
         self.known: dict[str, list[str]] = {}
         self.of_run: dict[str, list[int]] = {}
@@ -170,13 +170,13 @@ class _Reading:
         folder, name, run = RunFolder(path), str(path), read_finished_run(path)
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
-        self._assessments(folder, run, name, self._samples(folder, name))
+        self._read_assessments(folder, run, name, self._read_samples(folder, name))
 
-    def _samples(self, folder: RunFolder, name: str) -> dict[str, int]:
+    def _read_samples(self, folder: RunFolder, name: str) -> dict[str, int]:
         """Add the samples of a run and return their places by id."""
         linked = folder.report_path.exists()
-        own: dict[str, int] = {}
-        known: dict[str, None] = {}
+        place_by_id: dict[str, int] = {}
+        label_fields: dict[str, None] = {}
         for number, record in enumerate(folder.sample_records(), 1):
             response = str(record.get("response") or "")
             model = str(record.get("model") or "")
@@ -187,31 +187,31 @@ class _Reading:
                 link = f"{folder.report_path}#a{number}" if linked else ""
                 words = len(response.split())
                 self.rows.append(Answer(record["id"], model, question, words, link))
-            kept = self.rows[place].fields
-            for wanted in self.fields:
-                value = reach(record, wanted)
+            stored_fields = self.rows[place].fields
+            for field_wanted in self.fields:
+                value = reach(record, field_wanted)
                 if value is not ABSENT and value is not None:
-                    kept.setdefault(wanted, value)
-            own[record["id"]] = place
+                    stored_fields.setdefault(field_wanted, value)
+            place_by_id[record["id"]] = place
             for field_name, value in flattened(record):
-                short = isinstance(value, str) and len(value) <= LONGEST_LABEL
+                short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
                 if isinstance(value, bool | int | float) or (short and field_name not in TEXTS):
-                    known[field_name] = None
-        if len(own) > SHOWN:  # the report lists a selection, under numbers of its own
-            for place in own.values():
+                    label_fields[field_name] = None
+        if len(place_by_id) > SHOWN:  # the report lists a selection, under numbers of its own
+            for place in place_by_id.values():
                 if self.rows[place].link.startswith(f"{folder.report_path}#"):
                     self.rows[place] = replace(self.rows[place], link="")
-        self.known[name] = sorted(known)
-        self.of_run[name] = list(own.values())
-        return own
+        self.known[name] = sorted(label_fields)
+        self.of_run[name] = list(place_by_id.values())
+        return place_by_id
 
-    def _assessments(
-        self, folder: RunFolder, run: Mapping[str, Any], name: str, own: Mapping[str, int]
+    def _read_assessments(
+        self, folder: RunFolder, run: Mapping[str, Any], name: str, place_by_id: Mapping[str, int]
     ) -> None:
         infos = metric_infos(folder, run)
-        parts = _declared_parts(run)
+        parts = _read_declared_parts(run)
         backends = {k: v for k, v in run["backends"].items() if k != MODEL}
-        result: dict[tuple[str, str], _Scored] = {}
+        result: dict[tuple[str, str], _RunScores] = {}
         for metric, info in infos.items():
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
             if metric not in parts:
@@ -219,78 +219,92 @@ class _Reading:
             better: Direction = "lower" if info.lower_is_better else "higher"
             columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
             for part, declared in columns.items():
-                result[metric, part] = _Scored(name, metric, settings, *declared)
+                result[metric, part] = _RunScores(name, metric, settings, *declared)
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
         for _, line in folder.lines():
-            metric, place = line.fields["metric"], own.get(line.fields["id"])
+            metric, place = line.fields["metric"], place_by_id.get(line.fields["id"])
             if place is None or metric not in infos:
                 continue
             requests[metric].update(line.fields["calls"])
             for (of, part), scored in result.items():
                 if of == metric:
-                    scored.found[place] = _score_of(line.fields, part)
+                    scored.found[place] = _parse_score(line.fields, part)
         for key, scored in result.items():
-            self._join(key, scored)
+            self._add_scores(key, scored)
         usage = (folder.read_summary() or {}).get("usage", {})
         if "prices" in usage:
             self.notes.append(f"{name}: prices of {usage['prices']}")
         used = usage.get("metrics", {})
         self.costs += [
-            _cost(name, metric, len(own), requests[metric], used.get(metric, {}))
+            _cost(name, metric, len(place_by_id), requests[metric], used.get(metric, {}))
             for metric in infos
         ]
 
-    def _join(self, key: tuple[str, str], scored: _Scored) -> None:
+    def _add_scores(self, key: tuple[str, str], scored: _RunScores) -> None:
         """Add what one run holds to that of another with the same settings and other answers."""
-        there = self.scored.setdefault(key, [])
-        for other in there:
+        columns_of_part = self.scored.setdefault(key, [])
+        for other in columns_of_part:
             if other.settings == scored.settings and not other.found.keys() & scored.found.keys():
                 other.found |= scored.found
                 return
-        there.append(scored)
+        columns_of_part.append(scored)
 
     def answers(self) -> Answers:
         columns = []
         for (metric, part), several in self.scored.items():
-            for one in several:
-                if part and all(isinstance(value, str) for value in one.found.values()):
+            for run_scores in several:
+                if part and all(isinstance(value, str) for value in run_scores.found.values()):
                     continue  # a part that these settings do not give
-                short = Path(one.run).name  # the path, where others are called the same
+                short = Path(run_scores.run).name  # the path, where others are called the same
                 same = [Path(other.run).name for other in several].count(short) > 1
-                of_run = f" ({one.run if same else short})" if len(several) > 1 else ""
-                columns.append(self._column(f"{metric}{of_run}", part, of_run, one))
+                of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
+                columns.append(self._build_column(f"{metric}{of_run}", part, of_run, run_scores))
         return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
 
-    def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
+    def _build_column(
+        self, metric_name: str, part: str, of_run: str, run_scores: _RunScores
+    ) -> Column:
         values = np.full(len(self.rows), math.nan)
-        for place, value in one.found.items():
+        for place, value in run_scores.found.items():
             values[place] = math.nan if isinstance(value, str) else value
-        raw, turned = values, one.direction == "lower"
+        raw, turned = values, run_scores.direction == "lower"
         if turned:
-            ends = one.bounds if one.bounds and all(map(math.isfinite, one.bounds)) else ()
+            ends = (
+                run_scores.bounds
+                if run_scores.bounds and all(map(math.isfinite, run_scores.bounds))
+                else ()
+            )
             values = sum(ends) - raw
-        own: dict[str, Any] = {
-            "about": one.about,
-            "why": dict(Counter(why for why in one.found.values() if isinstance(why, str))),
-            "metric": one.metric,
+        attributes: dict[str, Any] = {
+            "about": run_scores.about,
+            "why": dict(
+                Counter(
+                    value_or_reason
+                    for value_or_reason in run_scores.found.values()
+                    if isinstance(value_or_reason, str)
+                )
+            ),
+            "metric": run_scores.metric,
             "part": part,
-            "settings": one.settings,
+            "settings": run_scores.settings,
             "raw": raw if turned else None,
             "turned": turned,
-            "probability": one.bounds == (0.0, 1.0),
-            "failed": frozenset(at for at, value in one.found.items() if value == FAILED),
+            "probability": run_scores.bounds == (0.0, 1.0),
+            "failed": frozenset(at for at, value in run_scores.found.items() if value == FAILED),
         }
         if not part:
-            return Column(whole, "metric", values, **own)
-        kind: ColumnKind = "part" if one.direction else "covariate"
-        return Column(f"{one.metric}.{part}{of_run}", kind, values, of=whole, **own)
+            return Column(metric_name, "metric", values, **attributes)
+        kind: ColumnKind = "part" if run_scores.direction else "covariate"
+        return Column(
+            f"{run_scores.metric}.{part}{of_run}", kind, values, of=metric_name, **attributes
+        )
 
 
 FAILED = "failed"
 """Why an answer has no score: the metric failed."""
 
 
-def _score_of(fields: Mapping[str, Any], part: str) -> float | str:
+def _parse_score(fields: Mapping[str, Any], part: str) -> float | str:
     """Return the score in a line of assessments, or a part of it; else why there is none."""
     if fields["error"] is not None:
         return FAILED
@@ -300,18 +314,22 @@ def _score_of(fields: Mapping[str, Any], part: str) -> float | str:
     return float(value)
 
 
-def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
+def _read_declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _DeclaredPart]]:
     """Return, by metric, the parts that figures declare."""
-    result: dict[str, dict[str, _Declared]] = {}
+    result: dict[str, dict[str, _DeclaredPart]] = {}
     for name, metric in metrics_of(run).items():
-        own = result.setdefault(name, {})
+        parts_of_metric = result.setdefault(name, {})
         for figure in metric.figures.values():
             match figure.statistic:
                 case Mean(of=part, bounds=bounds) if part != "score":
-                    own[part] = (figure.explanation, bounds, metric.direction_of(part) or "")
+                    parts_of_metric[part] = (
+                        figure.explanation,
+                        bounds,
+                        metric.direction_of(part) or "",
+                    )
                 case Quantile(of=part) if part != "score":
                     direction = metric.direction_of(part) or ""
-                    own.setdefault(part, (figure.explanation, None, direction))
+                    parts_of_metric.setdefault(part, (figure.explanation, None, direction))
     return result
 
 
@@ -319,9 +337,9 @@ def _cost(
     run: str, metric: str, n: int, requests: Counter[str], used: Mapping[str, Mapping[str, Any]]
 ) -> Cost:
     samples = max(n, 1)
-    calls = sum(one["calls"] for one in used.values())
-    tokens = sum(one["prompt_tokens"] + one["reply_tokens"] for one in used.values())
-    prices = [one["usd"] for one in used.values()]
+    calls = sum(usage["calls"] for usage in used.values())
+    tokens = sum(usage["prompt_tokens"] + usage["reply_tokens"] for usage in used.values())
+    prices = [usage["usd"] for usage in used.values()]
     usd = None if None in prices else sum(prices) / samples
     each = {name: count / samples for name, count in sorted(requests.items())}
     return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)

@@ -84,8 +84,8 @@ def right_where_wrong(
     """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
     result = []
     for first, second in itertools.permutations(columns, 2):
-        there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
-        places = np.flatnonzero(there)
+        has_both = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
+        places = np.flatnonzero(has_both)
         y = labels[places]
         if not len(places) or (y == y[0]).all():
             continue
@@ -110,9 +110,9 @@ Figures = Mapping[str, Mapping[str, Estimate]]
 
 CEILING, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
-MOST_GROUPS = 20
+MAX_GROUPS = 20
 """Groups of a field that have figures: those with most answers."""
-MOST_COMPARED = 12
+MAX_COMPARED_SCORES = 12
 """Scores that are compared for where one is right and another wrong."""
 
 
@@ -147,14 +147,14 @@ class LabelStudy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        told = self.label.values[~np.isnan(self.label.values)]
+        known_labels = self.label.values[~np.isnan(self.label.values)]
         kinds = self.kinds
         return {
             "label": self.label.name,
             "kind": self.label.kind,
             "n": self.label.n,
             "missing": len(self.label.values) - self.label.n,
-            "mean": float(told.mean()) if len(told) else None,
+            "mean": float(known_labels.mean()) if len(known_labels) else None,
             "words": list(self.label.words),
             "raters": list(self.label.raters),
             "headline": self.headline,
@@ -239,26 +239,26 @@ def study(  # noqa: PLR0913 - one argument an option
     result, judges = labelled(answers, names, options)
     for name in groups:
         if not any(group_values(answers, name)):
-            known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
+            fields_of_runs = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
             raise InputError(
                 f"--by {name}: no sample has it; fields with numbers or short texts: "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(fields_of_runs) or 'none'}"
             )
     columns = [*answers.columns, *judges]
-    studied = [_of_label(answers, columns, label, groups, seed, resamples) for label in result]
+    studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in result for n in one.notes)],
+        [*answers.notes, *_describe_columns(columns), *(n for one in result for n in one.notes)],
         seed,
         resamples,
     )
 
 
-def _of_label(
+def _study_label(
     answers: Answers,
     scores: Sequence[Column],
     label: Label,
@@ -289,15 +289,15 @@ def _of_label(
             covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
         ),
         {
-            name: _by_group(answers, scores, label, name, partial(resampling, "by", name))
+            name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by
         },
         paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
-        right_where_wrong(answers, main[:MOST_COMPARED], label.values) if binary else (),
+        right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
     )
 
 
-def _by_group(
+def _estimate_by_group(
     answers: Answers,
     scores: Sequence[Column],
     label: Label,
@@ -306,9 +306,9 @@ def _by_group(
 ) -> dict[str, Figures]:
     """Return the figures within each value of a field, and of the length there."""
     values = np.array(group_values(answers, name))
-    there = ~np.isnan(label.values)
-    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[there].tolist())
-    largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
+    has_label = ~np.isnan(label.values)
+    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[has_label].tolist())
+    largest = sorted(counts, key=lambda value: -counts[value])[:MAX_GROUPS]
     result: dict[str, Figures] = {}
     for value in largest:
         places = np.flatnonzero(values == value)
@@ -318,18 +318,18 @@ def _by_group(
         ]
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
-        own = estimates(columns, labels, label.kind, questions, resampling(value))
-        result[value] = own | {CHANCE_ROW: chance(labels, label.kind)}
+        figures_of_value = estimates(columns, labels, label.kind, questions, resampling(value))
+        result[value] = figures_of_value | {CHANCE_ROW: chance(labels, label.kind)}
     return result
 
 
-def _notes(columns: Sequence[Column]) -> list[str]:
+def _describe_columns(columns: Sequence[Column]) -> list[str]:
     turned = ", ".join(column.name for column in columns if column.turned)
     result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
     for column in columns:
         if column.kind == "metric":
             result += [
-                f"{column.name}: {amount(count, 'answer')} {why}"
-                for why, count in column.why.items()
+                f"{column.name}: {amount(count, 'answer')} {reason}"
+                for reason, count in column.why.items()
             ]
     return result

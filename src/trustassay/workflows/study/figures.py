@@ -29,7 +29,7 @@ ASSOCIATIONS: Mapping[str, WeightedMeasure] = {
     name: correlation.WEIGHTED_MEASURES[name] for name in ("kendall", "spearman", "pearson")
 }
 """What can be said of a covariate, of which neither end is better."""
-FEWEST_ANSWERS = 10
+MIN_ANSWERS_OF_FIGURE = 10
 """Answers below which no figure is given: a single one would move a figure by a tenth."""
 
 
@@ -82,10 +82,10 @@ def estimates(
         questions: number of each answer's question, shape (n,).
     """
     rows = {column.name: [(column, labels)] for column in columns}
-    return _estimates(rows, kind, questions, resampling, measures)
+    return _estimate_means(rows, kind, questions, resampling, measures)
 
 
-def _estimates(
+def _estimate_means(
     rows: Mapping[str, Sequence[tuple[Column, Floats]]],
     kind: Kind,
     questions: Places,
@@ -99,29 +99,29 @@ def _estimates(
     figures: dict[tuple[str, str], Parts] = {}
     clusters, rarer = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
     for (row, pairs), (name, measure) in itertools.product(rows.items(), measures.items()):
-        samples, why = [], ""
+        samples, first_reason = [], ""
         for column, labels in pairs:
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
             x, y = column.values[places], labels[places]
             reason = why_undefined(name, column, x, y, kind)
-            why = why or reason
+            first_reason = first_reason or reason
             samples += [] if reason else [(places, x, y)]
         single, rated = len(pairs) == 1, {at for of, *_ in samples for at in of.tolist()}
         n = len(places) if single else len(rated)
-        result[row][name] = Estimate(None, n, None, why)
+        result[row][name] = Estimate(None, n, None, first_reason)
         if samples and name == "auroc":
             value = float(np.mean([correlation.value_of(measure, x, y) for _, x, y in samples]))
-            own = [(x, y, questions[places]) for places, x, y in samples]
-            result[row][name] = Estimate.of(value, n, mean_auroc_interval(own))
+            pairs_with_questions = [(x, y, questions[places]) for places, x, y in samples]
+            result[row][name] = Estimate.of(value, n, mean_auroc_interval(pairs_with_questions))
         elif samples:
             figures[row, name] = [(places, measure(x, y)) for places, x, y in samples]
             clusters[row, name] = len(np.unique(questions[places] if single else questions))
             if single and name in correlation.BY_CLASS and kind == "binary":
                 rarer[row, name] = int(min(y.sum(), len(y) - y.sum()))
-    for key, drawn in _resampled(figures, questions, resampling).items():
+    for key, drawn in _resample(figures, questions, resampling).items():
         row, name = key
         n = result[row][name].n
-        result[row][name] = _estimate(name, drawn, n, clusters[key], rarer.get(key))
+        result[row][name] = _estimate_figure(name, drawn, n, clusters[key], rarer.get(key))
     return result
 
 
@@ -131,7 +131,7 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
         return "no answer has both a score and a label"
     sure = int((x == 1 - y).sum()) if name == "log_loss" else 0
     reasons = {
-        too_few("answers", len(x), FEWEST_ANSWERS): True,
+        too_few("answers", len(x), MIN_ANSWERS_OF_FIGURE): True,
         f"labels are {kind}, not of two classes": name in OF_CLASSES and kind != "binary",
         "the score is not a probability": name in OF_PROBABILITIES and not column.probability,
         f"it is infinite: {amount(sure, 'answer')} with the score 0 or 1, although the label is "
@@ -144,16 +144,16 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
 
 def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
     """Return what a score that knows nothing reaches; as a probability, the share right."""
-    there = labels[~np.isnan(labels)]
-    n = len(there)
+    known_labels = labels[~np.isnan(labels)]
+    n = len(known_labels)
     result = {}
     for name in correlation.WEIGHTED_MEASURES:
         if name in OF_CLASSES and kind != "binary":
             result[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
-        elif not n or (there == there[0]).all():
+        elif not n or (known_labels == known_labels[0]).all():
             result[name] = Estimate(None, n, None, "all labels are the same")
         else:
-            share = float(there.mean())
+            share = float(known_labels.mean())
             value = {"auprc": share, "brier": share * (1 - share)}.get(name, CHANCE.get(name))
             result[name] = Estimate(value, n, None, "by definition")
     return result
@@ -173,44 +173,48 @@ def paired_tests(
     tests: list[Test] = []
     figures: dict[tuple[int, int], Parts] = {}
     for a, b in itertools.combinations(columns, 2):
-        if not _comparable(a, b):
+        if not _is_comparable(a, b):
             continue
         missing = np.isnan(a.values) | np.isnan(b.values) | np.isnan(labels)
         places = np.flatnonzero(~missing)
         y = labels[places]
-        sides = [one.values[places] for one in (a, b)]
-        reasons = [why_undefined(headline, one, one.values[places], y, kind) for one in (a, b)]
-        why = reasons[0] or reasons[1]
-        test = Test(a.name, b.name, headline, len(places), without=why)
-        if not why and headline == "auroc":
-            test = _test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
-        elif not why:
+        sides = [column.values[places] for column in (a, b)]
+        reasons = [
+            why_undefined(headline, column, column.values[places], y, kind) for column in (a, b)
+        ]
+        reason = reasons[0] or reasons[1]
+        test = Test(a.name, b.name, headline, len(places), without=reason)
+        if not reason and headline == "auroc":
+            test = _complete_test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
+        elif not reason:
             for side, x in enumerate(sides):
                 figures[len(tests), side] = [(places, measure(x, y))]
         tests.append(test)
-    drawn = _resampled(figures, questions, resampling)
+    drawn = _resample(figures, questions, resampling)
     for place in dict.fromkeys(place for place, _ in drawn):
         (first, ones), (second, others) = drawn[place, 0], drawn[place, 1]
         clusters = len(np.unique(questions[figures[place, 0][0][0]]))
-        tests[place] = _test(tests[place], paired_test(first - second, ones - others, clusters))
-    return _corrected(tests)
+        tests[place] = _complete_test(
+            tests[place], paired_test(first - second, ones - others, clusters)
+        )
+    return _correct_p_values(tests)
 
 
-def _test(of: Test, told: Tested) -> Test:
-    value, interval, p, without = told
+def _complete_test(of: Test, result: Tested) -> Test:
+    value, interval, p, without = result
     return replace(of, difference=value, interval=interval, p=p, without=without)
 
 
-def _comparable(a: Column, b: Column) -> bool:
+def _is_comparable(a: Column, b: Column) -> bool:
     if "covariate" in (a.kind, b.kind):
         return False
     if "part" in (a.kind, b.kind):
-        own = a.of == b.name or b.of == a.name
-        return own and not np.array_equal(a.values, b.values, equal_nan=True)
+        are_related = a.of == b.name or b.of == a.name
+        return are_related and not np.array_equal(a.values, b.values, equal_nan=True)
     return not a.kind == b.kind == "baseline"
 
 
-def _corrected(tests: Sequence[Test]) -> list[Test]:
+def _correct_p_values(tests: Sequence[Test]) -> list[Test]:
     places = [place for place, test in enumerate(tests) if test.p is not None]
     p_values = holm([p for test in tests if (p := test.p) is not None])
     result = list(tests)
@@ -219,7 +223,7 @@ def _corrected(tests: Sequence[Test]) -> list[Test]:
     return result
 
 
-def _resampled(
+def _resample(
     figures: Mapping[Key, Parts], questions: Places, resampling: Resampling
 ) -> dict[Key, tuple[float, Floats]]:
     """Return each figure and its resamples, the same resampled questions for all."""
@@ -227,9 +231,11 @@ def _resampled(
     rng, replicates = resampling
     for weights in cluster_weights(questions, rng, replicates) if figures else ():
         for key, parts in figures.items():
-            whole = len(parts) == 1 and len(parts[0][0]) == weights.shape[1]
-            own = [figure(weights if whole else weights[:, places]) for places, figure in parts]
-            draws[key].append(np.mean(own, axis=0))
+            covers_all = len(parts) == 1 and len(parts[0][0]) == weights.shape[1]
+            values = [
+                figure(weights if covers_all else weights[:, places]) for places, figure in parts
+            ]
+            draws[key].append(np.mean(values, axis=0))
     return {
         key: (
             float(np.mean([figure(np.ones((1, len(places))))[0] for places, figure in parts])),
@@ -239,7 +245,7 @@ def _resampled(
     }
 
 
-def _estimate(
+def _estimate_figure(
     name: str, drawn: tuple[float, Floats], n: int, clusters: int, rarer: int | None = None
 ) -> Estimate:
     value, resamples = drawn
@@ -252,7 +258,7 @@ def _estimate(
 LENGTH, SOURCE = "length", "source"
 SOURCES = ("source", "model")
 """Fields that say where an answer comes from."""
-FEWEST_OF_SOURCE = 20
+MIN_ANSWERS_OF_SOURCE = 20
 """Answers of a source below which it is counted with other small ones."""
 OTHERS = "others"
 
@@ -265,8 +271,8 @@ def length_column(answers: Answers, labels: Floats) -> Column:
     says nothing.
     """
     words = np.array([float(row.words) for row in answers.rows])
-    there = ~np.isnan(labels)
-    shorter = (correlation.kendall_tau_b(words[there], labels[there]) or 0.0) < 0
+    has_label = ~np.isnan(labels)
+    shorter = (correlation.kendall_tau_b(words[has_label], labels[has_label]) or 0.0) < 0
     name = f"{LENGTH} (shorter)" if shorter else f"{LENGTH} (longer)"
     about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
     return Column(name, "baseline", -words if shorter else words, about=about)
@@ -292,14 +298,14 @@ def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Colu
     """
     names = list(dict.fromkeys([*SOURCES, *fields]))
     groups = list(zip(*(group_values(answers, name) for name in names), strict=True))
-    there = ~np.isnan(label.values)
-    counts = Counter(group for group, labelled in zip(groups, there, strict=True) if labelled)
-    of = [group if counts[group] >= FEWEST_OF_SOURCE else (OTHERS,) for group in groups]
+    has_label = ~np.isnan(label.values)
+    counts = Counter(group for group, labelled in zip(groups, has_label, strict=True) if labelled)
+    of = [group if counts[group] >= MIN_ANSWERS_OF_SOURCE else (OTHERS,) for group in groups]
     values = np.full(len(of), math.nan)
     for group in set(of):
-        mine = np.array([one == group for one in of])
-        if (mine & there).any():
-            values[mine] = label.values[mine & there].mean()
+        in_group = np.array([group_of_answer == group for group_of_answer in of])
+        if (in_group & has_label).any():
+            values[in_group] = label.values[in_group & has_label].mean()
     used = [
         name
         for name, column in zip(names, zip(*groups, strict=True), strict=True)
@@ -319,4 +325,4 @@ def ceiling(label: Label, questions: Places, resampling: Resampling) -> dict[str
         (Column(name, "judge", values, label.kind == "binary"), label.others[name])
         for name, values in label.raters.items()
     ]
-    return _estimates({"people": pairs}, label.kind, questions, resampling)["people"]
+    return _estimate_means({"people": pairs}, label.kind, questions, resampling)["people"]

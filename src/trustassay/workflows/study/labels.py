@@ -20,7 +20,7 @@ from trustassay.workflows.study.answers import Answers, Column
 
 RATING = "rating"
 """The name of the label that the ratings of people make up."""
-FIELDS_TOLD = 30
+MAX_FIELDS_LISTED = 30
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,11 @@ def labelled(
         InputError: a run has no such field (the message names those it has), labels cannot be
             read, or no label is named.
     """
-    table = _Table(answers, options) if options.ratings else None
+    table = _LabelTable(answers, options) if options.ratings else None
     result = [
-        table.label(name) if table and name in table.names else _of_field(answers, name, options)
+        table.label(name)
+        if table and name in table.names
+        else _read_field_label(answers, name, options)
         for name in dict.fromkeys(names)
     ]
     if table is None:
@@ -97,9 +99,11 @@ def labelled(
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
             fields = dict.fromkeys(name for names in answers.known.values() for name in names)
-            told = ", ".join(list(fields)[:FIELDS_TOLD]) or "no field that could be one"
+            field_names = (
+                ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
+            )
             raise InputError(
-                f"no label: expected --label FIELD, or --ratings FILE. The samples have {told}"
+                f"no label: expected --label FIELD, or --ratings FILE. The samples have {field_names}"
             )
         return result, []
     if any(name in table.names for name in names):
@@ -108,24 +112,24 @@ def labelled(
     return [*result, pooled], judges
 
 
-def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
-    given = answers.field(name)
+def _read_field_label(answers: Answers, name: str, options: LabelOptions) -> Label:
+    values = answers.field(name)
     for run, places in answers.of_run.items():
-        if all(given[place] is None for place in places):
-            known = ", ".join(answers.known[run][:FIELDS_TOLD]) or "none"
+        if all(values[place] is None for place in places):
+            field_names = ", ".join(answers.known[run][:MAX_FIELDS_LISTED]) or "none"
             raise InputError(
                 f"{run}: no sample has the label {name}; fields with numbers or short texts: "
-                f"{known}"
+                f"{field_names}"
             )
-    return _made(name, given, options)
+    return _build_label(name, values, options)
 
 
-def _made(name: str, given: Sequence[Any], options: LabelOptions) -> Label:
-    read = options.read(name, given)
+def _build_label(name: str, values: Sequence[Any], options: LabelOptions) -> Label:
+    read = options.read(name, values)
     return Label(name, read.kind, np.array(read.values), read.words)
 
 
-class _Table:
+class _LabelTable:
     """The file of ``--ratings``."""
 
     def __init__(self, answers: Answers, options: LabelOptions) -> None:
@@ -140,33 +144,39 @@ class _Table:
             if faults:
                 raise InputError("; ".join(faults[:5]))
             self.columns = {key for _, row in self.rows for key in row}
-            taken = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
+            other_columns = {
+                *RATING_FIELDS["item"],
+                *RATING_FIELDS["rater"],
+                "model",
+                "repeat",
+                "note",
+            }
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
-                self.names = self.columns - taken - set(options.columns.values())
+                self.names = self.columns - other_columns - set(options.columns.values())
 
     def label(self, name: str) -> Label:
         """Return a column as the label of the answers with the ids of its rows."""
-        known = self.options.columns.get("item")
-        wanted = [known] if known else RATING_FIELDS["item"]
-        there = [one for one in wanted if one in self.columns]
-        if not there:
+        declared_column = self.options.columns.get("item")
+        wanted = [declared_column] if declared_column else RATING_FIELDS["item"]
+        id_columns = [column for column in wanted if column in self.columns]
+        if not id_columns:
             raise InputError(
                 f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
                 f"{', '.join(sorted(self.columns))[:200]}"
             )
         by_id: dict[tuple[str, str], Any] = {}
         for where, row in self.rows:
-            key = str(row.get(there[0]) or "").strip(), str(row.get("model") or "").strip()
+            key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
             value = row.get(name)
             if key in by_id and value != by_id[key]:
                 raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
             by_id[key] = value
-        given = [
+        values = [
             by_id.get((row.id, row.model), by_id.get((row.id, ""))) for row in self.answers.rows
         ]
-        if not any(value not in (None, "") for value in given):
-            raise self._of_others(next(iter(by_id))[0])
-        return _made(name, given, self.options)
+        if not any(value not in (None, "") for value in values):
+            raise self._foreign_ids_error(next(iter(by_id))[0])
+        return _build_label(name, values, self.options)
 
     def ratings(self) -> tuple[Label, list[Column]]:
         """Return the label that people make up, and what judges say as columns."""
@@ -188,12 +198,12 @@ class _Table:
                 f"{self.path}` weights them (`label --random` chooses answers for all uses)"
             )
         words = ratings.categories
-        known = {one.rater for one in ratings.ratings}
+        rater_names = {rating.rater for rating in ratings.ratings}
         for name in self.options.machines:
-            if name not in known:
-                raise InputError(f"--machine: {did_you_mean('rater', name, known)}")
+            if name not in rater_names:
+                raise InputError(f"--machine: {did_you_mean('rater', name, rater_names)}")
         labels: list[str | float] = [
-            words[int(one.value)] if words else one.value for one in ratings.ratings
+            words[int(rating.value)] if words else rating.value for rating in ratings.ratings
         ]
         # All that could be chosen is read, too: of five levels of which two were used nothing says
         # that the higher one means right.
@@ -202,69 +212,75 @@ class _Table:
             RATING, [*labels, *possible], words if words and ratings.ordered else ()
         )
         read = replace(read, values=read.values[: len(labels)])
-        by_rater = self._by_rater(ratings.ratings, read.values)
+        by_rater = self._average_by_rater(ratings.ratings, read.values)
         people = {
             name: values for name, values in by_rater.items() if name not in self.options.machines
         }
         if not people:
             raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
         judges = [
-            Column(f"judge {name}", "judge", by_rater[name], _probable(by_rater[name]))
+            Column(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.options.machines
         ]
-        return self._pooled(people, read, len(ratings.ratings)), judges
+        return self._pool_raters(people, read, len(ratings.ratings)), judges
 
     def _label_column(self) -> Sequence[str]:
         """Return the column of labels of a table without a rater, which then counts as one; none
         if there are raters, or each has a column."""
         if not self.names:
             return ()
-        wanted = [self.options.columns[RATING]] if RATING in self.options.columns else []
-        known = [name for name in RATING_FIELDS[RATING] if name in self.columns]
-        return (wanted or known)[:1]
+        declared_columns = [self.options.columns[RATING]] if RATING in self.options.columns else []
+        usual_columns = [name for name in RATING_FIELDS[RATING] if name in self.columns]
+        return (declared_columns or usual_columns)[:1]
 
-    def _by_rater(self, ratings: Sequence[Rating], values: Sequence[float]) -> dict[str, Floats]:
+    def _average_by_rater(
+        self, ratings: Sequence[Rating], values: Sequence[float]
+    ) -> dict[str, Floats]:
         """Return the mean of each rater's own ratings of each answer."""
         by_item: dict[str, list[tuple[Rating, float]]] = {}
-        for one, value in zip(ratings, values, strict=True):
-            by_item.setdefault(one.item, []).append((one, value))
-        raters = list(dict.fromkeys(one.rater for one in ratings))
+        for rating, value in zip(ratings, values, strict=True):
+            by_item.setdefault(rating.item, []).append((rating, value))
+        raters = list(dict.fromkeys(rating.rater for rating in ratings))
         result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
         any_found = False
         for place, row in enumerate(self.answers.rows):
-            own: dict[str, list[float]] = {}
-            for one, value in by_item.get(row.id, ()):
-                if not (one.model and row.model) or one.model == row.model:
-                    own.setdefault(one.rater, []).append(value)
-            for name, said in own.items():
-                result[name][place] = fmean(said)
+            ratings_by_rater: dict[str, list[float]] = {}
+            for rating, value in by_item.get(row.id, ()):
+                if not (rating.model and row.model) or rating.model == row.model:
+                    ratings_by_rater.setdefault(rating.rater, []).append(value)
+            for name, values_of_rater in ratings_by_rater.items():
+                result[name][place] = fmean(values_of_rater)
                 any_found = True
         if not any_found:
-            raise self._of_others(ratings[0].item)
+            raise self._foreign_ids_error(ratings[0].item)
         return result
 
-    def _of_others(self, identifier: str) -> InputError:
+    def _foreign_ids_error(self, identifier: str) -> InputError:
         return InputError(
             f"{self.path}: its ids are none of the runs', e.g. {identifier[:40]!r} and "
             f"{self.answers.rows[0].id[:40]!r}"
         )
 
-    def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
+    def _pool_raters(
+        self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
+    ) -> Label:
         binary = read.kind == "binary"
         values = pooled(list(people.values()), binary=binary)
         rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
-        notes = [f"{RATING}: {len(people):,} raters, {given:,} ratings, of {rated.sum():,} answers"]
+        notes = [
+            f"{RATING}: {len(people):,} raters, {rating_count:,} ratings, of {rated.sum():,} answers"
+        ]
         if tied := int((rated & np.isnan(values)).sum()):
             notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
-        others = {
+        labels_without_rater = {
             name: pooled([v for other, v in people.items() if other != name], binary=binary)
             for name in people
             if len(people) > 1
         }
-        there = values[~np.isnan(values)]
-        whole = bool((there == np.round(there)).all())
-        kind: Kind = read.kind if binary or whole else "real"
-        return Label(RATING, kind, values, read.words, people, others, notes)
+        known_labels = values[~np.isnan(values)]
+        are_levels = bool((known_labels == np.round(known_labels)).all())
+        kind: Kind = read.kind if binary or are_levels else "real"
+        return Label(RATING, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:
@@ -281,15 +297,15 @@ def check_two_classes(label: Label) -> None:
 def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
     """Return the mean over raters; of two classes that of most, NaN where they are divided."""
     table = np.stack(tables)
-    there = ~np.isnan(table)
-    count = there.sum(axis=0)
-    total = np.where(there, table, 0.0).sum(axis=0)
+    has_rating = ~np.isnan(table)
+    count = has_rating.sum(axis=0)
+    total = np.where(has_rating, table, 0.0).sum(axis=0)
     mean = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
     if not binary:
         return np.asarray(mean)
     return np.where(np.isnan(mean) | (mean == 0.5), math.nan, (mean > 0.5).astype(float))
 
 
-def _probable(values: Floats) -> bool:
-    there = values[~np.isnan(values)]
-    return bool(len(there) and there.min() >= 0 and there.max() <= 1)
+def _is_probability(values: Floats) -> bool:
+    known_values = values[~np.isnan(values)]
+    return bool(len(known_values) and known_values.min() >= 0 and known_values.max() <= 1)
