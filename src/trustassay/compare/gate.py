@@ -245,8 +245,8 @@ class _GateFigures:
             question_count = len(np.unique(keys.question_units))
             if question_count < len(keys.ids):
                 self.notes.append(
-                    f"{len(keys.ids):,} answers to {question_count:,} questions; each answer counts "
-                    "by itself (--unit answer)"
+                    f"{len(keys.ids):,} answers to {question_count:,} questions; each answer "
+                    "counts by itself (--unit answer)"
                 )
             return
         metrics_with_repeats = [

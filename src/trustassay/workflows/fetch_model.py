@@ -68,7 +68,8 @@ def fetch_model(model: Recommended, *, check: bool = False) -> bool:
         # Check before the first byte: a full disk after an hour is worse.
         needed, free = model.bytes - _size(file), shutil.disk_usage(path.parent).free
         if needed > free:
-            sizes = f"{needed / BYTES_PER_MB:,.0f} MB are needed, and {free / BYTES_PER_MB:,.0f} MB are free"
+            needed_mb, free_mb = needed / BYTES_PER_MB, free / BYTES_PER_MB
+            sizes = f"{needed_mb:,.0f} MB are needed, and {free_mb:,.0f} MB are free"
             raise BackendError(f"{model.name} does not fit into {path.parent}: {sizes}")
         # The digest is computed over the complete file, since parts may stem from several calls.
         asyncio.run(_fetch(model, file))

@@ -118,13 +118,13 @@ class Variances:
         if judges is None or people is None:
             (only,) = self.groups.values()
             return (
-                f"{_describe_repeats(only)} Only repeated ratings by both show whether judges vary more or "
-                "less than people."
+                f"{_describe_repeats(only)} Only repeated ratings by both show whether judges vary "
+                "more or less than people."
             )
         if self.difference is None:
             return (
-                f"{_describe_repeats(judges)} {_describe_repeats(people)} So it is not known whether judges vary "
-                "more or less than people."
+                f"{_describe_repeats(judges)} {_describe_repeats(people)} So it is not known "
+                "whether judges vary more or less than people."
             )
         spread_of_judges, spread_of_people = (_format_spread(group) for group in (judges, people))
         message = (
@@ -154,8 +154,8 @@ def _describe_repeats(group: Decomposition) -> str:
     if group.component(variance.REPEAT) is None:
         return f"The variance of the {group.group} cannot be decomposed: {group.why}."
     return (
-        f"Asked again about the same answer, {who} differs from {reflexive} by a standard deviation of "
-        f"{_format_spread(group)}."
+        f"Asked again about the same answer, {who} differs from {reflexive} by a standard "
+        f"deviation of {_format_spread(group)}."
     )
 
 

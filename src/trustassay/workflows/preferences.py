@@ -163,8 +163,8 @@ async def _pair_answers(first: Source, second: Source, options: WinRateOptions) 
     if not shared:
         raise UsageError(
             f"{both} have no question in common ({len(first_answers):,} and "
-            f"{len(second_answers):,} questions); expected answers to the same questions, whose texts "
-            "may differ in case and white space alone"
+            f"{len(second_answers):,} questions); expected answers to the same questions, whose "
+            "texts may differ in case and white space alone"
         )
     names = [Path(_name_source(source)).name for source in (first, second)]
     both_answered = [
@@ -212,8 +212,8 @@ async def _read_answers(
         # Which of several answers to compare would be arbitrary.
         if key in result:
             raise UsageError(
-                f"{_name_source(source)}: the question {sample.question.strip()[:80]!r} has several "
-                f"answers ({result[key].id!r} and {sample.id!r}); expected one a question"
+                f"{_name_source(source)}: the question {sample.question.strip()[:80]!r} has "
+                f"several answers ({result[key].id!r} and {sample.id!r}); expected one a question"
             )
         result[key] = sample
     return result

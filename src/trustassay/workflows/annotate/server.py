@@ -1,6 +1,7 @@
-"""The pages that a rater sees, and their server: a link and one tab for each rater, no one else.
+"""The pages that a rater sees, and the server that shows them and stores ratings.
 
-Pages are blind to models, scores and ids. All text may be hostile.
+Each rater has a secret link and may write from one browser tab at a time. Pages do not show models,
+scores or ids. All texts of answers count as hostile.
 """
 
 import time
@@ -43,7 +44,7 @@ ANSWER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def page(
     project: Project, rater: RaterState, token: str, step: int | None = None, scale: int = 0
 ) -> str:
-    """Return the page of a rater as it is now, or that of an earlier ``step``."""
+    """Render the current page of a rater, or that of an earlier ``step``."""
     current = rater.current if step is None else step
     task = None if current is None else _build_task(project, rater, current, scale)
     is_revisited = step is not None
@@ -51,7 +52,7 @@ def page(
 
 
 def list_page(project: Project, rater: RaterState, token: str) -> str:
-    """Return the list of all answers that a rater has rated or skipped, the latest shown first."""
+    """Render the list of all answers that a rater has rated or skipped, the latest first."""
     listed = []
     for step in sorted({rating // rater.scales for rating in rater.done}, reverse=True):
         item = project.items[rater.steps[step].item]
@@ -68,11 +69,12 @@ def _render(template: str, project: Project, rater: RaterState, token: str, **mo
 
 
 def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
-    """Return what a rater gave a step, on all scales; empty where that is nothing yet."""
+    """Describe a rater's ratings of a step on all scales; empty if there are none yet."""
     states = [rater.done.get(rating) for rating in rater.ratings(step)]
     if not any(states):
         return ""
     choices = ["open" if state is None else state.choice or "skipped" for state in states]
+    # One word is enough for a single scale, or if the whole step was skipped.
     if len(set(choices)) == 1 and (len(choices) == 1 or choices[0] == "skipped"):
         return choices[0]
     ratings_by_scale = zip(project.scales, choices, strict=True)
@@ -80,7 +82,7 @@ def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
 
 
 def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
-    """Return what the page asks: the question with its answers, one of which is rated now."""
+    """Build the content of a page: the question and its answers, one of which is rated now."""
     current_step = rater.steps[step]
     item = project.items[current_step.item]
     if project.pairs:
@@ -102,13 +104,15 @@ def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> d
 def _build_scales(
     project: Project, rater: RaterState, step: int, scale: int
 ) -> list[dict[str, Any]]:
-    """Return a step's scales; active is the first open one, else that at place ``scale``."""
+    """Build the scales of a step; the first open one is active, else the one at ``scale``."""
     ratings = rater.ratings(step)
+    # With several rubrics an answer is rated on one scale after the other.
     active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
     result: list[dict[str, Any]] = []
     for place, (rating, scale_of_rating) in enumerate(zip(ratings, project.scales, strict=True)):
         prefix = f"{scale_of_rating.name}/" if len(ratings) > 1 else ""
         result.append({"scale": scale_of_rating, "prefix": prefix, "active": place == active})
+        # "former" is a rating that was taken back; the page shows it as a reminder.
         for name, states in (("given", rater.done), ("former", rater.undone)):
             result[-1][name] = states[rating].choice if rating in states else None
     return result
@@ -117,7 +121,7 @@ def _build_scales(
 def _build_answers(
     project: Project, rater: RaterState, current: int
 ) -> list[tuple[str, str, bool, str]]:
-    """Return title, text, whether it is rated now, and what was given, of each answer shown."""
+    """Return for each answer shown its title, text, whether it is rated now, and its ratings."""
     page = rater.steps[current].page
     same = [place for place, step in enumerate(rater.steps) if step.page == page]
     result = []
@@ -133,6 +137,7 @@ def _build_answers(
 @cache
 def _create_environment() -> Environment:
     environment = Environment(
+        # autoescape and StrictUndefined: answers may contain markup, and a misspelt name must fail.
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         finalize=finalized,
@@ -146,22 +151,25 @@ def _create_environment() -> Environment:
 
 
 LEASE_S = 15.0
-"""Seconds after which a tab that gave no sign counts as closed; an open one gives one every 5."""
+"""Seconds after which a silent tab counts as closed; an open tab sends a sign every 5 seconds."""
 
 
 class Tabs:
-    """The tab of each rater that writes. A tab's name is drawn by the page."""
+    """The tab from which each rater may write; each page draws a random name for its tab."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._leases: dict[str, tuple[str, float]] = {}
 
     def claim(self, rater: str, tab: str, *, take: bool = False) -> bool:
-        """Let a tab write, and return whether it may: no other one does, or it takes over.
+        """Reserve writing for a tab, and return whether it may write.
 
-        A page without scripts has no name (``""``); it may write while no other tab does.
+        It may if no other tab does, or if it takes over. A page without scripts has no name
+        (``""``); it may write while no other tab does.
         """
         holder, until = self._leases.get(rater, ("", 0.0))
+        # Two tabs of a rater would show the same step, and the later rating would replace the
+        # earlier one.
         if holder != tab and self._now() < until and not take:
             return False
         if tab:
@@ -169,7 +177,7 @@ class Tabs:
         return True
 
     def leave(self, rater: str, tab: str) -> None:
-        """Take note that a tab was closed."""
+        """Release the reservation of a tab that was closed."""
         if self._leases.get(rater, ("", 0.0))[0] == tab:
             del self._leases[rater]
 
@@ -187,17 +195,19 @@ ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "undo": lambda session, rater, fields: session.undo(rater, _number(fields, "last")),
     "reopen": lambda session, rater, _: session.reopen(rater),
 }
-"""What a rater can do, by the name under which a form is sent."""
+"""The actions of a rater, by the last part of the address to which the form is sent."""
 
 
 def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
-    """Return the ASGI application that shows and stores ratings.
+    """Build the ASGI application that shows pages and stores ratings.
 
-    ``/TOKEN`` is a rater's page, ``/TOKEN/ratings`` the list of what is rated; ``/TOKEN/rate``,
+    ``/TOKEN`` is a rater's page and ``/TOKEN/ratings`` the list of all ratings; ``/TOKEN/rate``,
     ``skip``, ``undo``, ``reopen`` and ``tab`` take forms.
     """
+    # One state for the whole application: handlers run in a single event loop.
     tabs = Tabs()
 
+    # 404 and not 403, so that guessing tokens gives no hint.
     def who(request: Request) -> RaterState:
         rater = links.owner(request.path_params["token"])
         if rater is None:
@@ -212,7 +222,8 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
         step, scale = (int(text) if NUMBER.fullmatch(text) else -1 for text in texts)
         is_rated = any(rating in rater.done for rating in rater.ratings(step))
         if not (is_rated and 0 <= scale < rater.scales):
-            return RedirectResponse(f"/{token}", 303)  # it was taken back, or never shown
+            # The rating was taken back meanwhile, or the step was never shown.
+            return RedirectResponse(f"/{token}", 303)
         return HTMLResponse(page(session.project, rater, token, step, scale))
 
     async def listed(request: Request) -> Response:
@@ -230,31 +241,36 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
     def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             rater, fields = who(request), await read_fields(request)
+            # Checked before anything is stored.
             if not tabs.claim(rater.name, fields.get("tab", "")[:MAX_TAB_NAME_CHARS]):
                 return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
+            # To report the end once, when the last step is finished.
             open_before = rater.current is not None
             try:
                 await ACTIONS[name](session, rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
+                # The rater learns the cause; the path in the error goes to the terminal only.
                 cause = "the disk is full" if is_full(error) else "the file cannot be written"
                 tell(f"{rater.name}: a rating was not stored: {error}")
                 return PlainTextResponse(f"{cause}.", 503)
             if open_before and rater.current is None:
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
                 tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
+            # 303, so that reloading the page does not send the form again.
             return RedirectResponse(f"/{request.path_params['token']}{after(rater, fields)}", 303)
 
         return endpoint
 
     def after(rater: RaterState, fields: Fields) -> str:
-        """Return where a request leads: of an answer that was gone back to, to its next scale."""
+        """Return the page after a request: when revisiting an answer, its next scale."""
         if "again" not in fields or "choice" not in fields:
             return ""
         scale = session.offered(fields["choice"])[0] + 1
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
+    # Assets first: "/{token}" would match their addresses as well.
     routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
     routes.append(Route("/{token}/ratings", listed))
     routes.append(Route("/{token}/tab", tab, methods=["POST"]))

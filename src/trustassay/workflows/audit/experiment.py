@@ -1,8 +1,9 @@
-"""An audit: what moves a judge, by experiments that change one thing in answers, or requests.
+"""``audit``: what changes a judge's scores although it should not.
 
-First the changes, of what must not matter and an error, which must. Then the experiments, run in
-folders of their own and measured against each other. Last what an audit found in a sentence, as a
-table and as a page.
+1. Changes of the answers: some that must not matter, and a planted error, which must.
+2. Experiments: runs of the unchanged and the changed answers, and of changed requests, in folders
+   of their own, compared with each other.
+3. The result as sentences, as a table, and as a page.
 """
 
 import os
@@ -46,39 +47,45 @@ LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 CONTROLS: Mapping[str, str] = {
     name: change["control"] for name, change in LISTED.items() if "control" in change
 }
-"""Changes that are compared with another change, and not with the answers as they are: of an order
-to the judge, the text that it adds must not count as the order's effect."""
+"""Changes that are compared with another change instead of the unchanged answers, by name. Example:
+an instruction to the judge is compared with a harmless text of the same length, so that the length
+does not count as an effect of the instruction."""
 Changes = Mapping[str, Mapping[int, Sample]]
 ERROR = "error"
-"""The change that must matter."""
+"""The name of the change that must matter."""
 MAX_ANSWERS_TRIED = 50
-"""Other answers that are looked at for one that can stand in an answer's place."""
+"""How many other answers are tried as a replacement for an answer."""
+# An integer that is no part of a word or of a decimal: 12 and 1,250, but not 3.14 or B12.
 NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
+# Capitalised words that do not begin a sentence: "Marie Curie" in "that Marie Curie found".
 NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
+# Auxiliary verbs that are not negated yet, so that "is" becomes "is not".
 VERB = re.compile(rf"\b(?:{LISTED[ERROR]['verbs'].replace(' ', '|')})\b(?! not\b|n['’]t)")
 
 
 def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
-    """Return by its name each change that a metric must not mind, and the error: the changed
-    samples, by their places. An error's kind stands behind its id.
+    """Build the changed samples of each change, and of the planted error, by their places.
 
-    What is changed, and in which answers, follows from the samples and the seed alone.
+    The id of a changed sample is that of the sample, ``~`` and the change; for an error its kind.
+    The result depends on the samples and the seed only.
     """
-    names = sorted({name for one in samples for name in NAME.findall(one.response or "")})
+    names = sorted({name for sample in samples for name in NAME.findall(sample.response or "")})
     result = dict[str, dict[int, Sample]]()
     for name, listed in LISTED.items():
-        field = next((one for one in ("response", "question") if one in listed), None)
+        field = next((key for key in ("response", "question") if key in listed), None)
         if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
             continue
         for place, sample in enumerate(samples):
-            # A control draws as its change does, so that its text is as long for each answer.
+            # A control uses the draws of its change, so that both texts are of equal length.
             drawn_as = listed.get("drawn_as", name)
             rng, kind = generator(seed, "audit", drawn_as, sample.id), name
             if name == ERROR:
                 kind, changed = _plant_error(place, samples, names, rng)
             elif field:
-                given: dict[str, Any] = {field: _fill_template(sample, rng.choice(listed[field]))}
-                changed = replace(sample, **given)
+                new_value: dict[str, Any] = {
+                    field: _fill_template(sample, rng.choice(listed[field]))
+                }
+                changed = replace(sample, **new_value)
             else:
                 changed = _RULES[name](sample)
             if changed != sample:
@@ -88,6 +95,7 @@ def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
 
 def _fill_template(sample: Sample, text: str) -> str:
     values = {"question": sample.question, "response": (sample.response or "").strip()}
+    # Only these two placeholders: answers may contain other braces, so str.format would fail.
     return re.sub(r"\{(question|response)\}", lambda match: values[match[1]], str(text))
 
 
@@ -101,6 +109,7 @@ def _join_sentences(sample: Sample, form: Callable[[str], str], between: str) ->
 
 
 def _add_citation(sample: Sample) -> Sample:
+    # An answer with citations stays the same, which means that the change does not apply.
     if re.search(r"\[\d", sample.response or ""):
         return sample
     return _join_sentences(
@@ -118,13 +127,19 @@ _RULES: Mapping[str, Callable[[Sample], Sample]] = {
 def _plant_error(
     place: int, samples: Sequence[Sample], names: Sequence[str], rng: np.random.Generator
 ) -> tuple[str, Sample]:
-    """Return the kind of an error and the answer with it: a small one, drawn from those that the
-    text allows, else the answer to another question; the same answer if there is none."""
+    """Plant an error in an answer, and return its kind and the changed sample.
+
+    A small error is drawn from those that the text allows: a number, a name or a negation is
+    changed. Otherwise the answer to another question is used. If there is none, the sample stays
+    unchanged.
+    """
     sample = samples[place]
     answer, key = sample.response or "", question_key(sample.question)
     other_names = [name for name in names if name not in answer]
     kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if other_names else {})}
+    # Kinds are tried in random order; the first that the text allows is used.
     for kind in rng.permutation(list(kinds)).tolist():
+        # Removing a negation is as good an error as adding one.
         if kind == "negation" and " not " in answer:
             return kind, replace(sample, response=answer.replace(" not ", " ", 1))
         if matches := list(kinds[kind].finditer(answer)):
@@ -132,11 +147,13 @@ def _plant_error(
             replacement = f"{match[0]} not" if kind == "negation" else ""
             if kind == "number":
                 value = int(match[0].replace(",", ""))
+                # By at most 5 %, or 9: a number that is absurd would be no test of the judge.
                 value += int(rng.integers(1, max(9, value // 20) + 1))
                 replacement = f"{value:,}" if "," in match[0] else str(value)
             replacement = replacement or other_names[int(rng.integers(len(other_names)))]
             text = f"{answer[: match.start()]}{replacement}{answer[match.end() :]}"
             return kind, replace(sample, response=text)
+    # Begin with the next sample, so that replacements are spread over all answers.
     for other_sample in (
         samples[(place + step) % len(samples)] for step in range(1, MAX_ANSWERS_TRIED)
     ):
@@ -147,45 +164,47 @@ def _plant_error(
 
 ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
 TRIED_TEMPERATURE = 1.0
-"""The temperature that is tried."""
+"""The temperature of the experiment with more random replies."""
 POINTS_OF_CHOICE = np.array([1.0, 0.0, 0.5, np.nan])
-"""What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
+"""The points of the answer that is read first, by the code of the choice of ``pairwise``: won,
+lost, tie, no choice."""
 Judged = Sequence[Assessment]
 Run = tuple[Metric, PairedSamples, RunOptions]
 
 
 @dataclass(frozen=True)
 class Audited(JsonForm):
-    """What moves a judge: those of ``experiments``, by name, whose p is below .05, corrected for
-    their number (Holm 1979). blank: samples without a response. failed: answers, of all runs, that
-    could not be scored. largest: the experiment with the largest effect, the shift of the score as
-    a part of its range or the share of flips, of those in ``moved_by`` if there are any. control:
-    what the planted error did, None if none was possible; errors: how many of each kind.
-    sees_errors: whether it makes scores significantly worse.
-    """
+    """The result of an audit."""
 
     run: Path
+    """The folder that holds all runs of the audit."""
     metric: str
     judge: str
+    """The models that judge, separated by commas."""
     answers: int
     questions: int
     blank: int
+    """Samples without a response."""
     failed: int
+    """Assessments, in all runs, that failed."""
     moved_by: Sequence[str]
+    """Experiments with p below .05, corrected for their number (Holm 1979)."""
     largest: str
+    """The experiment with the largest effect, of those in ``moved_by`` if there are any. The effect
+    is the shift of the score as a part of its range, or the share of flips, whichever is larger."""
     control: Moved | None
+    """The effect of the planted error; ``None`` if no error could be planted."""
     errors: Mapping[str, int]
+    """The number of planted errors of each kind."""
     sees_errors: bool
+    """Whether the planted error makes scores significantly worse."""
     experiments: Mapping[str, Moved]
+    """The effect of each experiment, the smallest p first."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What moves a judge, asked by answers, and requests, of which one thing is changed at a time.
-
-    source: answers, or a run, whose stored replies are used. named: backends, as of
-    :func:`trustassay.score`. out: a folder for the runs; the same audit goes on with what was
-    interrupted, and asks nothing twice. seed: of the changes and the tests.
+    """An audit of a judge, with answers and requests in which one thing at a time is changed.
 
     Raises, when it is planned or run:
         BadInputError, InputError: the input has faults; nothing was asked.
@@ -194,14 +213,18 @@ class Audit:
     """
 
     source: Source
+    """Answers, or a run, whose stored replies are used."""
     metric: Metric
     named: Mapping[str, Any]
+    """The backends, as of :func:`trustassay.score`."""
     out: Path
+    """The folder for the runs; the same audit continues there, and asks nothing twice."""
     options: InputOptions = field(default_factory=InputOptions)
     seed: int = 0
+    """Of the changes and the tests."""
 
     def plan(self) -> Plan:
-        """Return the calls that :meth:`run` would make; make none."""
+        """Plan the calls that :meth:`run` would make, without making any."""
 
         async def rehearse() -> Plan:
             _, runs = self.runs(await self._samples())
@@ -214,7 +237,7 @@ class Audit:
         return run_anywhere(rehearse)
 
     def run(self) -> Audited:
-        """Ask what is not asked yet, and measure."""
+        """Run all experiments that are not finished yet, and measure their effects."""
 
         async def work() -> Audited:
             every = await self._samples()
@@ -237,13 +260,14 @@ class Audit:
 
     @property
     def _source_run(self) -> RunFolder | None:
-        """The source, if it is a run."""
+        """The folder of the source, if it is a run."""
         if not isinstance(self.source, str | os.PathLike):
             return None
         path = Path(self.source)
         return RunFolder(path) if (path / "run.json").exists() else None
 
     async def _samples(self) -> list[Sample]:
+        # A metric that compares answers would change all scores when one answer changes.
         if self.metric.pool:
             raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
         source, options = self.source, self.options
@@ -256,54 +280,77 @@ class Audit:
         return samples
 
     def runs(self, every: Sequence[Sample]) -> tuple[Changes, Mapping[str, Run]]:
-        """Return the changes, and all runs: of the answers, as they are and changed, and of these
-        with other requests."""
-        samples = [one for one in every if one.answered]
+        """Build the changes and all runs.
+
+        One run holds the unchanged and the changed answers; the others hold the unchanged answers
+        with changed requests.
+        """
+        samples = [sample for sample in every if sample.answered]
         changes = changes_of(samples, self.metric.name, self.seed)
-        changed = chain(*(own.values() for own in changes.values()))
+        changed = chain(*(by_place.values() for by_place in changes.values()))
         runs = {ANSWERS: (self.metric, [*samples, *changed])}
-        runs |= {name: (own, samples) for name, own in _vary_requests(self.metric)}
-        total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
-        for name, (metric, own) in runs.items():
-            if budget := calls.budget:  # each run has its part
-                budget = replace(budget, amount=budget.amount * len(own) / total)
+        runs |= {name: (metric, samples) for name, metric in _vary_requests(self.metric)}
+        total = sum(len(samples_of_run) for _, samples_of_run in runs.values())
+        calls, result = self.options.calls, {}
+        for name, (metric, samples_of_run) in runs.items():
+            # Each run gets the part of the budget that its samples are of all.
+            if budget := calls.budget:
+                budget = replace(budget, amount=budget.amount * len(samples_of_run) / total)
+            # The replies of the source answer the unchanged samples.
             earlier = self._source_run if name == ANSWERS else None
             run_options = RunOptions(
                 seed=self.seed,
                 report=False,
                 progress=self.options.progress,
+                # Asking again must not be answered from the cache.
                 calls=replace(calls, budget=budget, cache=None if name == AGAIN else calls.cache),
                 calls_from=earlier.calls_path if earlier else None,
             )
-            result[name] = metric, PairedSamples(own, f"audit: {name}"), run_options
+            result[name] = metric, PairedSamples(samples_of_run, f"audit: {name}"), run_options
         return changes, result
 
     def measured(
         self, every: Sequence[Sample], changes: Changes, runs: Mapping[str, Judged], judge: str
     ) -> Audited:
-        """Compare each change with the answers as they are, and with the error; ``runs`` hold what
-        was said of the samples of :meth:`runs`, by their names."""
-        samples, seed = [one for one in every if one.answered], self.seed
+        """Measure the effect of each change, compared with the unchanged answers and the error.
+
+        Args:
+            every: all samples of the source.
+            changes: the changed samples.
+            runs: the assessments of each run of :meth:`build_runs`, by its name.
+            judge: the name of the judge, for the result.
+        """
+        samples, seed = [sample for sample in every if sample.answered], self.seed
         rows = self._build_rows(runs, changes, len(samples))
-        units = cluster_numbers([question_key(one.question) for one in samples])
-        width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
+        units = cluster_numbers([question_key(sample.question) for sample in samples])
+        width = self.metric.score_range[1] - self.metric.score_range[0]
+        effects: dict[str, Moved] = {}
         for name, (shift, flips) in rows.items():
-            if (kept := ~np.isnan(flips)).any():
-                rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
-                calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
-                found[name] = moved(shift[kept], own, units[kept], width, rng, calm)
-        control = found.pop(ERROR, None)
-        ps = holm([one.p for one in found.values()])
-        found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
+            if (has_verdicts := ~np.isnan(flips)).any():
+                rng, flipped = generator(seed, "audit", name, "signs"), flips[has_verdicts] > 0
+                # A judge that is merely random flips as often when it is asked again.
+                flipped_again = None if name == AGAIN else rows[AGAIN][1][has_verdicts] > 0
+                effects[name] = moved(
+                    shift[has_verdicts], flipped, units[has_verdicts], width, rng, flipped_again
+                )
+            # The planted error is the yardstick, so it is no experiment and not in the correction.
+            control = effects.pop(ERROR, None)
+            ps = holm([effect.p for effect in effects.values()])
+            effects = {
+                name: replace(effects[name], p=p) for name, p in zip(effects, ps, strict=True)
+            }
+        # A shift counts only if it is significant, and in the direction that the metric calls
+        # worse.
         fall = (control and control.p < 0.05 and control.shift.value) or 0.0
         sees_errors = fall * (1 if self.metric.lower_is_better else -1) > 0
         if sees_errors:
-            scored = [name for name, one in found.items() if one.shift.n]
+            scored = [name for name, effect in effects.items() if effect.shift.n]
             table = np.stack([rows[name][0] for name in (*scored, ERROR)])
+            # Effects relative to the error are only meaningful if the judge sees the error at all.
             ratios = movement_ratios(table, units, generator(seed, "audit", "ratios"))
             for name, ratio in zip(scored, ratios, strict=True):
-                found[name] = replace(found[name], ratio=ratio)
-        moved_by = [name for name, one in found.items() if one.p < 0.05]
+                effects[name] = replace(effects[name], ratio=ratio)
+        moved_by = [name for name, effect in effects.items() if effect.p < 0.05]
         return Audited(
             run=self.out,
             metric=self.metric.name,
@@ -311,30 +358,35 @@ class Audit:
             answers=len(samples),
             questions=len(set(units.tolist())),
             blank=len(every) - len(samples),
-            failed=sum(one.error is not None for run in runs.values() for one in run),
+            failed=sum(item.error is not None for run in runs.values() for item in run),
             moved_by=moved_by,
             largest=max(
-                moved_by or found, key=lambda name: _effect_size(found[name], width), default=""
+                moved_by or effects, key=lambda name: _effect_size(effects[name], width), default=""
             ),
             control=control,
-            errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
+            errors=Counter(
+                sample.id.rpartition("~")[2] for sample in changes.get(ERROR, {}).values()
+            ),
             sees_errors=sees_errors,
-            experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
+            experiments=dict(sorted(effects.items(), key=lambda item: (item[1].p, item[0]))),
         )
 
     def _build_rows(
         self, runs: Mapping[str, Judged], changes: Changes, n: int
     ) -> Mapping[str, tuple[Floats, Floats]]:
-        """Return by change how the score of each answer moved, and whether its verdict did; NaN
-        where it could not be changed, or had no verdict before. A change with a control moved it
-        from where the control left it; a control has no row."""
-        unchanged = {place: self._read(one) for place, one in enumerate(runs[ANSWERS][:n])}
+        """Return for each change how the score of each answer shifted, and whether its verdict
+        flipped.
+
+        Both are NaN where the answer could not be changed or had no verdict before. A change with a
+        control is compared with the control instead of the unchanged answer; a control has no row.
+        """
+        unchanged = {place: self._read(item) for place, item in enumerate(runs[ANSWERS][:n])}
         judged = {
-            name: {place: self._read(one) for place, one in enumerate(run)}
+            name: {place: self._read(item) for place, item in enumerate(run)}
             for name, run in runs.items()
             if name != ANSWERS
         }
-        # The run of the answers holds the changed ones behind the others, in the order of changes.
+        # The run of the answers holds the unchanged ones first, then those of each change.
         changed = iter(runs[ANSWERS][n:])
         for name, samples in changes.items():
             judged[name] = {place: self._read(next(changed)) for place in samples}
@@ -346,26 +398,34 @@ class Audit:
             before = judged[CONTROLS[name]] if name in CONTROLS else unchanged
             for place, (score, verdict) in judged_by_place.items():
                 score_before, verdict_before = before[place]
+                # A failure after the change is a flip; a failure before it leaves nothing to
+                # compare.
                 if verdict_before != FAILED:
                     shift[place], flips[place] = score - score_before, verdict != verdict_before
             rows[name] = shift, flips
         if isinstance(self.metric, Pairwise):
-            parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
+            # 3 is the code of no choice, whose points are NaN.
+            parts = [
+                [item.parts.get(order, 3) for order in ("first", "swapped")]
+                for item in runs[ANSWERS]
+            ]
             shift = POINTS_OF_CHOICE[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
             rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
         return rows
 
     def _read(self, assessment: Assessment) -> tuple[float, str]:
-        """Return a score, NaN if there is none, and a verdict."""
+        """Return the score of an assessment, NaN if it has none, and its verdict."""
         if assessment.error is not None:
             return np.nan, FAILED
+        # A metric without verdicts has two: whether its score is a problem or not.
         verdict = assessment.verdict or ("bad" if self.metric.problem(assessment) else "good")
         tie = 0.5 if verdict in ("unsure", "inconsistent") else np.nan
         return (tie if assessment.score is None else assessment.score), verdict
 
 
 def _vary_requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
-    """Yield the metric with a request that is changed in one thing, where it has that."""
+    """Yield the metric with one thing in its requests changed, where it has that thing."""
+    # The same request again: the noise with which every other experiment is compared.
     yield AGAIN, metric
     options: Any = metric
     if not any(need.capability in ("chat", "choose") for need in metric.needs()):
@@ -373,9 +433,11 @@ def _vary_requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
     if getattr(options, "temperature", TRIED_TEMPERATURE) != TRIED_TEMPERATURE:
         yield "temperature", replace(options, temperature=TRIED_TEMPERATURE)
     if isinstance(metric, Judge) and metric.order != "both":
-        with suppress(UsageError):  # the rubric shows no gold answer
+        # UsageError: the rubric shows no gold answer, so there is no order to change.
+        with suppress(UsageError):
             first = metric.order == "gold-first"
             yield "order", replace(metric, order="answer-first" if first else "gold-first")
+    # Prompts of the user are not varied; our own have variants for some metrics.
     for name in ("levels", "wording") if getattr(options, "prompt", "") is None else ():
         path = files(__package__) / "prompts" / f"{metric.name}-{name}.jinja"
         if path.is_file():
@@ -386,14 +448,14 @@ COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", 
 
 
 def _effect_size(effect: Moved, width: float) -> tuple[float, float]:
-    """Return how large an effect is from 0 to 1, and its p turned round, which decides ties."""
+    """Return the size of an effect, from 0 to 1, and its negated p, which decides ties."""
     shift = abs(effect.shift.value or 0.0) / width
     return max(shift, effect.flips.value or 0.0), -effect.p
 
 
 def headline(audited: Audited) -> str:
-    """Return sentences: the largest effect with its intervals, what a planted error does beside
-    it, and everything that moves the judge."""
+    """Write the largest effect with its intervals, that of a planted error, and all that move
+    it."""
     by = f"It is significantly moved by {', '.join(audited.moved_by) or 'nothing that was tried'}."
     if not audited.largest:
         return f"Nothing could be compared: no answer was scored. {by}"
@@ -409,7 +471,8 @@ def headline(audited: Audited) -> str:
 
 
 def _format_effect(audited: Audited, name: str) -> str:
-    """Write what a change did: the shift of the score and the share of flips, with intervals."""
+    """Write the effect of a change: the shift of the score and the share of flips, with
+    intervals."""
     effect = audited.control if name == ERROR and audited.control else audited.experiments[name]
     shift, shift_interval, flips, flips_interval, *_ = _build_cells(effect)
     return (
@@ -423,7 +486,7 @@ def _ratio(effect: Moved) -> float:
 
 
 def notes(audited: Audited) -> Iterator[str]:
-    """Yield what the error is made of, and what was left out."""
+    """Yield notes on the planted errors, and on what was left out."""
     errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(audited.errors.items()))
     yield f"planted errors: {errors or 'none is possible in these answers'}"
     lost: dict[int, list[str]] = {}
@@ -439,7 +502,7 @@ def notes(audited: Audited) -> Iterator[str]:
 
 
 def table(audited: Audited) -> document.Table:
-    """Return the table of all experiments, the error first, then by p."""
+    """Build the table of all experiments: the planted error first, the others by p."""
     rows = ({ERROR: audited.control} if audited.control else {}) | dict(audited.experiments)
     texts = [
         document.Row(name, _build_cells(effect), LISTED[name]["says"])
@@ -460,7 +523,7 @@ def _build_cells(effect: Moved) -> Sequence[str]:
 
 
 def document_of(audited: Audited) -> document.Document:
-    """Return the page of an audit."""
+    """Build the page of an audit."""
     moves = audited.experiments.items()
     ratios = [
         (name, _ratio(effect), effect.ratio.interval) for name, effect in moves if effect.ratio
@@ -468,6 +531,7 @@ def document_of(audited: Audited) -> document.Document:
     parts: list[document.Block] = [table(audited), *map(document.Text, notes(audited))]
     if ratios:
         note = "1: as far as a planted error. Bar: 95 % interval over questions."
+        # The drawing comes before the table.
         parts.insert(
             0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
         )

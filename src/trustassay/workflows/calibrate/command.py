@@ -1,4 +1,4 @@
-"""From labelled runs to a calibrator: probabilities of being right, and thresholds; its page."""
+"""``calibrate``: fits probabilities of being right and thresholds from labelled runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 LEVEL = 0.05
 FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
-"""The figures, as they are called."""
+"""The titles of the figures, by name."""
 CALIBRATED_ROW, CHANCE = "calibrated", "share of right answers"
 MEASURES: Mapping[str, correlation.WeightedMeasure] = {
     "auroc": correlation.weighted_auroc,
@@ -52,26 +52,28 @@ MEASURES: Mapping[str, correlation.WeightedMeasure] = {
 
 @dataclass(frozen=True)
 class Calibration(JsonForm):
-    """A calibrator and how good it is; ``trustassay.calibrate`` returns it.
-
-    figures: by row (``calibrated``, out of fold; the score itself, where it can be read as a
-    probability; the share of right answers, said of every answer) and name. probabilities: out of
-    fold, NaN without a score; scores: the only score as it is, where it is a probability; right: 0
-    or 1; all of shape (n,), of the labelled answers.
-    """
+    """A calibrator and how good it is; ``trustassay.calibrate`` returns it. Arrays have shape
+    (n,)."""
 
     json_names = ("runs", "figures", "notes", "seed", "calibrator")
     calibrator: Calibrator
     runs: Sequence[str]
+    """The folders of the runs."""
     figures: Mapping[str, Mapping[str, Estimate]]
+    """The figures by row and name. Rows are ``calibrated`` (out of fold), the score itself where it
+    is a probability, and the share of right answers, predicted for every answer."""
     probabilities: Floats
+    """Out-of-fold probabilities of the labelled answers; NaN without a score."""
     scores: Floats | None
+    """The only score as it is, where it is a probability."""
     right: Floats
+    """The labels: 1 for right, 0 for wrong."""
     notes: Sequence[str]
+    """Remarks on the input and on figures that are missing."""
     seed: int
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the calibrator, a small JSON file, and return where it is."""
+        """Write the calibrator as a small JSON file, and return its path."""
         write_calibrator(self.calibrator, Path(path))
         return Path(path)
 
@@ -115,31 +117,41 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             says how many would do.
         UnknownNameError: no such score. ValueError: a number is out of its range.
     """
+    # 1. Options, answers and labels.
     risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
     _check_options(risks, confidence, method, resamples)
-    paths = [Path(one) for one in as_list(runs)]
+    paths = [Path(run) for run in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
     file = Path(ratings) if ratings is not None else None
     options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), at_least=at_least)
     result = labelled(answers, [label] if label else [], options)[0][0]
     check_two_classes(result)
+    # 2. The scores, turned so that higher is better.
     columns = _choose_columns(answers, as_list(metrics))
     inputs = [_build_input(column, as_list(lower)) for column in columns]
+    # 3. The labelled answers that could be scored. An answer without a score that did not fail
+    # stays: it is never accepted.
     is_used = ~np.isnan(result.values)
     failed = np.zeros(len(is_used), dtype=bool)
     for column in columns:
         failed[list(column.failed)] = True
     table = np.stack(
-        [one.sign * column.as_given for one, column in zip(inputs, columns, strict=True)], axis=1
+        [
+            input_of_column.sign * column.as_given
+            for input_of_column, column in zip(inputs, columns, strict=True)
+        ],
+        axis=1,
     )
     is_used &= ~failed
     rows = Rows(table, result.values, answers.questions).of(is_used)
     _check_enough(rows, result.name, risks, confidence)
+    # 4. Fit, find thresholds, and evaluate out of fold.
     fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
     kept_promises = promises(fitted, risks or AT_MOST, confidence, seed)
     is_probability = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
     score = rows.scores[:, 0] if is_probability else None
     figures = _estimate_figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
+    # 5. What is written to the file.
     calibrator = Calibrator(
         result.name,
         len(rows.right),
@@ -150,12 +162,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         kept_promises,
         _measure_spreads(answers, columns, is_used),
         {
-            name: {"value": one.value, "low": None, "high": None, "n": one.n}  # see _figures
-            for name, one in figures[CALIBRATED_ROW].items()
+            # Out-of-fold figures have no interval: see _estimate_figures.
+            name: {"value": estimate.value, "low": None, "high": None, "n": estimate.n}
+            for name, estimate in figures[CALIBRATED_ROW].items()
         },
         f"trustassay {version('trustassay')}",
     )
     notes = [
+        # 6. Notes, and the command that calibrates a better score of the same metric.
         *answers.notes,
         *_describe_inputs(result, columns, inputs, rows, failed),
         *_describe_missing(figures),
@@ -183,6 +197,7 @@ def _check_options(risks: Sequence[float], confidence: float, method: str, resam
 def _choose_columns(answers: Answers, names: Sequence[str]) -> list[Column]:
     columns_by_name = {column.name: column for column in answers.columns}
     if not names:
+        # Parts have to be named: there are too many to choose from.
         scores = [column for column in answers.columns if column.kind == "metric"]
         if len(scores) != 1:
             names_of_scores = ", ".join(column.name for column in scores) or "none"
@@ -201,24 +216,26 @@ def _build_input(column: Column, lower: Sequence[str]) -> Input:
     if column.name in lower and not column.part:
         raise UsageError(f"lower: {column.name} is a metric, which knows that itself")
     turned = column.turned or column.name in lower
+    # Only backends that the metric uses: others may change without invalidating the calibrator.
     needed = needed_words(column.metric, options, backends)
     judging_backends = {name: value for name, value in backends.items() if name in needed}
     return Input(column.metric, column.part, options, judging_backends, -1 if turned else 1)
 
 
 def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: float) -> None:
-    """Refuse labels that are too few for probabilities, or for the thresholds that were named."""
+    """Raise InputError if labels are too few for probabilities or for the requested thresholds."""
     scored_rows = rows.of(rows.scored)
     right, wrong = (
         len(np.unique(scored_rows.questions[scored_rows.right == kind])) for kind in (1, 0)
     )
     questions = len(np.unique(scored_rows.questions))
+    # A combination uses half of the questions to fit and half to test.
     parts = 1 if rows.scores.shape[1] == 1 else 2
     if questions < FEWEST * parts or min(right, wrong) < FEWEST_OF_CLASS * parts:
         raise InputError(
-            f"label {label}: too few for probabilities: {amount(len(scored_rows.right), 'answer')} with "
-            f"a label and a score to {amount(questions, 'question')}, {right:,} with a right and "
-            f"{wrong:,} with a wrong answer; at least {FEWEST * parts} questions are needed, "
+            f"label {label}: too few for probabilities: {amount(len(scored_rows.right), 'answer')} "
+            f"with a label and a score to {amount(questions, 'question')}, {right:,} with a right "
+            f"and {wrong:,} with a wrong answer; at least {FEWEST * parts} questions are needed, "
             f"{FEWEST_OF_CLASS * parts} with a right and {FEWEST_OF_CLASS * parts} with a wrong one"
         )
     for risk in risks:
@@ -233,7 +250,8 @@ def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: fl
 
 
 def _measure_spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[str, Any]:
-    """Return the distributions of the scores and of all parts of their metrics."""
+    """Return the distributions of the scores and of all parts of their metrics, by name."""
+    # Distributions let a later run notice that its scores look different.
     settings = {(column.metric, column.settings) for column in columns}
     result = {}
     for column in answers.columns:
@@ -249,6 +267,7 @@ def _estimate_figures(
     columns = [Column(CALIBRATED_ROW, "metric", chances, probability=True)]
     if score is not None:
         columns.append(Column(name, "metric", score, probability=True))
+    # The baseline predicts the share of right answers for every scored answer.
     share = np.where(np.isnan(chances), np.nan, rows.right[~np.isnan(chances)].mean())
     columns.append(Column(CHANCE, "baseline", share, probability=True))
     resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
@@ -263,7 +282,7 @@ def _estimate_figures(
 
 
 def _describe_missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    """Say which figures there are not, and why; that chance has no AUROC is no news."""
+    """Describe which figures are missing, and why; a constant never has an AUROC, so skip it."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row, estimates_of_row in figures.items():
         for name, estimate in estimates_of_row.items():
@@ -275,18 +294,22 @@ def _describe_missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str
 def _find_better_scores(
     answers: Answers, column: Column, used: Input, labels: Floats, repeat: Sequence[str]
 ) -> list[str]:
-    """Say which other numbers of the metric order the answers better, by tests at 5 % in all."""
+    """Describe which other scores of the metric order the answers better (5 % level over all
+    tests).
+    """
     other_columns = [
         column_compared
         for column_compared in answers.columns
         if column_compared.settings == column.settings
         and column_compared.metric == column.metric
         and column_compared.kind in ("metric", "part")
+        # A part that equals the score would only make the correction stricter.
         and not np.array_equal(column_compared.values, column.values, equal_nan=True)
     ]
     scores = used.sign * column.as_given
     tests = []
     for column_compared in other_columns:
+        # A sum is NaN where any of its terms is.
         has_all = ~np.isnan(column_compared.values + scores + labels)
         test_inputs = (
             column_compared.values[has_all],
@@ -303,20 +326,21 @@ def _find_better_scores(
     corrected = holm([test.p for _, test in defined_tests if test.p is not None])
     result = []
     for (column_compared, test), p in zip(defined_tests, corrected, strict=True):
+        # Better only if significant after Holm's correction, and in the right direction.
         if p >= LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
         command = shlex.join([*repeat, "--metric", column_compared.name])
         result.append(
-            f"{column_compared.name} orders the answers better than {column.name}: its AUROC is higher by "
-            f"{test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
+            f"{column_compared.name} orders the answers better than {column.name}: its AUROC is "
+            f"higher by {test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
             f"{amount(len(defined_tests), 'test')}). To calibrate it: {command}"
         )
     return result
 
 
 def _build_command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[str]:
-    """Return the command that reads the same labels of the same runs."""
+    """Build the command that reads the same labels of the same runs."""
     options_of_command = [
         ("--label", [label] if label else []),
         ("--ratings", [str(options.ratings)] if options.ratings else []),
@@ -346,6 +370,7 @@ def _describe_inputs(
     for place, (column, input_of_column) in enumerate(zip(columns, inputs, strict=True)):
         has_score = ~np.isnan(rows.scores[:, place])
         auroc = correlation.auroc(rows.scores[has_score, place], rows.right[has_score])
+        # In a combination the fit turns a score round by itself.
         if auroc is not None and auroc < 0.5 and len(inputs) == 1:
             hint = (
                 f"; --lower {column.name} reverses it"
@@ -363,7 +388,7 @@ PROMISES = ("threshold", "accepted", "wrong among them")
 
 
 def headline(result: Calibration) -> str:
-    """Say what the calibrator is, and what it was made from."""
+    """Write what the calibrator is, and the data that it was fitted to."""
     calibrator = result.calibrator
     names = " and ".join(input_of_calibrator.name for input_of_calibrator in calibrator.inputs)
     return (
@@ -373,7 +398,7 @@ def headline(result: Calibration) -> str:
 
 
 def figure_rows(result: Calibration) -> list[document.Row]:
-    """Return the figures of each row as text, each with its interval."""
+    """Build the rows of figures, each with its interval."""
     return [
         document.Row(
             f"{row}, out of fold" if row == CALIBRATED_ROW else row,
@@ -384,7 +409,7 @@ def figure_rows(result: Calibration) -> list[document.Row]:
 
 
 def promise_rows(calibrator: Calibrator) -> list[document.Row]:
-    """Return each promise with its threshold and the labelled answers that it accepts."""
+    """Build a row for each promise: its threshold and the labelled answers that it accepts."""
     rows = []
     for promise in calibrator.promises:
         above = (
@@ -406,12 +431,12 @@ def promise_rows(calibrator: Calibrator) -> list[document.Row]:
 
 
 def write_page(result: Calibration, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, completely or not at all."""
     document_of(result).write(path)
 
 
 def document_of(result: Calibration) -> document.Document:
-    """Return the page."""
+    """Build the page of a calibration."""
     calibrator = result.calibrator
     facts = {
         "runs": ", ".join(result.runs),

@@ -1,4 +1,4 @@
-"""Which answers to rate next, and what the ratings so far say of all answers."""
+"""``label``: chooses the answers to rate next, and estimates figures of all answers so far."""
 
 from __future__ import annotations
 
@@ -47,37 +47,43 @@ from trustassay.workflows.study.answers import as_list
 PROPOSED = 50
 WIDTH = 0.05
 MAX_MODELS_WITH_SHARE = 10
-"""Models up to which each has its own share."""
+"""With more models than this, shares of single models are left out."""
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """What ``label`` found; ``trustassay.label`` returns it.
-
-    plan: its file. answers, units: of which the figures are. drawn: answers of the plan; rated: of
-    them; used: labels that count in the figures. proposed: the answers that this call added, as
-    (id, model). figures: the wanted one first. needs: labels more until a goal. outcomes: what the
-    metrics say of all questions, by the path of the run and by metric.
-    """
+    """The result of ``label``; ``trustassay.label`` returns it."""
 
     plan: Path
+    """The file of the plan."""
     answers: int
+    """The number of answers that the figures are about."""
     units: int
+    """The number of their units."""
     unit: Unit
     drawn: int
+    """The number of answers in the plan."""
     rated: int
+    """The number of these that have a label."""
     used: int
+    """The number of labels that count in the figures."""
     proposed: Sequence[AnswerKey] = ()
+    """The answers that this call added, as (id, model)."""
     figures: Sequence[LabelFigure] = ()
+    """The estimates, the wanted one first."""
     needs: Sequence[Need] = ()
+    """How many more labels each goal needs."""
     notes: Sequence[str] = ()
     scores: Sequence[str] = ()
+    """The scores that predict labels."""
     equal: bool = False
+    """Whether all units are drawn with equal probability."""
     outcomes: Mapping[str, Mapping[str, Outcomes]] = field(default_factory=dict)
+    """The outcomes of all questions, by the path of the run and by metric."""
 
     @property
     def outcome_lines(self) -> list[str]:
-        """The first lines about the runs; several runs are named in them."""
+        """The lines on the outcomes of the runs; with several runs, each line names its run."""
         return [
             f"{run}: {line}" if len(self.outcomes) > 1 else line
             for run, by_metric in self.outcomes.items()
@@ -90,7 +96,7 @@ class Labelling:
         names = ("plan", "answers", "units", "unit", "drawn", "rated", "used", "equal", "scores")
         return {
             **fields_as_json(self, *names),
-            "proposed": [{"id": one, "model": model} for one, model in self.proposed],
+            "proposed": [{"id": sample, "model": model} for sample, model in self.proposed],
             **fields_as_json(self, "figures", "needs", "notes"),
             "outcomes": {
                 run: {metric: outcomes.to_dict() for metric, outcomes in by_metric.items()}
@@ -100,13 +106,13 @@ class Labelling:
 
 
 def default_plan(run: Path) -> Path:
-    """Return the file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
+    """Return the default file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
     return run.parent / f"{run.name}.label.jsonl"
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan is made for, and what is asked of it; as of :func:`label`."""
+    """The options of a plan and of the wanted figure; as for :func:`label`."""
 
     scores: Sequence[str] = ()
     compare: tuple[str, str] | None = None
@@ -136,8 +142,7 @@ def label(  # noqa: PLR0913 - one argument an option
     beyond: bool = False,
     seed: int = 0,
 ) -> Labelling:
-    """Choose the answers of runs that people should rate next, and estimate the result for
-    all answers.
+    """Choose the answers of runs that people should rate next, and estimate figures of all answers.
 
     Args:
         runs: folders of finished runs.
@@ -170,10 +175,10 @@ def label(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
-    paths = [Path(one) for one in as_list(runs)]
+    paths = [Path(run) for run in as_list(runs)]
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
-        [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
+        [Path(file) for file in as_list(ratings)], field, at_least, as_list(positive), columns
     )
     options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
     work = open_work(paths, path, source, options)
@@ -184,7 +189,7 @@ def label(  # noqa: PLR0913 - one argument an option
 
 
 def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
-    """Return the outcomes of finished runs, by their paths."""
+    """Read the outcomes of finished runs, by their paths."""
     result: dict[str, Mapping[str, Outcomes]] = {}
     for path in paths:
         folder = RunFolder(path)
@@ -196,10 +201,12 @@ def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outco
 def open_work(
     paths: Sequence[Path], path: Path, source: LabelSource, options: PlanOptions
 ) -> LabelWork:
-    """Read the answers of runs, their plan if there is one at ``path``, and their labels; errors as
-    of :func:`label`.
+    """Read the answers of runs, their labels, and the plan at ``path`` if there is one.
+
+    Raises the same errors as :func:`label`.
     """
     unit, compare = options.unit, options.compare
+    # An empty file is what an interrupted first call may leave.
     stored_plan = read_plan(path) if path.exists() and path.stat().st_size else None
     planned_models: tuple[str, ...] = ()
     if stored_plan is not None:
@@ -221,6 +228,7 @@ def open_work(
         start = stored_plan.start
     else:
         models = figure.names if figure.kind == "difference" else ()
+        # A comparison of two models concerns the questions that both answered.
         population = read_population(paths, source, unit, models) if models else population
         metrics = [column.name for column in population.answers.columns if column.kind == "metric"]
         start = {
@@ -236,7 +244,9 @@ def open_work(
 
 
 def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
-    """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
+    """Raise UsageError for options that differ from the plan's; defaults adopt the plan's
+    values."""
+    # A default value cannot be told from an option that is not given, so it never conflicts.
     fixed = {
         f"the scores {', '.join(start['scores']) or 'none'}": options.scores
         and list(options.scores) != start["scores"],
@@ -253,23 +263,27 @@ def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -
 
 @dataclass
 class LabelWork:
-    """A plan with its answers and labels; ``start`` is the first line of the plan."""
+    """A plan with its answers and labels."""
 
     path: Path
     plan: LabelPlan | None
+    """``None`` before the first batch is drawn."""
     start: Mapping[str, Any]
+    """The first line of the plan."""
     population: Population
     figure: Figure
+    """The wanted figure."""
     labels: Floats
+    """1 for right, 0 for wrong, NaN without a label, shape (N,)."""
 
     @cached_property
     def features(self) -> Floats:
-        """What predicts the labels."""
+        """The features that predict labels, shape (N, k)."""
         return self.population.features(self.start["scores"])
 
     @cached_property
     def places(self) -> dict[AnswerKey, int]:
-        """The places of answers."""
+        """The places of answers, by their keys."""
         return {key: place for place, key in enumerate(self.population.keys)}
 
     def _unit_of_keys(self, where: str, keys: Sequence[AnswerKey]) -> int:
@@ -278,12 +292,13 @@ class LabelWork:
             strange = keys[places.index(None)][0]
             raise InputError(f"{self.path}: {where}: {strange[:40]!r} is not among the answers")
         units = {int(self.population.units[place]) for place in places if place is not None}
+        # All answers of a draw belong to one unit; anything else is another population.
         if len(units) > 1:
             raise InputError(f"{self.path}: {where}: names answers of several units")
         return units.pop()
 
     def _build_draws(self) -> list[Draw]:
-        """Return the plan's draws as the statistics take them."""
+        """Convert the draws of the plan to the form of the statistics."""
         result: list[Draw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
             result += [
@@ -296,7 +311,8 @@ class LabelWork:
         return result
 
     def propose(self, number: int) -> list[AnswerKey]:
-        """Add a batch to the plan and return its answers."""
+        """Draw a batch of about ``number`` answers, add it to the plan, and return its answers."""
+        # 1. Units that have all labels without having been drawn count as known from now on.
         draws, units = self._build_draws(), self.population.units
         unlabelled_answers = np.bincount(units, np.isnan(self.labels))
         drawn_units = {draw.unit for draw in draws}
@@ -315,14 +331,17 @@ class LabelWork:
                     "to choose, and `study` reads them all"
                 )
             return []
+        # 2. Predict the missing labels, and how uncertain each unit leaves the wanted figure.
         expected = np.where(np.isnan(self.labels), labels.predictions, self.labels)
         slope = self.figure.target(self.population, expected)
         spread = (
             np.ones(len(units_left)) if slope is None else labels.spread(slope.slope)[units_left]
         )
         batches = len(self.plan.batches) if self.plan else 0
+        # 3. Draw units: the more uncertain, the more likely, unless all are to be equally likely.
         rng = generator(self.start["seed"], "label", "batch", str(batches))
         is_equal = self.start["chances"] != UNEQUAL
+        # Units hold several answers; convert the number of answers to units.
         wanted = max(1, round(number * len(units_left) / unlabelled_answers[units_left].sum()))
         label_count = int((~np.isnan(self.labels)).sum())
         drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else explored_with(label_count))
@@ -338,6 +357,7 @@ class LabelWork:
             )
             for at, q in drawn
         ]
+        # 4. Write the batch before any answer is shown, then read it back.
         first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
         append_lines(
             self.path, None if self.plan else self.start, Batch(first, planned_draws), batches + 1
@@ -346,11 +366,13 @@ class LabelWork:
         return [key for draw in planned_draws for key in draw.answers]
 
     def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
-        """Return what the labels of the plan say."""
+        """Estimate all figures from the labels of the plan."""
         assert self.plan
         draws = self._build_draws()
         units = self.population.units
         rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
+        # Draws after the last complete one are not rated yet; gaps before it count as the scores
+        # predict.
         last = max(
             (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
         )
@@ -361,6 +383,7 @@ class LabelWork:
         rated_answers = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
         needed: list[Need] = []
+        # Units that were not drawn at random cannot stand for the others.
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
             wanted_figures, models = [self.figure, Figure()], self.population.models
@@ -411,7 +434,7 @@ class LabelWork:
 
 
 def _choose_figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
-    """Return the figure that is wanted."""
+    """Choose the wanted figure by the options."""
     if auroc:
         population.column(auroc)
         return Figure("auroc", (auroc,))
@@ -428,6 +451,7 @@ def _choose_figure(population: Population, compare: tuple[str, str] | None, auro
     strange = next(name for name in compare if name not in models or name not in scores)
     known_names = [*models, *scores]
     hint = "expected two models, or two scores"
+    # A name that exists is of the wrong kind; one that does not may be misspelt.
     if strange not in known_names:
         hint = did_you_mean("model or score", strange, known_names)
     names_in_words = f"models and scores here: {', '.join(known_names)}"

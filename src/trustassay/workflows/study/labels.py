@@ -1,4 +1,4 @@
-"""The labels of answers: from fields of the samples, from ratings, or from a table keyed by id."""
+"""Reads labels of answers from fields of the samples, from ratings, or from a table keyed by id."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from trustassay.text.words import amount
 from trustassay.workflows.study.answers import Answers, Column
 
 RATING = "rating"
-"""The name of the label that the ratings of people make up."""
+"""The name of the label that is pooled from the ratings of people."""
 MAX_FIELDS_LISTED = 30
 
 
@@ -55,38 +55,42 @@ class LabelOptions:
 
 @dataclass(frozen=True)
 class Label:
-    """The labels of all answers, NaN where there is none.
-
-    raters: of people whose ratings it pools, each rater's own, shape (n,); ``others`` the label
-    that all but this rater make up. notes: what a reader should know.
-    """
+    """One label of all answers."""
 
     name: str
     kind: Kind
     values: Floats
+    """Shape (n,), NaN where an answer has no label."""
     words: Sequence[str] = ()
+    """The words of the levels, where labels are words."""
     raters: Mapping[str, Floats] = field(default_factory=dict)
+    """The ratings of each person whose ratings are pooled, shape (n,)."""
     others: Mapping[str, Floats] = field(default_factory=dict)
+    """For each of these people, the label pooled from everybody else."""
     notes: Sequence[str] = ()
+    """Remarks for the reader."""
 
     @property
     def n(self) -> int:
-        """How many answers have one."""
+        """The number of labelled answers."""
         return int((~np.isnan(self.values)).sum())
 
 
 def labelled(
     answers: Answers, names: Sequence[str], options: LabelOptions
 ) -> tuple[list[Label], list[Column]]:
-    """Return the labels by these names, and that of the ratings, if there are any; and the columns
-    of raters that are judges.
+    """Read the labels of these names and the label of the ratings, if there are any.
 
-    A name is a column of the file of ratings if that has it, else a field of the samples.
+    A name refers to a column of the file of ratings if that has it, else to a field of the samples.
+
+    Returns:
+        The labels, and a column of scores for each rater that is a judge.
 
     Raises:
-        InputError: a run has no such field (the message names those it has), labels cannot be
-            read, or no label is named.
+        InputError: a run has no such field (the message lists its fields), labels cannot be read,
+            or no label is named.
     """
+    # A table has its own label columns; a file of ratings has raters.
     table = _LabelTable(answers, options) if options.ratings else None
     result = [
         table.label(name)
@@ -103,9 +107,11 @@ def labelled(
                 ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
             )
             raise InputError(
-                f"no label: expected --label FIELD, or --ratings FILE. The samples have {field_names}"
+                "no label: expected --label FIELD, or --ratings FILE. The samples have "
+                f"{field_names}"
             )
         return result, []
+    # The file was used as a table of labels, so it holds no ratings to pool.
     if any(name in table.names for name in names):
         return result, []
     pooled, judges = table.ratings()
@@ -114,6 +120,7 @@ def labelled(
 
 def _read_field_label(answers: Answers, name: str, options: LabelOptions) -> Label:
     values = answers.field(name)
+    # A field that one run lacks would silently shrink the study to the others.
     for run, places in answers.of_run.items():
         if all(values[place] is None for place in places):
             field_names = ", ".join(answers.known[run][:MAX_FIELDS_LISTED]) or "none"
@@ -151,11 +158,12 @@ class _LabelTable:
                 "repeat",
                 "note",
             }
+            # A table without raters: every column that is no key may be a label.
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
                 self.names = self.columns - other_columns - set(options.columns.values())
 
     def label(self, name: str) -> Label:
-        """Return a column as the label of the answers with the ids of its rows."""
+        """Return a column of the table as a label, matched to the answers by id."""
         declared_column = self.options.columns.get("item")
         wanted = [declared_column] if declared_column else RATING_FIELDS["item"]
         id_columns = [column for column in wanted if column in self.columns]
@@ -168,18 +176,21 @@ class _LabelTable:
         for where, row in self.rows:
             key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
             value = row.get(name)
+            # Repeating the same label is harmless, a contradiction is not.
             if key in by_id and value != by_id[key]:
                 raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
             by_id[key] = value
         values = [
-            by_id.get((row.id, row.model), by_id.get((row.id, ""))) for row in self.answers.rows
+            # A row without a model is the label of every answer with its id.
+            by_id.get((row.id, row.model), by_id.get((row.id, "")))
+            for row in self.answers.rows
         ]
         if not any(value not in (None, "") for value in values):
             raise self._foreign_ids_error(next(iter(by_id))[0])
         return _build_label(name, values, self.options)
 
     def ratings(self) -> tuple[Label, list[Column]]:
-        """Return the label that people make up, and what judges say as columns."""
+        """Return the label that is pooled from people, and the ratings of judges as columns."""
         ratings = read_ratings(
             self.path,
             fields=self.options.columns,
@@ -191,6 +202,7 @@ class _LabelTable:
                 f"{self.path}: holds choices between two answers (annotate --pairs); expected "
                 "ratings of single answers"
             )
+        # Figures over answers that were chosen for their scores would be biased.
         if ratings.chosen and not self.options.weighted:
             raise InputError(
                 f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
@@ -205,12 +217,13 @@ class _LabelTable:
         labels: list[str | float] = [
             words[int(rating.value)] if words else rating.value for rating in ratings.ratings
         ]
-        # All that could be chosen is read, too: of five levels of which two were used nothing says
-        # that the higher one means right.
+        # Unused levels of the scale are read as well: if only two of five levels were used, that
+        # does not make the label binary, with the higher level meaning right.
         possible = words or ratings.scale
         read = self.options.read(
             RATING, [*labels, *possible], words if words and ratings.ordered else ()
         )
+        # Then drop the levels that were only added to recognise the scale.
         read = replace(read, values=read.values[: len(labels)])
         by_rater = self._average_by_rater(ratings.ratings, read.values)
         people = {
@@ -225,8 +238,10 @@ class _LabelTable:
         return self._pool_raters(people, read, len(ratings.ratings)), judges
 
     def _label_column(self) -> Sequence[str]:
-        """Return the column of labels of a table without a rater, which then counts as one; none
-        if there are raters, or each has a column."""
+        """Return the column of labels of a table without raters, which then counts as one rater.
+
+        Empty if the table has raters, or a column for each.
+        """
         if not self.names:
             return ()
         declared_columns = [self.options.columns[RATING]] if RATING in self.options.columns else []
@@ -236,7 +251,7 @@ class _LabelTable:
     def _average_by_rater(
         self, ratings: Sequence[Rating], values: Sequence[float]
     ) -> dict[str, Floats]:
-        """Return the mean of each rater's own ratings of each answer."""
+        """Average each rater's ratings of each answer."""
         by_item: dict[str, list[tuple[Rating, float]]] = {}
         for rating, value in zip(ratings, values, strict=True):
             by_item.setdefault(rating.item, []).append((rating, value))
@@ -251,6 +266,7 @@ class _LabelTable:
             for name, values_of_rater in ratings_by_rater.items():
                 result[name][place] = fmean(values_of_rater)
                 any_found = True
+        # Ids of another data set would otherwise give an empty study.
         if not any_found:
             raise self._foreign_ids_error(ratings[0].item)
         return result
@@ -268,7 +284,8 @@ class _LabelTable:
         values = pooled(list(people.values()), binary=binary)
         rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
         notes = [
-            f"{RATING}: {len(people):,} raters, {rating_count:,} ratings, of {rated.sum():,} answers"
+            f"{RATING}: {len(people):,} raters, {rating_count:,} ratings, "
+            f"of {rated.sum():,} answers"
         ]
         if tied := int((rated & np.isnan(values)).sum()):
             notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
@@ -279,12 +296,13 @@ class _LabelTable:
         }
         known_labels = values[~np.isnan(values)]
         are_levels = bool((known_labels == np.round(known_labels)).all())
+        # A mean of ordinal ratings may lie between two levels, and is then a real number.
         kind: Kind = read.kind if binary or are_levels else "real"
         return Label(RATING, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:
-    """Refuse a label that does not say of each answer whether it is right; raises InputError."""
+    """Raise InputError unless a label has two classes, right and wrong."""
     if label.kind != "binary":
         values = np.unique(label.values[~np.isnan(label.values)])
         raise InputError(
@@ -295,7 +313,7 @@ def check_two_classes(label: Label) -> None:
 
 
 def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
-    """Return the mean over raters; of two classes that of most, NaN where they are divided."""
+    """Pool raters: their mean, or for two classes the majority, NaN where it is a tie."""
     table = np.stack(tables)
     has_rating = ~np.isnan(table)
     count = has_rating.sum(axis=0)

@@ -1,4 +1,4 @@
-"""A study as text and cells, as a table in a file, and as a page."""
+"""A study as text and table cells, as a table in a file, and as a page."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +32,8 @@ FIGURES: Mapping[str, str] = {
     "ece": "ECE",
 }
 SHOWN = ("auprc", "prr")
-"""Figures that are printed, and are on the page, beside the headline. The others answer questions
-that few ask, and in a table that is read from left to right they hide the one that most ask; all
-are in the table of ``--table`` and in the JSON form."""
+"""Figures that are shown beside the headline. The others answer questions that few people ask, and
+would distract from the main one; ``--table`` and the JSON form have all of them."""
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
 COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
@@ -43,34 +42,35 @@ LEVEL = 0.05
 
 
 def shown_figures(study_of_label: LabelStudy) -> list[str]:
-    """Return the figures that are shown of this kind of label, the headline first."""
+    """Return the figures to show for this kind of label, the headline first."""
     binary = study_of_label.label.kind == "binary"
     return [study_of_label.headline, *(name for name in SHOWN if binary or name not in OF_CLASSES)]
 
 
 def ranked(study_of_label: LabelStudy) -> list[str]:
-    """Return the names of the rows, the best by the headline first, chance last."""
+    """Return the names of the rows, the best by the headline figure first, chance last."""
 
     def key(name: str) -> tuple[bool, bool, float]:
         value = study_of_label.figures[name][study_of_label.headline].value
+        # False sorts before True: rows with a value, then rows without, then chance.
         return name == CHANCE_ROW, value is None, -(value or 0.0)
 
     return sorted(study_of_label.figures, key=key)
 
 
 def cell(result: Estimate) -> str:
-    """Return a figure as text, and a dash where there is none."""
+    """Write a figure, or a dash where there is none."""
     return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
 def with_interval(result: Estimate) -> str:
-    """Return a figure as text with its interval, if it has one."""
+    """Write a figure with its interval, if it has one."""
     ends = ends_text(result.interval)
     return f"{cell(result)} ({ends})" if ends else cell(result)
 
 
 def score_rows(study_of_label: LabelStudy, names: Sequence[str]) -> list[document.Row]:
-    """Return the figures of each score, the best first, the first figure with its interval."""
+    """Build a row for each score, the best first; the first figure has its interval."""
     return _build_rows(
         study_of_label,
         {name: study_of_label.figures[name] for name in ranked(study_of_label)},
@@ -79,7 +79,7 @@ def score_rows(study_of_label: LabelStudy, names: Sequence[str]) -> list[documen
 
 
 def covariate_rows(study_of_label: LabelStudy) -> list[document.Row]:
-    """Return the correlations of the parts of which neither end is better."""
+    """Build a row of correlations for each part without a better direction."""
     return _build_rows(study_of_label, study_of_label.covariates, list(ASSOCIATIONS))
 
 
@@ -94,26 +94,29 @@ def _build_rows(
 
 
 def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[str]:
-    """Return the cells of a row: answers, the first figure with its interval, the others."""
+    """Build the cells of a row: the number of answers, the first figure with interval, the
+    others."""
     first = figures[names[0]]
     other_cells = [cell(figures[name]) for name in names[1:]]
     return [f"{first.n:,}", cell(first), ends_text(first.interval), *other_cells]
 
 
 def group_rows(study_of_label: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
-    """Return the figures of scores and baselines within each value of a field."""
+    """Build the rows of scores and baselines within each value of a field."""
     kinds = study_of_label.kinds
     return [
         document.Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
         for value, group in study_of_label.groups[by].items()
         for name, figures in group.items()
+        # Parts would make the table of groups too long.
         if kinds.get(name) in ("metric", "judge", "baseline")
     ]
 
 
 def label_title(study_of_label: LabelStudy) -> str:
-    """Say what the label is."""
+    """Describe a label: its name, kind, number of answers and mean."""
     label = study_of_label.label
+    # NaN is the only value that does not equal itself.
     known_labels = label.values[label.values == label.values]
     missing_ = len(label.values) - label.n
     message = f"{label.name}: {amount(label.n, 'answer')} with a {label.kind} label"
@@ -122,7 +125,8 @@ def label_title(study_of_label: LabelStudy) -> str:
 
 
 def headline(study_of_label: LabelStudy) -> str:
-    """Say what is highest in the table, which score is, and what does not follow from that."""
+    """Write which row and which score is highest, and from which others it differs
+    significantly."""
     name = FIGURES[study_of_label.headline]
     scores = {
         score for score, kind in study_of_label.kinds.items() if kind in ("metric", "part", "judge")
@@ -145,6 +149,7 @@ def headline(study_of_label: LabelStudy) -> str:
         return f"{row} {with_interval(study_of_label.figures[row][study_of_label.headline])}"
 
     message = f"Highest {name}: "
+    # A baseline that beats every score is the most important finding.
     if rows[0] != best:
         message += f"{named(rows[0])}, which is not a score; of the scores "
     message += f"{named(best)}."
@@ -164,12 +169,13 @@ def _describe_other(test: Test, name: str) -> str:
     other, difference = test.second, test.difference
     if test.second == name:
         other, difference = test.first, None if difference is None else -difference
+    # On the answers that both have, a score that ranks lower can still be higher.
     below = test.corrected is not None and test.corrected < LEVEL and (difference or 0.0) < 0
     return f"{other} (which is higher)" if below else other
 
 
 def test_rows(study_of_label: LabelStudy) -> list[document.Row]:
-    """Return the tests of a label."""
+    """Build a row for each test of a label."""
     rows = []
     for test in study_of_label.tests:
         cells = ["", "", ""]
@@ -181,14 +187,14 @@ def test_rows(study_of_label: LabelStudy) -> list[document.Row]:
 
 
 def cost_row(cost: Cost) -> list[str]:
-    """Return the cells of a metric's cost a sample."""
+    """Build the cells of a metric's cost for one sample."""
     requests = ", ".join(f"{name} {count:.3g}" for name, count in cost.requests.items())
     usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f}" if cost.usd else "0"
     return [f"{cost.samples:,}", requests or "none", f"{cost.calls:.3g}", f"{cost.tokens:.4g}", usd]
 
 
 def missing(study_of_label: LabelStudy) -> list[str]:
-    """Say which figures and intervals are missing, and why."""
+    """Describe which figures and intervals are missing, and why."""
     result: dict[tuple[str, str, str], list[str]] = {}
     for name, figures in study_of_label.figures.items():
         names_by_reason: dict[tuple[str, str], list[str]] = {}
@@ -214,15 +220,15 @@ TABLE_COLUMNS = (
     "label", "by", "group", "score", "kind", "figure", "value", "low", "high", "n", "without"
 )  # fmt: skip
 POINTS = 200
-"""Points of a curve that are drawn."""
+"""Most points that are drawn of a curve."""
 FEWEST_KEPT = 10
-"""Answers below which a point of a curve is left out: one of them would move it by a tenth."""
+"""Points of a curve with fewer answers are left out: one answer would change them by a tenth."""
 MOST_LEVELS = 11
 THIRDS = ("lowest third", "middle third", "highest third")
 
 
 def write_figures(study: Study, path: Path) -> None:
-    """Write all figures, a row a figure; errors as of ``document.write_table``."""
+    """Write all figures, one a row; raises the errors of ``document.write_table``."""
     document.write_table(TABLE_COLUMNS, list(_list_table_rows(study)), path)
 
 
@@ -242,18 +248,18 @@ def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
                 for name, result in estimates_of_score.items():
                     low, high = result.interval or (None, None)
                     yield (
-                        study_of_label.label.name, by, value, score, kinds.get(score, score), FIGURES[name],
-                        result.value, low, high, result.n, result.without,
+                        study_of_label.label.name, by, value, score, kinds.get(score, score),
+                        FIGURES[name], result.value, low, high, result.n, result.without,
                     )  # fmt: skip
 
 
 def write_page(study: Study, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, completely or not at all."""
     document_of(study, path.parent).write(path)
 
 
 def document_of(study: Study, folder: Path | None = None) -> document.Document:
-    """Return the page; of one in a ``folder`` the examples have links to the reports of runs."""
+    """Build the page; if it is written to a ``folder``, examples link to the reports of runs."""
     sections = [
         document.Section(
             f"Label {label_title(study_of_label)}", _build_label_blocks(study_of_label, folder)
@@ -284,14 +290,16 @@ def document_of(study: Study, folder: Path | None = None) -> document.Document:
 
 
 def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list[document.Block]:
-    """Return what the page shows of one label: drawings, examples, tables, what is missing."""
+    """Build the blocks of one label: drawings, examples, tables, and what is missing."""
     order = ranked(study_of_label)
     scores = [column for column in study_of_label.columns if column.kind in ("metric", "judge")]
     scores.sort(key=lambda column: order.index(column.name))
+    # 1. The best scores, as many as colours can be told apart.
     drawn = [column for column in scores if len(_select_both(column, study_of_label.label)[0]) > 1][
         :MOST_CURVES
     ]
     parts: list[document.Block] = [document.Text(headline(study_of_label), "headline")]
+    # 2. The headline figure of each row, as bars.
     ends = [
         (name, result.value, result.interval)
         for name in order
@@ -303,9 +311,11 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
         )
         title = f"{FIGURES[study_of_label.headline]} of each score"
         parts.append(document.Chart(title, note, [document.interval_bars(ends, style="thin")]))
+    # 3. Curves of the scores.
     parts += document.curves(
         [column.name for column in drawn], list(_build_plots(drawn, study_of_label.label))
     )
+    # 4. Distributions of the scores by label.
     if spreads := [
         spread for column in drawn if (spread := _build_spread_chart(column, study_of_label.label))
     ]:
@@ -314,6 +324,7 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
             "is that of each score, from its least to its largest."
         ).format(document.MEAN)
         parts.append(document.Chart("Score by label", note, [document.Panels(spreads)]))
+    # 5. Which scores are right where others are wrong, with examples.
     if study_of_label.parting:
         counts = [
             Parting(each.first, each.second, each.count, each.wrong)
@@ -338,6 +349,7 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
                 "Which scores are right where others are wrong", about, [heat, *examples]
             )
         )
+    # 6. The numbers, and why some are missing.
     parts += _build_tables(study_of_label)
     if reasons := missing(study_of_label):
         parts.append(
@@ -352,6 +364,7 @@ def _build_example(case: Case, first: str, second: str, folder: Path | None) -> 
     link = ""
     if case.link and folder is not None:
         path, _, anchor = case.link.rpartition("#")
+        # Relative, so that page and runs can be moved together.
         link = f"./{quote(os.path.relpath(path, folder))}#{anchor}"
     name = f"{case.id} ({case.model})" if case.model else case.id
     truth = "right" if case.label else "wrong"
@@ -392,6 +405,7 @@ def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     pairs = [(at, column, *_select_both(column, label)) for at, column in enumerate(columns)]
     risk = label.kind == "binary"
     if risk:
+        # A ROC curve needs answers of both classes.
         two = [pair for pair in pairs if 0 < pair[3].sum() < len(pair[3])]
         lines = [Line(column.name, _thin_curve(*roc_curve(x, y)), at) for at, column, x, y in two]
         if lines:
@@ -438,7 +452,10 @@ def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
 
 
 def kept_points(scores: Floats, labels: Floats, *, risk: bool) -> list[tuple[float, float]]:
-    """Return the mean label (``risk``: 1 less it) by the share of answers kept, from 10 on."""
+    """Return the points (share of answers kept, mean label of these), from 10 answers on.
+
+    With ``risk`` the height is 1 minus the mean label.
+    """
     means = kept_means(scores, labels)
     shares = np.arange(1, len(labels) + 1) / len(labels)
     heights = 1 - means if risk else means
@@ -446,7 +463,7 @@ def kept_points(scores: Floats, labels: Floats, *, risk: bool) -> list[tuple[flo
 
 
 def reliability_points(chances: Floats, labels: Floats) -> list[tuple[float, float]]:
-    """Return the mean probability and the share that is right of each bin of 10 answers or more."""
+    """Return (mean probability, share of right answers) of each bin with 10 answers or more."""
     bins = reliability_bins(chances, labels)
     return [
         (interval_bin.chance, interval_bin.true)
@@ -456,13 +473,13 @@ def reliability_points(chances: Floats, labels: Floats) -> list[tuple[float, flo
 
 
 def _thin_curve(x: Floats, y: Floats) -> list[tuple[float, float]]:
-    """Return at most 200 points of a curve, both ends among them."""
+    """Return at most :data:`MAX_CURVE_POINTS` points of a curve, including both ends."""
     places = np.unique(np.linspace(0, len(x) - 1, POINTS).round().astype(int))
     return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
 
 
 def _build_spread_chart(column: Column, label: Label) -> document.Chart | None:
-    """Return the scores by label, or by thirds of the labels where there are many."""
+    """Build the chart of scores by label, or by thirds of the labels if there are many."""
     x, y = _select_both(column, label)
     low, high = float(x.min()), float(x.max())
     if low == high:
@@ -471,11 +488,13 @@ def _build_spread_chart(column: Column, label: Label) -> document.Chart | None:
     if len(levels) <= MOST_LEVELS:
         groups = [(_format_level(label, value), x[y == value]) for value in levels.tolist()]
     else:
+        # Ranks divide the answers into three groups of equal size, ties by order.
         place = np.argsort(np.argsort(y, kind="stable"), kind="stable") * 3 // len(y)
         groups = [(name, x[place == third]) for third, name in enumerate(THIRDS)]
     bars = []
     for name, scores_of_group in groups:
         if len(scores_of_group):
+            # The five numbers of a box plot.
             five = np.quantile(scores_of_group, (0, 0.25, 0.5, 0.75, 1))
             median = f"median {number(float(five[2]), 3)}"
             drawing = box_svg(((five - low) / (high - low)).tolist(), f"{name}: {median}")
