@@ -251,7 +251,7 @@ def more_questions(times: float, n: int) -> int | None:
 def decided(checks: Sequence[Check]) -> list[Check]:
     """Decide all tested checks together, with p-values corrected for their number (Holm 1979)."""
     tested = [check for check in checks if check.fail_p is not None]
-    # Counts and prices without chance are not tests, so they do not make the correction stricter.
+    # Counts are not tests, so they do not make the correction stricter.
     ordered = sorted(check.fail_p for check in tested if check.fail_p is not None)
     # holm keeps the order of its input, so the loop below can take the values one by one.
     corrected = iter(holm([check.fail_p for check in tested if check.fail_p is not None]))

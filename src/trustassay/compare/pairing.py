@@ -129,6 +129,7 @@ class Pairing:
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts."""
         names = ("by_id", "by_question", "repeated", "other_question", "only_first", "only_second")
+        # The places of pairs are left out: they would be as long as the runs.
         counts = fields_as_json(self, *names)
         return {"pairs": len(self.first), "questions": self.question_count} | counts
 

@@ -160,6 +160,7 @@ def agreement(
     # A single model would only repeat the overall figures.
     models = models if len(models) > 1 and len(raters) > 1 else []
     pairs = list(itertools.combinations(range(len(raters)), 2))
+    # Raters with at least one repeated rating.
     repeated = [p for p in range(len(raters)) if (~np.isnan(cube[p, :, 1:])).any()]
     people = [p for p, rater in enumerate(raters) if rater not in machines]
     # Judges are compared with people, so without people there is nothing to compare.

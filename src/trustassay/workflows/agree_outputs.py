@@ -82,6 +82,7 @@ def variance(variances: Variances) -> document.Table:
                 f"{component.variance:.3f}",
                 f"{component.sd:.3f}",
                 "undefined" if component.share is None else f"{component.share:.1f}",
+                # An empty cell where there is no interval; the notes say why.
                 "{:.1f} to {:.1f}".format(*component.share_interval)
                 if component.share_interval
                 else "",
@@ -115,6 +116,7 @@ def document_of(
     agreement: Agreement, source: Path | None, run: Path | None
 ) -> document.Document | None:
     """Build the page that draws the variance; ``None`` for categories, which have no variance."""
+    # Categories without an order have no variance.
     if agreement.variance is None:
         return None
     facts = {"ratings": str(source)} if source else {}
@@ -125,6 +127,7 @@ def document_of(
         "rated again"
         for name, group in agreement.variance.groups.items()
     }
+    # Either a file of ratings, or a run whose judges voted, or both.
     of = source or run
     return document.Document(
         "agree",
@@ -153,6 +156,7 @@ def _build_variance_blocks(variances: Variances) -> list[document.Block]:
     for group, parts in variances.groups.items():
         shares = [(component.name, component.share or 0.0) for component in parts.components]
         if any(component.share is not None for component in parts.components):
+            # One bar for each group, whose parts add up to 100 %.
             stacked.append(document.Bar(group, "", stacked_svg(shares, names, group)))
         for component in parts.components:
             # One panel for each component, so that groups can be compared within it.

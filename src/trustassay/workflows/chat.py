@@ -68,6 +68,7 @@ class UnansweredError(BackendError):
         errors = [reply.error for reply in replies if isinstance(reply, Unanswered)]
         of = f"{len(errors)} of {len(replies)} prompts were not answered"
         super().__init__(f"{of}: {errors[0]}")
+        # So that a traceback shows the error of the first prompt.
         self.__cause__ = errors[0]
 
 
@@ -203,6 +204,7 @@ def chat(
         ValueError: a budget that cannot be read.
     """
     chosen = resolve.chat(model)
+    # True and False choose the default or none; anything else is a path.
     folder = default_cache() if cache is True else Path(cache) if cache else None
     return Chat(
         chosen,

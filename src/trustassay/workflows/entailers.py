@@ -125,7 +125,9 @@ async def _score_pairs(
     reason = ""
     start_s = time.monotonic()
     async with open_calls(Backends.of(entail=entailer), options) as client:
+        # The same client as in a run, so that requests are batched and retried in the same way.
         models = cast(Models, SampleModels(client))
+        # In blocks, so that a large file does not become one task for each pair at once.
         for start in range(0, len(pairs), MAX_CONCURRENT_PAIRS):
             block = pairs[start : start + MAX_CONCURRENT_PAIRS]
             # Failures are counted, so one broken pair must not cancel the others.
@@ -150,6 +152,7 @@ def _measure_entailer(
     probabilities, reason, seconds = scored
     chances = probabilities[:, ENTAILED]
     has_score = chances != NO_SCORE
+    # There is nothing to report; the first error is the most useful message.
     if not has_score.any():
         raise BackendError(f"{name} failed on all {len(pairs):,} pairs; the first: {reason}")
     truth = np.array([pair.supported for pair in pairs])
@@ -157,6 +160,7 @@ def _measure_entailer(
     scores, true = chances[has_score], truth[has_score]
     # Claims about one text succeed or fail together, so texts are resampled.
     premises = resampling.cluster_numbers([pair.premise for pair in pairs])
+    # Files without this label leave the field empty, and get no such figures.
     is_labelled_contradiction = (
         np.array([pair.contradicted is not None for pair in pairs]) & has_score
     )
@@ -175,6 +179,7 @@ def _measure_entailer(
         seconds,
         _count_passed(scores, true),
         {
+            # Only pairs with a score count, also within a kind.
             kind: _count_passed(
                 chances[has_score & (kinds == kind)], truth[has_score & (kinds == kind)]
             )
@@ -218,6 +223,7 @@ def _measure_contradictions(
 
 
 def _estimate_auc(scores: Floats, true: Bools, units: Places) -> Estimate:
+    # A text says why there is no interval; the JSON form only has null.
     interval = auroc_interval(scores, true, units)
     return Estimate(auroc(scores, true), None if isinstance(interval, str) else interval)
 
@@ -227,6 +233,7 @@ def _estimate_calibration_error(
 ) -> Estimate:
     """Estimate the calibration error, with an interval over premises that is corrected for bias."""
     value = calibration.calibration_error(scores, true)
+    # Numbers without gaps, since failed pairs were removed.
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
     # Ask first whether there would be an interval: the resamples are slow.

@@ -29,6 +29,7 @@ def flattened(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
     """Yield the values of nested objects with their dotted names."""
     for key, value in content.items():
         if isinstance(value, Mapping):
+            # Lists are values: their elements have no names.
             yield from flattened(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value

@@ -135,6 +135,7 @@ class Variances:
             reason = judges.without or people.without or "it is the same without any of the answers"
             return f"{message}whether they differ is not known: {reason}."
         low, high = self.difference_interval
+        # The interval decides, not the sign of the difference.
         if low <= 0 <= high:
             verdict = "there is no significant difference"
         else:
@@ -188,6 +189,7 @@ def variances(
     """
     places: dict[tuple[str, str], int] = {}
     for rating in ratings:
+        # The same number for an answer in all groups, so that units can be left out together.
         places.setdefault((rating.item, rating.model), len(places))
     # 1. Number the answers and the units that they belong to.
     unit_of_answer = cluster_numbers([(units or {}).get(item, item) for item, _ in places])
@@ -200,6 +202,7 @@ def variances(
     result, spreads = {}, {}
     for group, ratings_of_group in by_group.items():
         try:
+            # Not every design can be decomposed, for instance one rating per answer.
             table = _build_cells(ratings_of_group, places)
         except variance.NotEstimableError as error:
             result[group] = _count_ratings(group, ratings_of_group, why=str(error))
@@ -270,8 +273,10 @@ def _decompose(
     """
     estimate = table.components()[0]
     part = variance.shares(estimate)
+    # The effective number of units: unequal sizes are worth less than their count.
     worth = unit_mean(np.zeros(len(units)), units).units
     without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
+    # Shares of a total variance of 0 are not defined.
     if np.isnan(part).any():
         without = "all ratings are the same"
     # Leaving out a unit can remove the only answer that two raters share.
@@ -286,6 +291,7 @@ def _decompose(
             within = jackknife_interval(
                 share / 100, variance.shares(components_without_units)[:, at] / 100, "logit"
             )
+            # Estimates below 0 are taken as 0 in replicates as well.
             spread = np.sqrt(np.maximum(components_without_units[:, at], 0.0))
             intervals = (
                 within and (100 * within[0], 100 * within[1]),
@@ -306,6 +312,7 @@ def _compare_groups(
     if judges is None or people is None:
         return Variances(by_group)
     difference = judges.sd - people.sd
+    # The difference is known, its uncertainty is not.
     if JUDGES not in spreads or PEOPLE not in spreads:
         return Variances(by_group, difference)
     spread_without_units = spreads[JUDGES] - spreads[PEOPLE]
@@ -381,6 +388,7 @@ def joined(ratings: Ratings, votes: Ratings) -> Ratings:
             other words.
     """
     raters = {rating.rater for rating in ratings.ratings}
+    # Their ratings would become repeats of one rater.
     if both := sorted(raters & {rating.rater for rating in votes.ratings}):
         raise UsageError(f"a rater and a judge have the same name {both[0][:60]!r}")
     if bool(ratings.categories) != bool(votes.categories):

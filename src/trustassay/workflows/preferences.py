@@ -160,6 +160,7 @@ async def _pair_answers(first: Source, second: Source, options: WinRateOptions) 
     # Questions are matched by text, since ids of two files need not agree.
     shared = [key for key in first_answers if key in second_answers]
     both = f"{_name_source(first)} and {_name_source(second)}"
+    # Nothing has been asked yet, so a wrong pair of files costs nothing.
     if not shared:
         raise UsageError(
             f"{both} have no question in common ({len(first_answers):,} and "
@@ -170,6 +171,7 @@ async def _pair_answers(first: Source, second: Source, options: WinRateOptions) 
     both_answered = [
         key for key in shared if first_answers[key].answered and second_answers[key].answered
     ]
+    # The name of the run shows which side is which.
     samples = PairedSamples(
         (_merge_samples(first_answers[key], second_answers[key]) for key in both_answered),
         " against ".join(names),
@@ -233,6 +235,7 @@ def win_rate_headline(preference: WinRate, first: Path, second: Path) -> str:
     if rate is None:
         return f"Nothing was won or lost in both orders: {dropped_in_words}."
     counts = f"{values['wins']} won, {values['losses']} lost, {dropped_in_words}"
+    # The share of decided questions; dropped ones are listed beside it.
     message = f"{first} wins {rate:.1f} % against {second}: {counts}"
     if reason := summary.without_interval.get("win_rate"):
         return f"{message}; whether that is a real difference is unknown ({reason})."

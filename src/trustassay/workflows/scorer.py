@@ -216,8 +216,7 @@ async def open_scorer(
             )
     check_budget(backends, options.calls.prices, options.calls.budget)
     calls_path = None if folder is None else folder.calls_path
-    # missing=1: at least one request is expected, so a key has to be set now, not at the first
-    # sample.
+    # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
     check_run_keys(metrics, backends, [calls_path, shared_file(options.calls.cache)], missing=1)
     run = None if folder is None else GrowingRun(folder, metrics, backends, options)
     # A resident scorer outlives outages of its endpoints.
@@ -390,7 +389,6 @@ class Scorer:
         """Accept no more samples, and wait for the accepted ones; if cancelled, give these up."""
         self._closed = True
         try:
-            # A loop, since tasks may start others while this waits.
             while self._tasks:
                 await asyncio.wait(self._tasks)
         finally:

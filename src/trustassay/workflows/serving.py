@@ -36,6 +36,7 @@ LARGEST_BODY = 64 * 1024
 """Largest form; a note has at most 2,000 characters."""
 GRACE_S = 3
 NUMBER = re.compile("[0-9]{1,9}")
+# Nothing is loaded from or sent to other sites, cached, or embedded in another page.
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -163,7 +164,7 @@ def starlette(routes: Sequence[BaseRoute], tell: Tell, hosts: Hosts | None = Non
         routes=list(routes),
         exception_handlers={HTTPException: answer_refusal, Exception: answer_failure},
     )
-    # A redirect would repeat the token in a Location header.
+    # An address with a trailing slash is not found, instead of redirected.
     result.router.redirect_slashes = False
     return _guard(result, hosts)
 

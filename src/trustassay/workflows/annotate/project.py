@@ -412,6 +412,7 @@ def open_project(
         UsageError: the options contradict each other, or do not fit the input.
         BadInputError, InputError, RunFolderError: the input cannot be read.
     """
+    # Exactly one of the two must be given.
     if (source is None) == (pairs is None):
         raise UsageError("expected either a file or a run to rate, or two with --pairs")
     if pairs is not None:

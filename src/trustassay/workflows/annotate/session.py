@@ -65,6 +65,7 @@ class RatingsFile:
             InputError: it is another kind of file, damaged, or has another input or other options.
             OSError: it cannot be written.
         """
+        # Checked before parsing: a user may name any file by mistake, and it must not be changed.
         with self.path.open("rb") as file:
             beginning = file.read(len(BEGINNING))
         if not BEGINNING.startswith(beginning):
@@ -81,6 +82,7 @@ class RatingsFile:
                 os.ftruncate(self._file, journal.sound)
                 self._size = journal.sound
         if not journal.start:
+            # Written and synchronised before the first rater sees a page.
             self.write(encoded(start))
             self._sync_folder()
         return journal
@@ -91,6 +93,7 @@ class RatingsFile:
                 f"{self.path}: holds ratings of another input, or of an earlier state of it; "
                 "choose another --out"
             )
+        # Every difference is listed, so that the user can decide what to change back.
         different = [
             f"{name} {result.get(name)!r}, now {start.get(name)!r}"
             for name in {**result, **start}
@@ -157,6 +160,7 @@ class RatingsFile:
             batch, self._queued_lines = self._queued_lines, []
             error = None
             try:
+                # In a thread: fsync takes milliseconds to seconds, and other raters must not wait.
                 await asyncio.to_thread(self.write, b"".join(line for line, _ in batch))
             except OSError as failed:
                 error = failed
@@ -222,6 +226,7 @@ class RaterState:
     @property
     def next(self) -> int | None:
         """The first open rating; ``None`` at the end."""
+        # Ratings are mostly given in order, so the search continues where it stopped.
         while self._first_open in self.done:
             self._first_open += 1
         return self._first_open if self._first_open < len(self.steps) * self.scales else None
@@ -381,6 +386,7 @@ class Session:
             OSError: it could not be stored; then nothing has changed.
         """
         result = self.raters[rater]
+        # The button was pressed twice, or in an outdated tab.
         if result.last != rating:
             return
         # A skip covers all open scales of a step, and is undone as a whole.

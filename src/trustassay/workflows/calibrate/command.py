@@ -142,12 +142,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         ],
         axis=1,
     )
+    # A failure is no low score, so failed answers are neither fitted nor tested.
     is_used &= ~failed
     rows = Rows(table, result.values, answers.questions).of(is_used)
     _check_enough(rows, result.name, risks, confidence)
     # 4. Fit, find thresholds, and evaluate out of fold.
     fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
     kept_promises = promises(fitted, risks or AT_MOST, confidence, seed)
+    # Only then can the raw score be compared with its calibrated form.
     is_probability = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
     score = rows.scores[:, 0] if is_probability else None
     figures = _estimate_figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
@@ -186,10 +188,12 @@ def _check_options(risks: Sequence[float], confidence: float, method: str, resam
     for risk in risks:
         if not 0 < risk < 1:
             raise UsageError(f"at most: expected a share between 0 and 1, got {risk:g}")
+    # Below 0.5 a promise would be broken more often than kept.
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence: expected 0.5 or more and below 1, got {confidence:g}")
     if method not in ("auto", *get_args(Method)):
         raise UnknownNameError(did_you_mean("method", method, ["auto", *get_args(Method)]))
+    # Fewer resamples give intervals that are mostly noise.
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
 
@@ -213,8 +217,10 @@ def _choose_columns(answers: Answers, names: Sequence[str]) -> list[Column]:
 
 def _build_input(column: Column, lower: Sequence[str]) -> Input:
     options, backends = json.loads(column.settings)
+    # --lower is for parts, whose direction a metric may not declare.
     if column.name in lower and not column.part:
         raise UsageError(f"lower: {column.name} is a metric, which knows that itself")
+    # The sign is stored, so that the calibrator can be applied to raw scores later.
     turned = column.turned or column.name in lower
     # Only backends that the metric uses: others may change without invalidating the calibrator.
     needed = needed_words(column.metric, options, backends)
@@ -241,6 +247,7 @@ def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: fl
     for risk in risks:
         fewest = parts * fewest_questions(risk, round(1 - confidence, 12))
         if len(np.unique(rows.questions)) < fewest:
+            # Fail now: without enough questions no threshold could keep the promise.
             of = promise_in_words("among accepted", risk, confidence)
             half = ", half of which fit the combination" if parts > 1 else ""
             raise InputError(
@@ -266,10 +273,12 @@ def _estimate_figures(
 ) -> dict[str, Mapping[str, Estimate]]:
     columns = [Column(CALIBRATED_ROW, "metric", chances, probability=True)]
     if score is not None:
+        # The score itself, to show what calibration gains.
         columns.append(Column(name, "metric", score, probability=True))
     # The baseline predicts the share of right answers for every scored answer.
     share = np.where(np.isnan(chances), np.nan, rows.right[~np.isnan(chances)].mean())
     columns.append(Column(CHANCE, "baseline", share, probability=True))
+    # Answers to one question are resampled together.
     resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
     _, questions = np.unique(rows.questions, return_inverse=True)
     result = dict(estimates(columns, rows.right, "binary", questions, resampling, MEASURES))
@@ -306,6 +315,7 @@ def _find_better_scores(
         # A part that equals the score would only make the correction stricter.
         and not np.array_equal(column_compared.values, column.values, equal_nan=True)
     ]
+    # In the direction in which the calibrator uses the score.
     scores = used.sign * column.as_given
     tests = []
     for column_compared in other_columns:
@@ -424,6 +434,7 @@ def promise_rows(calibrator: Calibrator) -> list[document.Row]:
         )
         cells = [above, f"{promise.answers:,}", wrong]
         if promise.without:
+            # The reason takes the place of the threshold.
             cells = [f"none: {promise.without}", "", ""]
         words = promise_in_words(promise.kind, promise.at_most, promise.confidence)
         rows.append(document.Row(words, cells))
@@ -474,6 +485,7 @@ def document_of(result: Calibration) -> document.Document:
 def _list_series(result: Calibration) -> list[tuple[str, Floats]]:
     series = [(f"{CALIBRATED_ROW}, out of fold", result.probabilities)]
     if result.scores is not None:
+        # The only row that is neither the calibrated one nor the baseline.
         (name,) = (row for row in result.figures if row not in (CALIBRATED_ROW, CHANCE))
         series.append((name, result.scores))
     return series
@@ -498,6 +510,7 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
         diagonal=True,
     )
     place, name, values, right = scored_series[0]
+    # Risk and coverage are drawn for the calibrated probability only, which is the first series.
     if len(right) > outputs.FEWEST_KEPT:
         points = outputs.kept_points(values, right, risk=True)
         yield Plot(
@@ -507,5 +520,7 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
             "share of answers accepted",
             "wrong among them",
             [Line(name, points, place)],
+            # From 0, so that small risks look small; at least 5 % high, so that 0 is no flat line
+            # at the top.
             (0.0, max(0.05, *(y for _, y in points))),
         )

@@ -105,6 +105,8 @@ class Labelling:
         }
 
 
+# Beside the run and not in it: a plan may cover several runs, and outlives a run that is scored
+# again.
 def default_plan(run: Path) -> Path:
     """Return the default file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
     return run.parent / f"{run.name}.label.jsonl"
@@ -176,15 +178,18 @@ def label(  # noqa: PLR0913 - one argument an option
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
     paths = [Path(run) for run in as_list(runs)]
+    # 1. Find the plan and the labels.
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
         [Path(file) for file in as_list(ratings)], field, at_least, as_list(positive), columns
     )
     options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
+    # 2. Propose answers if asked to, or if there is no plan yet.
     work = open_work(paths, path, source, options)
     added: Sequence[AnswerKey] = ()
     if propose is not None or work.plan is None:
         added = work.propose(propose or PROPOSED)
+    # 3. Estimate; outcomes of the metrics are shown above the estimates.
     return replace(work.told(added, width, beyond), outcomes=_read_outcomes_by_run(paths))
 
 
@@ -218,11 +223,13 @@ def open_work(
         ):  # the models that the plan was made to compare
             compare = compare or (planned_models[0], planned_models[1])
     population = read_population(paths, source, unit, planned_models)
+    # A changed run would silently assign draws to other answers.
     if stored_plan is not None and population.digest != stored_plan.start["input"]:
         raise InputError(
             f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
             "that it was made of, or another --plan"
         )
+    # Only now, since names of models and scores must be checked against the answers.
     figure = _choose_figure(population, compare, options.auroc)
     if stored_plan is not None:
         start = stored_plan.start
@@ -340,6 +347,7 @@ class LabelWork:
         batches = len(self.plan.batches) if self.plan else 0
         # 3. Draw units: the more uncertain, the more likely, unless all are to be equally likely.
         rng = generator(self.start["seed"], "label", "batch", str(batches))
+        # While labels are few, every draw is even (1.0); later a part of the draws stays even.
         is_equal = self.start["chances"] != UNEQUAL
         # Units hold several answers; convert the number of answers to units.
         wanted = max(1, round(number * len(units_left) / unlabelled_answers[units_left].sum()))
@@ -362,6 +370,7 @@ class LabelWork:
         append_lines(
             self.path, None if self.plan else self.start, Batch(first, planned_draws), batches + 1
         )
+        # Reading it back makes sure that the file says what the estimates will use.
         self.plan = read_plan(self.path)
         return [key for draw in planned_draws for key in draw.answers]
 
@@ -377,6 +386,7 @@ class LabelWork:
             (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
         )
         draws = draws[: last + 1]
+        # Labels of answers that the plan did not draw are not random, so they do not count.
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
         count = int((~np.isnan(used)).sum())
         planned = [key for draw in self.plan.draws for key in draw.answers]
@@ -399,6 +409,7 @@ class LabelWork:
                 measured(wanted_figure, self.population, labels, used)
                 for wanted_figure in dict.fromkeys(wanted_figures)
             ]
+            # Needs are counted in answers, draws in units.
             count_drawn = int(np.isin(units, drawn).sum())
             needed = needs(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
@@ -425,6 +436,7 @@ class LabelWork:
                 f"{amount(blank, 'answer')} of the plan without a label, though later ones have "
                 "one: counted as the scores predict; rate them if they can be rated"
             )
+        # Such labels are not lost: the next batch lists their units as labelled before.
         if waiting := int((~np.isnan(self.labels)).sum()) - used:
             notes.append(
                 f"{amount(waiting, 'label')} not used yet: the plan has not drawn their answers, "
@@ -436,6 +448,7 @@ class LabelWork:
 def _choose_figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
     """Choose the wanted figure by the options."""
     if auroc:
+        # Raises InputError with a suggestion if there is no such score.
         population.column(auroc)
         return Figure("auroc", (auroc,))
     if compare is None:

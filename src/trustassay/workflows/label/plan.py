@@ -62,6 +62,7 @@ class LabelPlan:
     @property
     def name(self) -> str:
         """A name that no other plan has: the digest of its first line."""
+        # Sorted keys: the name must not depend on the order in which they were written.
         line = json.dumps(self.start, sort_keys=True)
         return hashlib.blake2b(line.encode(), digest_size=8).hexdigest()
 
@@ -85,6 +86,7 @@ def read_plan(path: Path) -> LabelPlan:
     for where, content, _ in whole_lines(path):
         action = content.get("action")
         if not start:
+            # The first line identifies the file, before any other line is read as part of a plan.
             _check_start(where, content)
             start = content
         elif action == "batch":
@@ -124,6 +126,7 @@ def _parse_draw(
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
         raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
     answers = _parse_keys(where, "answers", content)
+    # A draw without answers would have no unit.
     if not answers:
         raise InputError(f"{where}: answers: expected one or more, got none")
     if repeated_keys := [key for key in answers if key in keys_drawn]:

@@ -77,6 +77,8 @@ class Population:
     @property
     def digest(self) -> str:
         """A digest that changes with the answers."""
+        # Sorted, so that the order of runs does not matter; the number of words notices edited
+        # answers.
         rows = sorted((row.id, row.model, row.question, row.words) for row in self.answers.rows)
         return hashlib.sha256(repr(rows).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -142,6 +144,7 @@ def _keep_answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
     for name in models:
         if name not in models_of_answers:
             raise InputError(did_you_mean("model", name, models_of_answers))
+    # A comparison of models is fair only on questions that all of them answered.
     pairs = {(row.question, row.model) for row in answers.rows}
     places_kept = [
         place
@@ -319,6 +322,7 @@ def measured(
     if result is None:
         return LabelFigure(figure, None, without="fewer than two drawn units have labels")
     known_labels = labels_given[~np.isnan(labels_given)]
+    # An AUROC depends on the rarer class.
     rarer = int(min(known_labels.sum(), len(known_labels) - known_labels.sum()))
     reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
     if "auroc" in figure.kind:

@@ -175,18 +175,21 @@ class _RunReader:
 
     def read(self, path: Path) -> None:
         folder, name, run = RunFolder(path), str(path), read_finished_run(path)
+        # The answers would count twice.
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
         self._read_assessments(folder, run, name, self._read_samples(folder, name))
 
     def _read_samples(self, folder: RunFolder, name: str) -> dict[str, int]:
         """Add the samples of a run, and return their places by id."""
+        # Links are only offered to a report that is there.
         linked = folder.report_path.exists()
         place_by_id: dict[str, int] = {}
         label_fields: dict[str, None] = {}
         for number, record in enumerate(folder.sample_records(), 1):
             response = str(record.get("response") or "")
             model = str(record.get("model") or "")
+            # The response is part of the key: one id may have been answered again.
             key = (record["id"], model, response)
             place = self.places.setdefault(key, len(self.rows))
             if place == len(self.rows):
@@ -202,6 +205,7 @@ class _RunReader:
                     stored_fields.setdefault(field_wanted, value)
             place_by_id[record["id"]] = place
             for field_name, value in flattened(record):
+                # Long texts are no labels; the question and the response never are.
                 short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
                 if isinstance(value, bool | int | float) or (short and field_name not in TEXTS):
                     label_fields[field_name] = None
@@ -224,6 +228,7 @@ class _RunReader:
         result: dict[tuple[str, str], _RunScores] = {}
         for metric, info in infos.items():
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
+            # Which parts a metric has, only its code knows; the score itself can be read.
             if metric not in parts:
                 self.notes.append(f"{name}: {metric} is not installed, so its parts are left out")
             better: Direction = "lower" if info.lower_is_better else "higher"
@@ -234,12 +239,14 @@ class _RunReader:
         # One pass over the file for all metrics and parts.
         for _, line in folder.lines():
             metric, place = line.fields["metric"], place_by_id.get(line.fields["id"])
+            # Lines of samples or metrics that are not part of the finished run.
             if place is None or metric not in infos:
                 continue
             requests[metric].update(line.fields["calls"])
             for (of, part), scored in result.items():
                 if of == metric:
                     scored.found[place] = _parse_score(line.fields, part)
+        # After all lines are read, so that the sets of answers can be compared.
         for key, scored in result.items():
             self._add_scores(key, scored)
         usage = (folder.read_summary() or {}).get("usage", {})
@@ -265,6 +272,7 @@ class _RunReader:
         columns = []
         for (metric, part), several in self.scored.items():
             for run_scores in several:
+                # All values are reasons: no answer has this part.
                 if part and all(isinstance(value, str) for value in run_scores.found.values()):
                     # The settings of this run do not produce the part.
                     continue
@@ -305,10 +313,12 @@ class _RunReader:
             "raw": raw if turned else None,
             "turned": turned,
             "probability": run_scores.bounds == (0.0, 1.0),
+            # Failed answers are told apart from those that have no score by design.
             "failed": frozenset(at for at, value in run_scores.found.items() if value == FAILED),
         }
         if not part:
             return Column(metric_name, "metric", values, **attributes)
+        # Without a better direction a part cannot be right or wrong, only correlate.
         kind: ColumnKind = "part" if run_scores.direction else "covariate"
         return Column(
             f"{run_scores.metric}.{part}{of_run}", kind, values, of=metric_name, **attributes

@@ -81,6 +81,7 @@ def accepted(scores: Floats, labels: Floats) -> Bools:
     # The number of answers with at least each value.
     above = np.cumsum(counts[::-1])[::-1]
     apart = np.abs(above - labels.sum())[::-1]
+    # argmin takes the first minimum, which is the higher score, as values are in descending order.
     threshold = values[::-1][int(apart.argmin())]
     return np.asarray(scores >= threshold)
 
@@ -99,6 +100,7 @@ def right_where_wrong(
             continue
         x = [column.values[places] for column in (first, second)]
         right = [accepted(scores, y) == (y > 0) for scores in x]
+        # The order of the pair matters: what the first gets right and the second wrong.
         parting = np.flatnonzero(right[0] & ~right[1])
         apart = np.abs(ranks(x[0]) - ranks(x[1]))
         # Ranks make scores of different scales comparable.
@@ -169,6 +171,7 @@ class LabelStudy:
             "scores": [
                 {
                     "name": name,
+                    # Rows that are no columns: chance is a baseline, people are the ceiling.
                     "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
                     "figures": as_json(figures),
                 }
@@ -234,6 +237,7 @@ def study(  # noqa: PLR0913 - one argument an option
         InputError: labels are missing, or cannot be read as numbers, two classes or levels.
         ValueError: there are too few resamples.
     """
+    # Fewer resamples give intervals that are mostly noise.
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
     # 1. Read the answers with every field that is needed, and the labels.
@@ -248,6 +252,7 @@ def study(  # noqa: PLR0913 - one argument an option
     )
     result, judges = labelled(answers, names, options)
     for name in groups:
+        # A misspelt field would otherwise put all answers into one empty group.
         if not any(group_values(answers, name)):
             fields_of_runs = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
             raise InputError(
@@ -293,8 +298,10 @@ def _study_label(
         return Resampling(generator(seed, "study", label.name, *purpose), resamples)
 
     figures = estimates(columns, label.values, label.kind, questions, resampling("all"))
+    # Agreement among people limits what any score can reach.
     if people := ceiling(label, questions, resampling("people")):
         figures[CEILING] = people
+    # Added last; the outputs sort chance to the end.
     figures[CHANCE_ROW] = chance(label.values, label.kind)
     # Parts agree with their score by construction, so they are left out here.
     main = [column for column in scores if column.kind != "part"]
@@ -311,6 +318,7 @@ def _study_label(
             for name in by
         },
         paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        # Quadratic in the number of scores, hence the limit.
         right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
     )
 
@@ -335,6 +343,7 @@ def _estimate_by_group(
             replace(column, values=column.values[places])
             for column in [*scores, length_column(answers, label.values)]
         ]
+        # Numbers without gaps within the group, as resampling expects.
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
         figures_of_value = estimates(columns, labels, label.kind, questions, resampling(value))
@@ -346,6 +355,7 @@ def _describe_columns(columns: Sequence[Column]) -> list[str]:
     turned = ", ".join(column.name for column in columns if column.turned)
     result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
     for column in columns:
+        # Parts are missing for the same reasons, and would only repeat them.
         if column.kind == "metric":
             result += [
                 f"{column.name}: {amount(count, 'answer')} {reason}"

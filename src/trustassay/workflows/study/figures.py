@@ -109,6 +109,7 @@ def _estimate_means(
     for (row, pairs), (name, measure) in itertools.product(rows.items(), measures.items()):
         samples, first_reason = [], ""
         for column, labels in pairs:
+            # Each pair uses the answers that have both a score and a label.
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
             x, y = column.values[places], labels[places]
             reason = why_undefined(name, column, x, y, kind)
@@ -233,6 +234,7 @@ def _is_comparable(a: Column, b: Column) -> bool:
 
 def _correct_p_values(tests: Sequence[Test]) -> list[Test]:
     places = [place for place, test in enumerate(tests) if test.p is not None]
+    # Tests without a p-value do not count in the correction.
     p_values = holm([p for test in tests if (p := test.p) is not None])
     result = list(tests)
     for place, corrected in zip(places, p_values, strict=True):
@@ -302,6 +304,7 @@ def group_values(answers: Answers, name: str) -> list[str]:
     if name == "model":
         return [row.model for row in answers.rows]
     return [
+        # 1.0 and 1 are the same group.
         "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
         for value in answers.field(name)
     ]
@@ -323,6 +326,7 @@ def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Colu
     # A group with few answers would reveal each answer's own label.
     of = [group if counts[group] >= MIN_ANSWERS_OF_SOURCE else (OTHERS,) for group in groups]
     values = np.full(len(of), math.nan)
+    # Groups without a labelled answer keep NaN.
     for group in set(of):
         in_group = np.array([group_of_answer == group for group_of_answer in of])
         if (in_group & has_label).any():

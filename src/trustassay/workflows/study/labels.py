@@ -99,6 +99,7 @@ def labelled(
         for name in dict.fromkeys(names)
     ]
     if table is None:
+        # Options without a file they refer to are a mistake.
         if options.machines or options.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
@@ -146,6 +147,7 @@ class _LabelTable:
         self.names: set[str] = set()
         self.columns: set[str] = set()
         if not is_journal(self.path):
+            # A damaged table is refused as a whole: missing rows would look like missing labels.
             faults: list[str] = []
             self.rows = list(table_rows(self.path, faults))
             if faults:
@@ -174,6 +176,7 @@ class _LabelTable:
             )
         by_id: dict[tuple[str, str], Any] = {}
         for where, row in self.rows:
+            # Cells may be numbers, and may have spaces around them.
             key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
             value = row.get(name)
             # Repeating the same label is harmless, a contradiction is not.
@@ -197,6 +200,7 @@ class _LabelTable:
             raters=self._label_column(),
             levels=self.options.levels,
         )
+        # A choice between two answers is no label of either.
         if ratings.pairs:
             raise InputError(
                 f"{self.path}: holds choices between two answers (annotate --pairs); expected "
@@ -231,6 +235,7 @@ class _LabelTable:
         }
         if not people:
             raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
+        # Judges are scores to be studied, so their ratings do not enter the label.
         judges = [
             Column(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.options.machines
@@ -261,6 +266,7 @@ class _LabelTable:
         for place, row in enumerate(self.answers.rows):
             ratings_by_rater: dict[str, list[float]] = {}
             for rating, value in by_item.get(row.id, ()):
+                # A rating without a model applies to every answer with its id.
                 if not (rating.model and row.model) or rating.model == row.model:
                     ratings_by_rater.setdefault(rating.rater, []).append(value)
             for name, values_of_rater in ratings_by_rater.items():
@@ -292,6 +298,7 @@ class _LabelTable:
         labels_without_rater = {
             name: pooled([v for other, v in people.items() if other != name], binary=binary)
             for name in people
+            # With a single rater nobody is left to predict.
             if len(people) > 1
         }
         known_labels = values[~np.isnan(values)]
@@ -316,6 +323,7 @@ def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
     """Pool raters: their mean, or for two classes the majority, NaN where it is a tie."""
     table = np.stack(tables)
     has_rating = ~np.isnan(table)
+    # np.nanmean would warn on answers without any rating.
     count = has_rating.sum(axis=0)
     total = np.where(has_rating, table, 0.0).sum(axis=0)
     mean = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)

@@ -31,6 +31,7 @@ FIGURES: Mapping[str, str] = {
     "brier": "Brier",
     "ece": "ECE",
 }
+# Both depend on the ranking alone, as the headline figures do.
 SHOWN = ("auprc", "prr")
 """Figures that are shown beside the headline. The others answer questions that few people ask, and
 would distract from the main one; ``--table`` and the JSON form have all of them."""
@@ -128,6 +129,7 @@ def headline(study_of_label: LabelStudy) -> str:
     """Write which row and which score is highest, and from which others it differs
     significantly."""
     name = FIGURES[study_of_label.headline]
+    # Baselines, people and chance are rows of the table but no scores.
     scores = {
         score for score, kind in study_of_label.kinds.items() if kind in ("metric", "part", "judge")
     }
@@ -157,6 +159,7 @@ def headline(study_of_label: LabelStudy) -> str:
     higher, unclear = "Higher than", "No significant difference at 5 %:"
     names_by_verdict: dict[str, list[str]] = {higher: [], unclear: []}
     for test in tests:
+        # "Higher" is a claim, so it rests on the p-value that is corrected for all tests.
         what = higher if (test.corrected or 0.0) < LEVEL else unclear
         what = "Not compared with" if test.corrected is None else what
         names_by_verdict.setdefault(what, []).append(_describe_other(test, best))
@@ -167,6 +170,7 @@ def headline(study_of_label: LabelStudy) -> str:
 
 def _describe_other(test: Test, name: str) -> str:
     other, difference = test.second, test.difference
+    # Turn the difference round, so that it is always about the best score.
     if test.second == name:
         other, difference = test.first, None if difference is None else -difference
     # On the answers that both have, a score that ranks lower can still be higher.
@@ -189,6 +193,7 @@ def test_rows(study_of_label: LabelStudy) -> list[document.Row]:
 def cost_row(cost: Cost) -> list[str]:
     """Build the cells of a metric's cost for one sample."""
     requests = ", ".join(f"{name} {count:.3g}" for name, count in cost.requests.items())
+    # 0 is written without decimals: local models are free, not cheap.
     usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f}" if cost.usd else "0"
     return [f"{cost.samples:,}", requests or "none", f"{cost.calls:.3g}", f"{cost.tokens:.4g}", usd]
 
@@ -198,6 +203,7 @@ def missing(study_of_label: LabelStudy) -> list[str]:
     result: dict[tuple[str, str, str], list[str]] = {}
     for name, figures in study_of_label.figures.items():
         names_by_reason: dict[tuple[str, str], list[str]] = {}
+        # Figures with the same reason share one line, then rows with the same figures do.
         for figure in shown_figures(study_of_label):
             estimate = figures[figure]
             if estimate.without and name != CHANCE_ROW:
@@ -235,6 +241,7 @@ def write_figures(study: Study, path: Path) -> None:
 def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
     for study_of_label in study.labels:
         kinds = study_of_label.kinds
+        # The whole data first, with no field and no group, then each group.
         places: list[tuple[str, str, Figures]] = [
             ("", "", {**study_of_label.figures, **study_of_label.covariates})
         ]
@@ -246,6 +253,7 @@ def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
         for by, value, figures in places:
             for score, estimates_of_score in figures.items():
                 for name, result in estimates_of_score.items():
+                    # Empty cells where there is no interval.
                     low, high = result.interval or (None, None)
                     yield (
                         study_of_label.label.name, by, value, score, kinds.get(score, score),
@@ -293,6 +301,7 @@ def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list
     """Build the blocks of one label: drawings, examples, tables, and what is missing."""
     order = ranked(study_of_label)
     scores = [column for column in study_of_label.columns if column.kind in ("metric", "judge")]
+    # The best first, so that the colours of curves follow the table.
     scores.sort(key=lambda column: order.index(column.name))
     # 1. The best scores, as many as colours can be told apart.
     drawn = [column for column in scores if len(_select_both(column, study_of_label.label)[0]) > 1][
@@ -403,6 +412,7 @@ def _select_both(column: Column, label: Label) -> tuple[Floats, Floats]:
 
 def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     pairs = [(at, column, *_select_both(column, label)) for at, column in enumerate(columns)]
+    # Without two classes there is no error rate; the curve shows the mean label instead.
     risk = label.kind == "binary"
     if risk:
         # A ROC curve needs answers of both classes.
@@ -420,6 +430,7 @@ def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     lines = [
         Line(column.name, kept_points(x, y, risk=risk), at)
         for at, column, x, y in pairs
+        # A curve of fewer answers would have no point that means anything.
         if len(y) > FEWEST_KEPT
     ]
     if lines:
@@ -431,6 +442,7 @@ def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
             "share of answers kept",
             "wrong among them" if risk else "mean label",
             lines,
+            # The axis is cut to the curves: risks of 1 and 2 % must be distinguishable.
             (min(heights), max(heights)),
         )
     if risk:
@@ -482,6 +494,7 @@ def _build_spread_chart(column: Column, label: Label) -> document.Chart | None:
     """Build the chart of scores by label, or by thirds of the labels if there are many."""
     x, y = _select_both(column, label)
     low, high = float(x.min()), float(x.max())
+    # A constant score has no distribution to draw.
     if low == high:
         return None
     levels = np.unique(y)
@@ -503,6 +516,7 @@ def _build_spread_chart(column: Column, label: Label) -> document.Chart | None:
 
 
 def _format_level(label: Label, value: float) -> str:
+    # Pooled ratings may lie between two words.
     if label.words and value == int(value):
         return label.words[int(value)]
     if label.kind == "binary":
