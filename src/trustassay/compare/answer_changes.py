@@ -160,14 +160,16 @@ def answer_changes(first: RunScores, second: RunScores, pairing: Pairing) -> Ans
         for side, places in ((first, pairing.first), (second, pairing.second))
     )
 
-    def change(place: int) -> AnswerChange:
+    def build_change(place: int) -> AnswerChange:
         before = first_texts[int(pairing.first[place])]
         after = second_texts[int(pairing.second[place])]
         questions, *sides = zip(before, after, strict=True)
         # Paired questions may differ in case and white space; show the wording of the second run.
         return AnswerChange(questions[1], *sides)
 
-    lists = {name: [change(place) for place in places] for name, places in places_by_kind.items()}
+    lists = {
+        name: [build_change(place) for place in places] for name, places in places_by_kind.items()
+    }
     return AnswerChanges(counts, **lists)
 
 

@@ -557,7 +557,7 @@ class ComparedRuns:
             result += [
                 self._check_no_rise(name, change) for change in changes if change.is_unwanted
             ]
-            result += self._figures(name, scores, seed)
+            result += self._check_figures(name, scores, seed)
         result += [self._check_no_less_right(name, shares) for name, shares in rates.items()]
         return [*result, self._check_missing(with_run_name=named)]
 
@@ -626,7 +626,9 @@ class ComparedRuns:
                     "--max"
                 )
 
-    def _figures(self, name: str, scores: tuple[RunScores, RunScores], seed: int) -> list[Check]:
+    def _check_figures(
+        self, name: str, scores: tuple[RunScores, RunScores], seed: int
+    ) -> list[Check]:
         """Return the checks of the figures of one metric that ``--figure`` names.
 
         Of a metric without a line, its first headline figure is checked by default, since it has no

@@ -127,7 +127,7 @@ def read_scores(
     outcomes = list[Outcome]()
 
     # The figures consume the same stream, so the file is read and parsed once.
-    def noting(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
+    def record_results(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
         for place, assessment in enumerate(assessments):
             _check_matches_sample(folder, keys, place, assessment)
             failed = assessment.error is not None
@@ -140,7 +140,7 @@ def read_scores(
             yield assessment
 
     # Evidence is large and is not needed here, so it is parsed only on demand.
-    stored = noting(folder.assessments(info.name, evidence_later=True))
+    stored = record_results(folder.assessments(info.name, evidence_later=True))
     # A metric that is not installed here cannot compute its own figures.
     if metric is None:
         weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)

@@ -66,7 +66,7 @@ def fetch_model(model: Recommended, *, check: bool = False) -> bool:
             part.unlink()
             return False
         # Check before the first byte: a full disk after an hour is worse.
-        needed, free = model.bytes - _size(file), shutil.disk_usage(path.parent).free
+        needed, free = model.bytes - _file_size(file), shutil.disk_usage(path.parent).free
         if needed > free:
             needed_mb, free_mb = needed / BYTES_PER_MB, free / BYTES_PER_MB
             sizes = f"{needed_mb:,.0f} MB are needed, and {free_mb:,.0f} MB are free"
@@ -93,7 +93,7 @@ def _find_fault(model: Recommended, path: Path, *, check: bool = True) -> str | 
     return None
 
 
-def _size(file: IO[bytes]) -> int:
+def _file_size(file: IO[bytes]) -> int:
     # Buffered bytes do not count in fstat.
     file.flush()
     return os.fstat(file.fileno()).st_size
@@ -103,7 +103,7 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
     """Complete a file; tries that bring new bytes do not count towards the limit."""
     import aiohttp
 
-    failed, furthest = 0, _size(file)
+    failed, furthest = 0, _file_size(file)
     session = aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=READ_TIMEOUT_S),
         # identity and auto_decompress=False: byte ranges refer to the file itself, not to a
@@ -114,11 +114,11 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
     )
     with Progress(f"{model.name}, MB", model.bytes // BYTES_PER_MB) as progress:
         async with session:
-            while _size(file) != model.bytes:
+            while _file_size(file) != model.bytes:
                 try:
                     await _resume(session, model, file, progress)
                 except (aiohttp.ClientError, ConnectionError, TimeoutError, PassingError) as error:
-                    size = _size(file)
+                    size = _file_size(file)
                     # Only progress beyond the furthest point resets the count: a server may restart
                     # from 0.
                     failed = failed + 1 if size <= furthest else 1
@@ -143,7 +143,7 @@ async def _resume(
         RetryableFetchError, aiohttp.ClientError: the transfer stopped before the end.
         BackendError: the server does not have the file, or has another one.
     """
-    start = _size(file)
+    start = _file_size(file)
     if start > model.bytes:
         start = file.truncate(0)
     async with await _request(session, model, start) as response:

@@ -59,7 +59,7 @@ def close_all() -> None:
             closing.callback(scorer.close)
 
 
-def _end() -> None:
+def _close_at_exit() -> None:
     global _is_ending  # noqa: PLW0603 - the process ends once
     _is_ending = True
     close_all()
@@ -73,5 +73,5 @@ def _reset_after_fork() -> None:
 
 
 # `atexit` comes too late: no thread can be started any more, and closing needs some.
-threading._register_atexit(_end)  # type: ignore[attr-defined]
+threading._register_atexit(_close_at_exit)  # type: ignore[attr-defined]
 os.register_at_fork(after_in_child=_reset_after_fork)

@@ -293,7 +293,7 @@ class Watch:
             self._resume_from_run()
             # "auto" options are resolved once for a run, so that all its scores are comparable.
             if self._run.settled is None:
-                self._run.settle(await self._first_records())
+                self._run.settle(await self._read_first_records())
             try:
                 await self._follow(waiting)
             finally:
@@ -313,7 +313,7 @@ class Watch:
                     self._run.accept(sample)
                     await limiter.start(self._score(sample, client))
 
-    async def _first_records(self) -> Inventory:
+    async def _read_first_records(self) -> Inventory:
         """Return the inventory of the first readable records of the file; wait for at least one."""
         waited = time.monotonic()
         # With --once there is nothing to wait for.

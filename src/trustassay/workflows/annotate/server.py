@@ -187,12 +187,12 @@ OTHER_TAB_MESSAGE = "this rater is already rating in another tab."
 
 ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
-        rater, _number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
+        rater, _parse_number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
     ),
     "skip": lambda session, rater, fields: session.skip(
-        rater, _number(fields, "step"), fields.get("note", "")
+        rater, _parse_number(fields, "step"), fields.get("note", "")
     ),
-    "undo": lambda session, rater, fields: session.undo(rater, _number(fields, "last")),
+    "undo": lambda session, rater, fields: session.undo(rater, _parse_number(fields, "last")),
     "reopen": lambda session, rater, _: session.reopen(rater),
 }
 """The actions of a rater, by the last part of the address to which the form is sent."""
@@ -208,14 +208,14 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
     tabs = Tabs()
 
     # 404 and not 403, so that guessing tokens gives no hint.
-    def who(request: Request) -> RaterState:
+    def find_rater(request: Request) -> RaterState:
         rater = links.owner(request.path_params["token"])
         if rater is None:
             raise HTTPException(404)
         return session.raters[rater]
 
-    async def shown(request: Request) -> Response:
-        rater, token = who(request), request.path_params["token"]
+    async def show_page(request: Request) -> Response:
+        rater, token = find_rater(request), request.path_params["token"]
         if "step" not in request.query_params:
             return HTMLResponse(page(session.project, rater, token))
         texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
@@ -226,11 +226,13 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
             return RedirectResponse(f"/{token}", 303)
         return HTMLResponse(page(session.project, rater, token, step, scale))
 
-    async def listed(request: Request) -> Response:
-        return HTMLResponse(list_page(session.project, who(request), request.path_params["token"]))
+    async def show_list(request: Request) -> Response:
+        return HTMLResponse(
+            list_page(session.project, find_rater(request), request.path_params["token"])
+        )
 
-    async def tab(request: Request) -> Response:
-        rater, fields = who(request), await read_fields(request)
+    async def update_tab(request: Request) -> Response:
+        rater, fields = find_rater(request), await read_fields(request)
         name = fields.get("tab", "")[:MAX_TAB_NAME_CHARS]
         if "leave" in fields:
             tabs.leave(rater.name, name)
@@ -238,9 +240,9 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
             return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
         return Response(status_code=204)
 
-    def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
+    def build_endpoint(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            rater, fields = who(request), await read_fields(request)
+            rater, fields = find_rater(request), await read_fields(request)
             # Checked before anything is stored.
             if not tabs.claim(rater.name, fields.get("tab", "")[:MAX_TAB_NAME_CHARS]):
                 return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
@@ -259,11 +261,13 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
                 tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
             # 303, so that reloading the page does not send the form again.
-            return RedirectResponse(f"/{request.path_params['token']}{after(rater, fields)}", 303)
+            return RedirectResponse(
+                f"/{request.path_params['token']}{next_address(rater, fields)}", 303
+            )
 
         return endpoint
 
-    def after(rater: RaterState, fields: Fields) -> str:
+    def next_address(rater: RaterState, fields: Fields) -> str:
         """Return the page after a request: when revisiting an answer, its next scale."""
         if "again" not in fields or "choice" not in fields:
             return ""
@@ -271,14 +275,16 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
     # Assets first: "/{token}" would match their addresses as well.
-    routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
-    routes.append(Route("/{token}/ratings", listed))
-    routes.append(Route("/{token}/tab", tab, methods=["POST"]))
-    routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTIONS]
+    routes = [*asset_routes(ASSETS), Route("/{token}", show_page)]
+    routes.append(Route("/{token}/ratings", show_list))
+    routes.append(Route("/{token}/tab", update_tab, methods=["POST"]))
+    routes += [
+        Route(f"/{{token}}/{name}", build_endpoint(name), methods=["POST"]) for name in ACTIONS
+    ]
     return starlette(routes, tell, hosts)
 
 
-def _number(fields: Fields, name: str) -> int:
+def _parse_number(fields: Fields, name: str) -> int:
     text = fields.get(name, "")
     if not NUMBER.fullmatch(text):
         raise NotOfferedError(f"{name}: expected a number")

@@ -120,7 +120,9 @@ def _add_citation(sample: Sample) -> Sample:
 _RULES: Mapping[str, Callable[[Sample], Sample]] = {
     "bullets": lambda sample: _join_sentences(sample, "- {}".format, "\n"),
     "citations": _add_citation,
-    "passages": lambda one: replace(one, documents=one.documents and one.documents[::-1]),
+    "passages": lambda sample: replace(
+        sample, documents=sample.documents and sample.documents[::-1]
+    ),
 }
 
 
@@ -227,7 +229,7 @@ class Audit:
         """Plan the calls that :meth:`run` would make, without making any."""
 
         async def rehearse() -> Plan:
-            _, runs = self.runs(await self._samples())
+            _, runs = self.runs(await self._load_samples())
             backends, parts = await settle([self.metric], self.named), list[Planned]()
             for name, (metric, samples, run_options) in runs.items():
                 planned = await plan_run(samples, [metric], backends, run_options, self.out / name)
@@ -240,7 +242,7 @@ class Audit:
         """Run all experiments that are not finished yet, and measure their effects."""
 
         async def work() -> Audited:
-            every = await self._samples()
+            every = await self._load_samples()
             backends = await settle([self.metric], self.named)
             changes, runs = self.runs(every)
             assessments_by_run = dict[str, Judged]()
@@ -266,7 +268,7 @@ class Audit:
         path = Path(self.source)
         return RunFolder(path) if (path / "run.json").exists() else None
 
-    async def _samples(self) -> list[Sample]:
+    async def _load_samples(self) -> list[Sample]:
         # A metric that compares answers would change all scores when one answer changes.
         if self.metric.pool:
             raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
@@ -380,16 +382,16 @@ class Audit:
         Both are NaN where the answer could not be changed or had no verdict before. A change with a
         control is compared with the control instead of the unchanged answer; a control has no row.
         """
-        unchanged = {place: self._read(item) for place, item in enumerate(runs[ANSWERS][:n])}
+        unchanged = {place: self._read_result(item) for place, item in enumerate(runs[ANSWERS][:n])}
         judged = {
-            name: {place: self._read(item) for place, item in enumerate(run)}
+            name: {place: self._read_result(item) for place, item in enumerate(run)}
             for name, run in runs.items()
             if name != ANSWERS
         }
         # The run of the answers holds the unchanged ones first, then those of each change.
         changed = iter(runs[ANSWERS][n:])
         for name, samples in changes.items():
-            judged[name] = {place: self._read(next(changed)) for place in samples}
+            judged[name] = {place: self._read_result(next(changed)) for place in samples}
         rows = {}
         for name, judged_by_place in judged.items():
             if name in CONTROLS.values():
@@ -413,7 +415,7 @@ class Audit:
             rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
         return rows
 
-    def _read(self, assessment: Assessment) -> tuple[float, str]:
+    def _read_result(self, assessment: Assessment) -> tuple[float, str]:
         """Return the score of an assessment, NaN if it has none, and its verdict."""
         if assessment.error is not None:
             return np.nan, FAILED
@@ -481,7 +483,7 @@ def _format_effect(audited: Audited, name: str) -> str:
     )
 
 
-def _ratio(effect: Moved) -> float:
+def _ratio_value(effect: Moved) -> float:
     return (effect.ratio and effect.ratio.value) or 0.0
 
 
@@ -519,14 +521,16 @@ def _build_cells(effect: Moved) -> Sequence[str]:
     )
     cells = (shift, ends_text(effect.shift.interval, "+") or "too few")
     flips = (number(100 * (effect.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
-    return (*cells, *flips, p_text(effect.p), f"{_ratio(effect):.2f}" if effect.ratio else "")
+    return (*cells, *flips, p_text(effect.p), f"{_ratio_value(effect):.2f}" if effect.ratio else "")
 
 
 def document_of(audited: Audited) -> document.Document:
     """Build the page of an audit."""
     moves = audited.experiments.items()
     ratios = [
-        (name, _ratio(effect), effect.ratio.interval) for name, effect in moves if effect.ratio
+        (name, _ratio_value(effect), effect.ratio.interval)
+        for name, effect in moves
+        if effect.ratio
     ]
     parts: list[document.Block] = [table(audited), *map(document.Text, notes(audited))]
     if ratios:

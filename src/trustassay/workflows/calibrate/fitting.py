@@ -102,7 +102,7 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
         generator(seed, "calibrate", "folds"),
     )
 
-    def of_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
+    def fit_by_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
         """Repeat the whole fit, including the choice of the method."""
         # Chosen anew in each fold: choosing on all answers would leak into the evaluation.
         chosen = method
@@ -110,13 +110,13 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
             chosen = choose_method(x, y, of, generator(seed, "calibrate", "method")).method
         return chosen, (fit_isotonic if chosen == "isotonic" else fit_logistic)(x, y)
 
-    def predicts(x: Floats, y: Floats, of: Places) -> Predict:
-        _, model = of_method(x, y, of)
+    def fit_predictor(x: Floats, y: Floats, of: Places) -> Predict:
+        _, model = fit_by_method(x, y, of)
         return model.at if isinstance(model, Isotonic) else model.probabilities
 
     inputs = labelled_scored.scores[:, 0], labelled_scored.right, labelled_scored.questions
-    probabilities[scored] = out_of_fold(predicts, *inputs, folds.tolist())
-    chosen, fitted = of_method(*inputs)
+    probabilities[scored] = out_of_fold(fit_predictor, *inputs, folds.tolist())
+    chosen, fitted = fit_by_method(*inputs)
     return Fitted(fitted, chosen, probabilities, rows, rows.scores[:, 0])
 
 

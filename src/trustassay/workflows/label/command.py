@@ -423,12 +423,12 @@ class LabelWork:
             added,
             figures,
             needed,
-            [*self.population.remarks, *self._notes(draws, count)],
+            [*self.population.remarks, *self._describe_gaps(draws, count)],
             self.start["scores"],
             self.plan.equal,
         )
 
-    def _notes(self, draws: Sequence[Draw], used: int) -> list[str]:
+    def _describe_gaps(self, draws: Sequence[Draw], used: int) -> list[str]:
         notes = []
         counted = np.isin(self.population.units, [draw.unit for draw in draws])
         if blank := int((counted & np.isnan(self.labels)).sum()):

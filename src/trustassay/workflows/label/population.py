@@ -371,14 +371,14 @@ def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> li
     # The usual sample size formula: z of the level plus z of the power, in standard errors.
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
 
-    def narrow(variance: float, draws: float) -> bool:
+    def is_narrow(variance: float, draws: float) -> bool:
         low, high = interval_at(result.figure, estimate, variance, draws)
         return high - low <= width
 
-    def apart(variance: float, _draws: float) -> bool:
+    def is_detected(variance: float, _draws: float) -> bool:
         return abs(estimate.value) >= reach * math.sqrt(variance)
 
-    def need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
+    def estimate_need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
         if reached:
             return Need(goal, 0, None)
         more: list[int | None] = []
@@ -390,9 +390,13 @@ def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> li
         return Need(goal, *more)
 
     label_needs = [
-        need(f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), narrow)
+        estimate_need(
+            f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), is_narrow
+        )
     ]
     if result.figure.signed:
         goal = f"detecting a difference of {abs(estimate.value):.3f} (power 80 %)"
-        label_needs.append(need(goal, bool(now and not now[0] <= 0 <= now[1]), apart))
+        label_needs.append(
+            estimate_need(goal, bool(now and not now[0] <= 0 <= now[1]), is_detected)
+        )
     return label_needs

@@ -147,14 +147,14 @@ def headline(study_of_label: LabelStudy) -> str:
         return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
     best = score_names[0]
 
-    def named(row: str) -> str:
+    def format_row(row: str) -> str:
         return f"{row} {with_interval(study_of_label.figures[row][study_of_label.headline])}"
 
     message = f"Highest {name}: "
     # A baseline that beats every score is the most important finding.
     if rows[0] != best:
-        message += f"{named(rows[0])}, which is not a score; of the scores "
-    message += f"{named(best)}."
+        message += f"{format_row(rows[0])}, which is not a score; of the scores "
+    message += f"{format_row(best)}."
     tests = [test for test in study_of_label.tests if best in (test.first, test.second)]
     higher, unclear = "Higher than", "No significant difference at 5 %:"
     names_by_verdict: dict[str, list[str]] = {higher: [], unclear: []}
