@@ -335,12 +335,10 @@ class Audit:
                 effects[name] = moved(
                     shift[has_verdicts], flipped, units[has_verdicts], width, rng, flipped_again
                 )
-            # The planted error is the yardstick, so it is no experiment and not in the correction.
-            control = effects.pop(ERROR, None)
-            ps = holm([effect.p for effect in effects.values()])
-            effects = {
-                name: replace(effects[name], p=p) for name, p in zip(effects, ps, strict=True)
-            }
+        # The planted error is the yardstick, so it is no experiment and not in the correction.
+        control = effects.pop(ERROR, None)
+        ps = holm([effect.p for effect in effects.values()])
+        effects = {name: replace(effects[name], p=p) for name, p in zip(effects, ps, strict=True)}
         # A shift counts only if it is significant, and in the direction that the metric calls
         # worse.
         fall = (control and control.p < 0.05 and control.shift.value) or 0.0
