@@ -222,7 +222,7 @@ async def open_scorer(
     # A resident scorer outlives outages of its endpoints.
     calls = dataclasses.replace(options.calls, again_after_s=RETRY_ENDPOINT_AFTER_S)
     with ExitStack() as stack:
-        # Opening the run locks its folder, before any model is loaded.
+        # Opening the run locks its folder, and returns the samples that an earlier process left.
         waiting = stack.enter_context(run.opened()) if run else []
         async with open_calls(backends, calls, calls_path) as client:
             scorer = Scorer(metrics, backends, client, run, options, events)

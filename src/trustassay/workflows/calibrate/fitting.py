@@ -129,7 +129,7 @@ def promises(
     n = len(np.unique(rows.questions))
     result = []
     for alpha in at_most:
-        # 1 - 0.95 is 0.050000000000000044, which would require one more question.
+        # 1 - 0.95 is 0.050000000000000044 in floating point.
         delta = round(1 - confidence, 12)
         fewest = conformal.fewest_questions(alpha, delta)
         rng = generator(seed, "calibrate", "answers")

@@ -223,7 +223,7 @@ class _RunReader:
     ) -> None:
         infos = metric_infos(folder, run)
         parts = _read_declared_parts(run)
-        # The model under test does not matter: runs of two models are judged alike.
+        # Without the model under test: runs of two models that are judged alike share a column.
         backends = {k: v for k, v in run["backends"].items() if k != MODEL}
         result: dict[tuple[str, str], _RunScores] = {}
         for metric, info in infos.items():

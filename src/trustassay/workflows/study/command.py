@@ -95,7 +95,7 @@ def right_where_wrong(
         has_both = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
         places = np.flatnonzero(has_both)
         y = labels[places]
-        # With labels of one class nobody can be wrong in both ways.
+        # With labels of one class every score accepts all answers or none, and so is right on all.
         if not len(places) or (y == y[0]).all():
             continue
         x = [column.values[places] for column in (first, second)]

@@ -131,7 +131,7 @@ def _estimate_means(
             # interval.
             if single and name in correlation.BY_CLASS and kind == "binary":
                 rarer[row, name] = int(min(y.sum(), len(y) - y.sum()))
-    # All resampled figures at once: each draw is expensive, each figure cheap.
+    # All resampled figures at once, so that they share the same draws.
     for key, drawn in _resample(figures, questions, resampling).items():
         row, name = key
         n = result[row][name].n
