@@ -263,7 +263,7 @@ def test_after_a_kill_the_next_start_goes_on(hub: Hub, model: Recommended) -> No
         assert hub.half_sent.wait(30)
         part = part_of(model)
         for _ in range(300):
-            if part.exists() and part.stat().st_size >= fetching.PIECE:
+            if part.exists() and part.stat().st_size >= fetching.CHUNK_BYTES:
                 break
             time.sleep(0.1)
         process.send_signal(signal.SIGKILL)

@@ -16,27 +16,33 @@ from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
 
 LISTED = 500
-"""Changed answers of a kind that are read and listed; all are counted."""
+"""How many changed answers of each kind are read and listed; all of them are counted."""
 
 
 @dataclass(frozen=True)
 class AnswerChange:
-    """One question, and what a metric said of its answer in both runs."""
+    """The assessments of one question in two runs; every pair holds the first run, then the
+    second."""
 
     question: str
     ids: tuple[str, str]
+    """The ids of the two samples; they differ where answers were paired by question."""
     responses: tuple[str, str]
+    """The two answers; empty where a sample has none."""
     scores: tuple[float | None, float | None]
+    """``None`` where a sample has no score."""
     verdicts: tuple[str, str]
+    """Empty where a sample has no verdict."""
     reasons: tuple[str, str]
+    """The error of a sample that failed, else the metric's reason."""
 
     def in_words(self) -> str:
-        """Say what was judged before and after, without the question and the reason."""
+        """Write the verdict and score before and after, without the question and the reason."""
 
         def side(place: int) -> str:
             score = self.scores[place]
-            words = [self.verdicts[place], "no score" if score is None else f"{score:.2f}"]
-            return " ".join(filter(None, words))
+            parts = [self.verdicts[place], "no score" if score is None else f"{score:.2f}"]
+            return " ".join(filter(None, parts))
 
         return f"{side(0)} → {side(1)}"
 
@@ -52,17 +58,22 @@ class AnswerChange:
 
 @dataclass(frozen=True)
 class AnswerChanges(JsonForm):
-    """The answers whose outcome, score or verdict changed, the largest changes first, by what the
-    metric is ordered by (:func:`~trustassay.metric.badness_of`).
+    """The answers whose outcome, score or verdict changed.
 
-    Of each kind :data:`LISTED` are listed at most; the counts are of all. errors: pairs of which
-    one could not be scored. errors_now: of these, in the second run alone. same: all other pairs.
+    The largest changes come first, in the order of :func:`~trustassay.metric.badness_of`. Each list
+    has at most :data:`MAX_LISTED_CHANGES` answers.
     """
 
     counts: Mapping[str, int]
+    """The number of pairs of each kind: ``worse``, ``better``, ``other``, ``errors`` (one of the
+    two answers could not be scored), ``errors_now`` (of these, only the second could not) and
+    ``same`` (all other pairs)."""
     worse: Sequence[AnswerChange]
+    """Answers with a worse outcome, or with the same outcome and a worse score."""
     better: Sequence[AnswerChange]
+    """Answers with a better outcome, or with the same outcome and a better score."""
     other: Sequence[AnswerChange]
+    """Answers with another verdict, and failed answers that became unanswered questions."""
 
     def in_words(self) -> str:
         """Say how many answers changed, and how."""
@@ -84,16 +95,19 @@ _RANKS = {PASSED: 2, SCORED: 2, NOT_ANSWERED: 1, NOT_SCORED: 1, FAILED: 0}
 def kinds_of_changes(
     first: RunScores, second: RunScores, pairing: Pairing
 ) -> tuple[dict[str, Bools], Places]:
-    """Return which pairs changed in which way, and all pairs, those that changed most first.
+    """Classify the pairs by how they changed, and sort them by how much.
 
-    worse, better: the outcome, or of equal outcomes the score. other: another verdict, or a wrong
-    answer that became none. unanswered: answered in the first run, and not in the second (part of
-    worse and other). errors, errors_now: see :class:`AnswerChanges`.
+    Returns:
+        A mask of the pairs for each kind, and the places of all pairs, the largest change first.
+        ``unanswered`` marks questions that were answered in the first run only; these are also part
+        of ``worse`` or ``other``. For the other kinds see :class:`AnswerChanges`.
     """
     errors = first.errors[pairing.first], second.errors[pairing.second]
+    # A failure is not a score: a pair with one is neither worse nor better.
     no_error = ~(errors[0] | errors[1])
+    # After this, a positive improvement is good for every metric.
     sign = -1.0 if first.info.lower_is_better else 1.0
-    rise = sign * (second.scores[pairing.second] - first.scores[pairing.first])
+    improvement = sign * (second.scores[pairing.second] - first.scores[pairing.first])
     sides = ((first, pairing.first), (second, pairing.second))
     before, after = (
         np.array([_RANKS[side.kinds[place]] for place in places.tolist()], dtype=np.int64)
@@ -101,57 +115,77 @@ def kinds_of_changes(
     )
     verdicts = [np.array(side.verdicts, dtype=np.str_)[places] for side, places in sides]
     same_outcome = before == after
+    # Refusing instead of answering wrongly raises the rank, but it must not count as better: a
+    # model that refuses everything would look improved.
     wrong_to_none = (before == 0) & (after == 1)
     kinds = {
-        "worse": no_error & ((after < before) | (same_outcome & (rise < -SAME))),
-        "better": no_error & (((after > before) & ~wrong_to_none) | (same_outcome & (rise > SAME))),
+        "worse": no_error & ((after < before) | (same_outcome & (improvement < -SAME))),
+        "better": no_error
+        & (((after > before) & ~wrong_to_none) | (same_outcome & (improvement > SAME))),
+        # A failure in the first run still counts here; only the second side must be free of errors.
         "unanswered": (before != 1) & (after == 1) & ~errors[1],
         "errors_now": errors[1] & ~errors[0],
         "errors": ~no_error,
     }
+    # "other" is what remains after worse and better, so that every pair is in one kind at most.
     changed = wrong_to_none | (verdicts[0] != verdicts[1])
     kinds["other"] = no_error & changed & ~kinds["worse"] & ~kinds["better"]
-    moved = np.abs(second.badness[pairing.second] - first.badness[pairing.first])
+    badness_change = np.abs(second.badness[pairing.second] - first.badness[pairing.first])
     # The last key decides first: another outcome is the largest change.
-    largest_first = (-np.abs(np.nan_to_num(rise)), -np.nan_to_num(moved), same_outcome)
+    largest_first = (
+        -np.abs(np.nan_to_num(improvement)),
+        -np.nan_to_num(badness_change),
+        same_outcome,
+    )
     return kinds, np.lexsort(largest_first)
 
 
 def answer_changes(first: RunScores, second: RunScores, pairing: Pairing) -> AnswerChanges:
-    """Return the pairs whose outcome, score or verdict changed, those that changed most first."""
+    """List the pairs whose outcome, score or verdict changed, the largest change first."""
     kinds, order = kinds_of_changes(first, second, pairing)
     listed_kinds = ("worse", "better", "other")
     names = (*listed_kinds, "errors_now", "errors")
+    # Count all pairs, then list only the largest changes.
     counts = {name: int(kinds[name].sum()) for name in names}
+    # errors_now is part of errors, so it must not be subtracted a second time.
     counts["same"] = len(order) - sum(counts[name] for name in (*listed_kinds, "errors"))
-    chosen = {
+    places_by_kind = {
         name: [place for place in order.tolist() if kinds[name][place]][:LISTED]
         for name in listed_kinds
     }
-    wanted = [place for places in chosen.values() for place in places]
+    # Read only the texts that will be listed: a run may have millions of samples.
+    listed_places = [place for places in places_by_kind.values() for place in places]
     first_texts, second_texts = (
-        read_texts(side, {int(places[place]) for place in wanted})
+        read_texts(side, {int(places[place]) for place in listed_places})
         for side, places in ((first, pairing.first), (second, pairing.second))
     )
 
-    def change(place: int) -> AnswerChange:
+    def build_change(place: int) -> AnswerChange:
         before = first_texts[int(pairing.first[place])]
         after = second_texts[int(pairing.second[place])]
         questions, *sides = zip(before, after, strict=True)
+        # Paired questions may differ in case and white space; show the wording of the second run.
         return AnswerChange(questions[1], *sides)
 
-    lists = {name: [change(place) for place in places] for name, places in chosen.items()}
+    lists = {
+        name: [build_change(place) for place in places] for name, places in places_by_kind.items()
+    }
     return AnswerChanges(counts, **lists)
 
 
 def read_texts(side: RunScores, places: set[int]) -> dict[int, tuple[Any, ...]]:
-    """Return question, id, response, score, verdict and reason of samples, by their places."""
+    """Return question, id, response, score, verdict and reason of the samples at ``places``."""
     folder = RunFolder(side.path)
     assessments = folder.assessments(side.info.name)
     result = {}
+    # Samples are streamed; only the assessments are read by place.
     for place, record in enumerate(folder.sample_records()):
         if place in places:
-            one, response = assessments[place], str(record.get("response") or "")
-            judged = (one.score, one.verdict or "", one.error or one.reason)
-            result[place] = (str(record["question"]), one.id, response, *judged)
+            assessment, response = assessments[place], str(record.get("response") or "")
+            judged = (
+                assessment.score,
+                assessment.verdict or "",
+                assessment.error or assessment.reason,
+            )
+            result[place] = (str(record["question"]), assessment.id, response, *judged)
     return result

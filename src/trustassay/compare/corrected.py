@@ -1,5 +1,8 @@
-"""The share of right answers, from what a metric says of all and people of some, for all commands
-(the estimates: :mod:`trustassay.statistics.corrected`)."""
+"""The share of right answers in a run, corrected by human labels of some of the answers.
+
+A metric judges every answer and people label some of them. The estimators are in
+:mod:`trustassay.statistics.corrected`; ``compare``, ``gate``, ``rank`` and reports use this module.
+"""
 
 import math
 from collections import Counter
@@ -36,119 +39,146 @@ from trustassay.workflows.label.population import LabelSource, read_labels, read
 
 RIGHT = "right"
 """The name of the corrected share as a figure: ``METRIC.right``."""
-STRATIFIED, ERRORS = "stratified by outcome", "Rogan-Gladen"
+METHOD_BY_STRATA, ERRORS = "stratified by outcome", "Rogan-Gladen"
 FEWEST_LABELS = 5
-"""Labels that an outcome needs, if it has so many answers (benchmarks/results/corrected.json)."""
-UNLIKE = 3.29
-"""Standard errors from which labelled answers are no random sample of theirs: p = 0.001."""
+"""Labels that each outcome needs, or one for each answer if it has fewer answers (measured in
+benchmarks/results/corrected.json)."""
+MAX_RANK_SUM_Z = 3.29
+"""Rank-sum z above which labelled answers are not a random sample of their outcome: p = 0.001."""
 
 
 @dataclass(frozen=True)
 class LabelFiles(LabelSource):
-    """Labels of some answers; of: whose answers these are, if they are no sample of the others."""
+    """The files that hold labels of some answers."""
 
     of: Path | None = None
+    """The run whose answers are labelled, if it is not one of the runs to be corrected."""
 
     @classmethod
     def from_options(cls, **options: Any) -> "LabelFiles | None":
-        """Return the options of a command (``GivenLabels``); ``None`` without any; UsageError: one
-        without a file."""
+        """Build this from the label options of a command; ``None`` where none is given.
+
+        Raises:
+            UsageError: an option about labels is given without ``--labels``.
+        """
         if options and not options.get("labels"):
             raise UsageError(
                 "--labels-of, --at-least, --positive and --label-field are about --labels: name it"
             )
-        named = [options.get(name) for name in ("right_from", "right_words", "label_columns")]
+        source_options = [
+            options.get(name) for name in ("right_from", "right_words", "label_columns")
+        ]
         of = options.get("labels_of") and Path(options["labels_of"])
-        files = [Path(one) for one in options.get("labels", ())]
-        return cls(files, "", named[0], named[1] or (), named[2], False, of) if files else None
+        files = [Path(file) for file in options.get("labels", ())]
+        return (
+            cls(files, "", source_options[0], source_options[1] or (), source_options[2], False, of)
+            if files
+            else None
+        )
 
 
 @dataclass(frozen=True)
 class CorrectedRate(JsonForm):
-    """The share of right answers of a run or of a group, from 0 to 1, of all its answers.
-
-    labels, right: how many labels there are, and how many of them mean right. passed: the share of
-    answers that pass by the metric, if it draws a line. value: ``None`` where ``without`` says why
-    there is none. strata: by outcome, the answers and the labels.
-    """
+    """The corrected share of right answers among all answers of a run or of a group."""
 
     json_names = "name method answers labels right passed value interval without strata".split()
 
     name: str
+    """The name of the run, or the value of the field that defines the group."""
     method: str
+    """The estimator, in words: stratified by outcome, or Rogan-Gladen."""
     answers: int
     labels: int
+    """The number of labelled answers behind the estimate."""
     right: int
+    """The number of labels that mean right."""
     passed: float | None
+    """The uncorrected share of answers that pass by the metric, from 0 to 1; ``None`` where the
+    metric has no line between passed and failed."""
     strata: Mapping[str, tuple[int, int]]
+    """The number of answers and of labels, by outcome."""
     value: float | None = None
+    """The corrected share, from 0 to 1; ``None`` where ``without`` gives the reason."""
     interval: Interval | None = None
+    """The 95 % interval of ``value``."""
     without: str = ""
+    """Why there is no value."""
     rate: Rate | None = None
+    """The estimate with its replicates, from which differences are computed."""
 
 
 @dataclass(frozen=True)
 class RateChange(JsonForm):
-    """The second of two corrected shares less the first, by name; from -1 to 1."""
+    """The difference of two corrected shares."""
 
     first: str
+    """The name of the share that is subtracted."""
     second: str
     value: float
+    """The second share minus the first, from -1 to 1."""
     interval: Interval | None
 
 
 @dataclass(frozen=True)
 class Corrected(JsonForm):
-    """The corrected shares by one metric, and their differences; notes: what has to be true."""
+    """The corrected shares of one metric, and their differences."""
 
     metric: str
     rates: Sequence[CorrectedRate]
+    """One share for each run, or for each group of one run."""
     differences: Sequence[RateChange]
+    """The last run, or the best group, compared with each of the others."""
     notes: Sequence[str] = ()
+    """The assumptions of the estimates, and remarks on the label files."""
 
     def in_words(self) -> list[str]:
-        """Return the sentences that a command prints, and its page shows."""
+        """Return the sentences that a command prints and that its page shows."""
         result = []
-        for one in self.rates:
-            line = f"{one.name}: no share of right answers: {one.without}"
-            if one.value is not None:
-                line = f"{one.name}: {100 * one.value:.1f} % of {one.answers:,} answers are right "
-                line += f"(95 % interval {_ends(one.interval)}), {one.method}, "
-                line += f"from {one.labels:,} labels"
-            if one.passed is not None:
-                line += f"; by {self.metric} {100 * one.passed:.1f} % pass"
+        for rate in self.rates:
+            line = f"{rate.name}: no share of right answers: {rate.without}"
+            if rate.value is not None:
+                line = (
+                    f"{rate.name}: {100 * rate.value:.1f} % of {rate.answers:,} answers are right "
+                )
+                line += f"(95 % interval {_format_ends(rate.interval)}), {rate.method}, "
+                line += f"from {rate.labels:,} labels"
+            if rate.passed is not None:
+                line += f"; by {self.metric} {100 * rate.passed:.1f} % pass"
             result.append(line)
         for change in self.differences:
             line = f"{change.second} less {change.first}: {100 * change.value:+.1f} points (95 % "
-            result.append(f"{line}interval {_ends(change.interval, '+')})".replace("-", "−"))
+            result.append(f"{line}interval {_format_ends(change.interval, '+')})".replace("-", "−"))
         return [*result, *self.notes]
 
 
-def _ends(interval: Interval | None, sign: str = "") -> str:
+def _format_ends(interval: Interval | None, sign: str = "") -> str:
     return ends_text(interval and (100 * interval[0], 100 * interval[1]), sign, 1) or "none"
 
 
 @dataclass(frozen=True)
 class JudgedAnswers:
-    """All answers of a run: what a metric says of them, labels (NaN: none), units and groups; each
-    of shape (n,).
-
-    strata: the number of each answer's stratum, an outcome or a part of one; names: of the strata.
-    badness: what lists are ordered by; loss: the score, of which less is better; both NaN without a
-    score. passed: whether it passes; ``None`` without a line.
-    """
+    """All answers of a run with the metric's verdicts and people's labels; arrays have shape
+    (n,)."""
 
     strata: Places
+    """The number of each answer's stratum: its outcome, or a part of one."""
     badness: Floats
+    """What lists of answers are ordered by; NaN without a score."""
     loss: Floats
+    """The score with the sign at which less is better; NaN without a score."""
     passed: Bools | None
+    """Whether each answer passes; ``None`` where the metric has no line."""
     labels: Floats
+    """1 for right, 0 for wrong, NaN without a label."""
     units: Places
+    """The number of each answer's independent unit."""
     groups: np.ndarray[Any, Any]
+    """The value of the field by which answers are grouped, as text."""
     names: Sequence[str]
+    """The names of the strata."""
 
     def among(self, keep: Bools) -> "JudgedAnswers":
-        """Return some of the answers."""
+        """Return the answers that the mask ``keep`` selects."""
         columns = {
             name: value[keep]
             for name, value in vars(self).items()
@@ -165,19 +195,24 @@ def correct(
     by: str = "",
     seed: int = 0,
 ) -> dict[str, Corrected]:
-    """Return the corrected shares of one or two runs by these metrics, else by all in common.
+    """Return the corrected shares of one or two runs, by metric.
 
     Args:
-        by: a field of the samples: each of its groups by its own labels; the highest is compared
-            with the others. Two runs are compared with each other.
+        paths: folders of finished runs; two runs are compared with each other.
+        label_files: where the labels are.
+        metrics: their names; by default all metrics that the runs have in common.
+        by: a field of the samples. Each of its groups is corrected by its own labels, and the best
+            group is compared with the others.
+        seed: of the resamples.
 
     Raises:
         RunFolderError: a folder holds no finished run.
-        InputError: labels cannot be read, are of other answers, were chosen with unequal
+        InputError: labels cannot be read, belong to other answers, were drawn with unequal
             probabilities, or are too few; or a rating fits several answers.
         UsageError: files do not fit the runs, or the labelled run was judged in another way.
     """
     # A run that is compared with itself has its labels once.
+    # 1. Whose answers are labelled: those of each run, or of the run that --labels-of names.
     owners = list(dict.fromkeys(paths)) if label_files.of is None else [label_files.of]
     runs = {path: read_finished_run(path) for path in (*paths, *owners)}
     names = [
@@ -185,6 +220,7 @@ def correct(
         for name in metrics or runs[paths[0]]["metrics"]
         if all(name in run["metrics"] for run in runs.values())
     ]
+    # Error rates carry over from another run only if its answers were judged in the same way.
     for path in paths if label_files.of else ():
         if differ := changed_judges(runs[owners[0]], runs[path], names):
             raise UsageError(
@@ -192,7 +228,9 @@ def correct(
                 f"({differ[0]}), so its errors there say nothing of those here; score both in the "
                 "same way"
             )
-    files = [label_files.ratings] if len(owners) == 1 else [[one] for one in label_files.ratings]
+    # 2. Which files belong to which run. A single file may hold the ratings of all runs, so it is
+    # read for each of them.
+    files = [label_files.ratings] if len(owners) == 1 else [[file] for file in label_files.ratings]
     if len(files) not in (1, len(owners)):
         raise UsageError(f"--labels: {len(files)} files for {len(owners)} runs; expected one each")
     if label_files.of and {path.resolve() for path in paths} == {label_files.of.resolve()}:
@@ -202,29 +240,36 @@ def correct(
         )
     files_by_run = files * (len(owners) // len(files))
     labels_by_run, label_notes = _read_labels_of_runs(owners, files_by_run, label_files)
+    # 3. For each metric the corrected shares, all from the same labels.
     labels = dict(zip(owners, labels_by_run, strict=True))
     result = {}
     for name in names:
-        judged = [_read(path, runs[path], name, labels.get(path), by) for path in paths]
-        known = None
+        judged = [
+            _read_judged_answers(path, runs[path], name, labels.get(path), by) for path in paths
+        ]
+        labelled_run = None
         if owner := label_files.of:
-            known = _read(owner, runs[owner], name, labels[owner], "")
-        parts = [(path.name or str(path), one) for path, one in zip(paths, judged, strict=True)]
+            labelled_run = _read_judged_answers(owner, runs[owner], name, labels[owner], "")
+        parts = [(path.name or str(path), run) for path, run in zip(paths, judged, strict=True)]
         if by:
             groups = dict.fromkeys(judged[0].groups.tolist())
-            parts = [(one or "(none)", judged[0].among(judged[0].groups == one)) for one in groups]
+            parts = [
+                (group or "(none)", judged[0].among(judged[0].groups == group)) for group in groups
+            ]
+        # One generator a metric: the shares of a metric do not change when another metric is added.
         rng = generator(seed, "corrected", name)
-        estimates = [_rate(part, one, known, rng) for part, one in parts]
+        estimates = [_estimate_rate(title, part, labelled_run, rng) for title, part in parts]
         rates = [rate for rate, _ in estimates]
         notes = [*dict.fromkeys(note for _, note in estimates if note), *label_notes]
-        values = [(one.value or 0.0) if by else 0.0 for one in rates]
+        # Groups are compared with the best group, runs with the last run.
+        values = [(rate.value or 0.0) if by else 0.0 for rate in rates]
         best = values.index(max(values)) if by else len(rates) - 1
         differences = [
-            RateChange(one.name, rates[best].name, *difference_of_rates(one.rate, other))
-            for at, one in enumerate(rates)
-            if at != best and one.rate and (other := rates[best].rate)
+            RateChange(rate.name, rates[best].name, *difference_of_rates(rate.rate, best_rate))
+            for place, rate in enumerate(rates)
+            if place != best and rate.rate and (best_rate := rates[best].rate)
         ]
-        if known and differences:
+        if labelled_run and differences:
             notes.append("The same errors are taken for all: labels of each would tell its own.")
         result[name] = Corrected(name, rates, differences, notes)
     return result
@@ -233,10 +278,10 @@ def correct(
 def _read_labels_of_runs(
     owners: Sequence[Path], files: Sequence[Sequence[Path]], label_files: LabelFiles
 ) -> tuple[list[Floats], list[str]]:
-    """Return the labels of the answers of each run, and what to say of the files.
+    """Read the labels of the answers of each run, and write notes on the label files.
 
-    Each rating has to fit one answer alone. Where raters are divided the answer counts as wrong:
-    else one who calls everything right would take away what others call wrong.
+    Each rating must fit exactly one answer. An answer on which raters are divided counts as wrong:
+    otherwise a rater who calls everything right could remove every answer that others call wrong.
     """
     result, notes = list[Floats](), list[str]()
     fits = dict[Path, dict[str, Counter[str]]]()
@@ -244,8 +289,11 @@ def _read_labels_of_runs(
         source = replace(label_files, ratings=files_of_run)
         population = read_population([path], source, "answer", ())
         labels = read_labels(population, source)
-        rated = [one for file in files_of_run for one in _ratings_of(file, label_files)]
-        times_rated = Counter(one.item for one in rated)
+        rated = [
+            rating for file in files_of_run for rating in _read_ratings_file(file, label_files)
+        ]
+        times_rated = Counter(rating.item for rating in rated)
+        # An answer that was rated several times and has no pooled label has raters who disagree.
         divided = np.array([times_rated[row.id] > 1 for row in population.answers.rows])
         divided &= np.isnan(labels)
         result.append(np.where(divided, 0.0, labels))
@@ -259,79 +307,101 @@ def _read_labels_of_runs(
                 f"{names}: the raters of {amount(int(divided.sum()), 'answer')} are divided; these "
                 "count as wrong."
             )
+        # Ratings of other answers are reported, since they may show that a wrong file was given.
         ids = {row.id for row in population.answers.rows}
-        if unknown := sum(one.item not in ids for one in rated):
+        if unknown := sum(rating.item not in ids for rating in rated):
             notes.append(f"{names}: {amount(unknown, 'rating')} of no answer of {path}.")
         for file in files_of_run:
+            # Counted over all runs that use the file: one id may occur in two runs, or once for
+            # each model.
             models = fits.setdefault(file, {})
             for row in population.answers.rows:
                 models.setdefault(row.id, Counter())[row.model] += 1
-        there = population.answers.questions[~np.isnan(result[-1])]
-        if reason := too_few(f"questions of {path} with a label", len(np.unique(there)), FEWEST):
+        labelled_questions = population.answers.questions[~np.isnan(result[-1])]
+        if reason := too_few(
+            # Questions are counted, not answers: ten answers to one question are one observation.
+            f"questions of {path} with a label",
+            len(np.unique(labelled_questions)),
+            FEWEST,
+        ):
             raise InputError(
                 f"{', '.join(map(str, files_of_run))}: {reason}. `trustassay label {path} "
                 "--random` draws answers to rate"
             )
+    # A rating without a model fits every answer with its id; more than one such answer is
+    # ambiguous.
     for file, models in fits.items():
-        for one in _ratings_of(file, label_files):
-            answers = models.get(one.item, Counter[str]())
-            fitting = answers[one.model] + answers[""] if one.model else answers.total()
+        for rating in _read_ratings_file(file, label_files):
+            answers = models.get(rating.item, Counter[str]())
+            # A sample without a model may have been written by any model.
+            fitting = answers[rating.model] + answers[""] if rating.model else answers.total()
             if fitting > 1:
                 raise InputError(
-                    f"{file}: the rating of {one.item[:40]!r} fits several answers; expected a "
+                    f"{file}: the rating of {rating.item[:40]!r} fits several answers; expected a "
                     "column model in ratings and samples, or --labels FILE for each run, in order"
                 )
     return result, notes
 
 
-def _ratings_of(file: Path, label_files: LabelFiles) -> Sequence[Rating]:
+def _read_ratings_file(file: Path, label_files: LabelFiles) -> Sequence[Rating]:
     return read_ratings(file, fields=label_files.columns).ratings
 
 
-def _read(
+def _read_judged_answers(
     path: Path, run: Mapping[str, Any], metric: str, labels: Floats | None, by: str
 ) -> JudgedAnswers:
     folder = RunFolder(path)
     scores = read_scores(path, run, metric_infos(folder, run)[metric], read_keys(folder, run))
-    groups = [str((domain_of(one, by) if by else "") or "") for one in folder.sample_records()]
+    groups = [
+        str((domain_of(record, by) if by else "") or "") for record in folder.sample_records()
+    ]
+    # Only equality matters: the 64-bit hashes are reinterpreted as signed integers, not converted.
     units = unit_keys(folder, run.get(UNIT)).view(np.int64)
-    known = np.full(len(scores.scores), np.nan) if labels is None else labels
-    strata, names = _strata_of(scores)
+    labels_or_nan = np.full(len(scores.scores), np.nan) if labels is None else labels
+    strata, names = _build_strata(scores)
+    # A metric without a line has no outcome "passed", so the correction by errors does not apply.
     passed = scores.has(PASSED) == 1 if scores.outcomes.passed else None
     loss = scores.scores if scores.info.lower_is_better else -scores.scores
     groups_of_answers = np.array(groups)
     return JudgedAnswers(
-        strata, scores.badness, loss, passed, known, units, groups_of_answers, names
+        strata, scores.badness, loss, passed, labels_or_nan, units, groups_of_answers, names
     )
 
 
-def _strata_of(scores: RunScores) -> tuple[Places, list[str]]:
-    """Return the stratum of each answer, and what the strata are called: its outcome, and where a
-    metric draws no line the third of the scores to which it belongs.
+def _build_strata(scores: RunScores) -> tuple[Places, list[str]]:
+    """Return the stratum of each answer and the names of the strata.
+
+    A stratum is an outcome. Where the metric has no line, scored answers are divided into thirds by
+    score.
     """
     kinds = list(scores.outcomes.shares)
     strata = np.array([kinds.index(kind) for kind in scores.kinds], dtype=np.int64)
     names = [scores.outcomes.words[kind] for kind in kinds]
+    # Without a line nearly all answers have the outcome "scored". Thirds by score keep the strata
+    # informative.
     if SCORED in kinds and (strata == 0).any():
-        there = strata == 0
-        thirds = strata_of(scores.badness[there])
-        strata[there] = len(names) + thirds
+        is_scored = strata == 0
+        thirds = strata_of(scores.badness[is_scored])
+        strata[is_scored] = len(names) + thirds
+        # New strata are numbered after the outcomes; "scored" itself keeps its name, and is then
+        # empty.
         names += [f"scored, part {place + 1} by score" for place in range(int(thirds.max()) + 1)]
     return strata, names
 
 
-def _rate(
-    name: str, judged: JudgedAnswers, known: JudgedAnswers | None, rng: np.random.Generator
+def _estimate_rate(
+    name: str, judged: JudgedAnswers, labelled_run: JudgedAnswers | None, rng: np.random.Generator
 ) -> tuple[CorrectedRate, str]:
-    """Return a corrected share, and what has to be true for it."""
-    source = known or judged
+    """Estimate the corrected share of a run or group; also return the assumption it rests on."""
+    # Labels and their units come from the other run where there is one.
+    source = labelled_run or judged
     labelled = ~np.isnan(source.labels)
     right = source.labels[labelled] == 1
-    strata = _counts_by_stratum(judged, source)
+    strata = _count_by_stratum(judged, source)
     passed = None if judged.passed is None else float(judged.passed.mean())
     result = CorrectedRate(
         name,
-        ERRORS if known else STRATIFIED,
+        ERRORS if labelled_run else METHOD_BY_STRATA,
         len(judged.labels),
         len(right),
         int(right.sum()),
@@ -341,16 +411,16 @@ def _rate(
     reason = too_few("questions with a label", len(np.unique(source.units[labelled])), FEWEST)
     if reason:
         return replace(result, without=reason), ""
-    if known:
-        return _by_errors(result, judged, known, rng)
+    if labelled_run:
+        return _correct_by_errors(result, judged, labelled_run, rng)
     rate, note = stratified_rate(judged, rng)
     if rate is None:
         return replace(result, without=note), ""
     return replace(result, value=rate.value, interval=rate.interval, rate=rate), note
 
 
-def _counts_by_stratum(judged: JudgedAnswers, source: JudgedAnswers) -> dict[str, tuple[int, int]]:
-    """Return for each stratum how many answers there are, and how many labels in ``source``."""
+def _count_by_stratum(judged: JudgedAnswers, source: JudgedAnswers) -> dict[str, tuple[int, int]]:
+    """Count the answers of each stratum, and the labels of that stratum in ``source``."""
     labelled = source.strata[~np.isnan(source.labels)]
     return {
         judged.names[place]: (int((judged.strata == place).sum()), int((labelled == place).sum()))
@@ -359,12 +429,14 @@ def _counts_by_stratum(judged: JudgedAnswers, source: JudgedAnswers) -> dict[str
 
 
 def stratified_rate(judged: JudgedAnswers, rng: np.random.Generator) -> tuple[Rate | None, str]:
-    """Return the share of right answers by strata, and what has to be true for it; or ``None``, and
-    why there is none.
+    """Estimate the share of right answers by strata; also return the assumption it rests on.
+
+    Returns:
+        The estimate and its assumption, or ``None`` and the reason why there is no estimate.
     """
-    if reason := _missing_labels(_counts_by_stratum(judged, judged)):
+    if reason := _explain_missing_labels(_count_by_stratum(judged, judged)):
         return None, reason
-    if reason := _chosen_by_score(judged):
+    if reason := _explain_selection_by_score(judged):
         return None, reason
     # Numbers without gaps: a group of a run may lack an outcome.
     numbers = np.unique(judged.strata, return_inverse=True)[1].astype(np.int64)
@@ -372,11 +444,12 @@ def stratified_rate(judged: JudgedAnswers, rng: np.random.Generator) -> tuple[Ra
     return rate, "Within each outcome the labels must be of answers drawn at random."
 
 
-def _missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
-    """Return which labels are missing for an estimate; "" if there are enough.
+def _explain_missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
+    """Return which labels an estimate lacks, "" if there are enough.
 
-    An outcome without labels has no estimate: what people would say of its answers is not known.
+    An outcome without labels has no estimate: nothing is known of how people would label it.
     """
+    # A small outcome needs no more labels than it has answers.
     wants = []
     for name, (answers, labels) in strata.items():
         enough = min(answers, FEWEST_LABELS)
@@ -387,20 +460,21 @@ def _missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
     return f"too few labels: it needs labels, drawn at random, of {' and '.join(wants)}"
 
 
-def _chosen_by_score(judged: JudgedAnswers) -> str:
-    """Return why labels that were chosen by score give no share; "" where they were not.
+def _explain_selection_by_score(judged: JudgedAnswers) -> str:
+    """Return why labels that were chosen by score give no share, "" where they were not.
 
-    Within an outcome the labels have to be drawn at random: those of its best answers make the
-    share too high, those of its worst ones too low.
+    Within an outcome, labels must be drawn at random: labels of the best answers make the share too
+    high, labels of the worst answers too low.
     """
     for place in np.unique(judged.strata).tolist():
-        # Who chooses answers goes by the order of a list, or by the score.
+        # People who choose answers by hand take them from a sorted list, or by their score.
         for values in (judged.badness, judged.loss):
-            here = (judged.strata == place) & ~np.isnan(values)
-            labelled = values[here & ~np.isnan(judged.labels)]
-            others = values[here & np.isnan(judged.labels)]
-            z = rank_sum_z(labelled, others) if len(labelled) and len(others) else 0.0
-            if abs(z) > UNLIKE:
+            in_stratum = (judged.strata == place) & ~np.isnan(values)
+            labelled = values[in_stratum & ~np.isnan(judged.labels)]
+            unlabelled = values[in_stratum & np.isnan(judged.labels)]
+            z = rank_sum_z(labelled, unlabelled) if len(labelled) and len(unlabelled) else 0.0
+            # A negative z means that labelled answers have less badness or loss than the others.
+            if abs(z) > MAX_RANK_SUM_Z:
                 which = "best" if z < 0 else "worst"
                 return (
                     f"the labels of the answers that are {judged.names[place]} are of its {which} "
@@ -409,16 +483,26 @@ def _chosen_by_score(judged: JudgedAnswers) -> str:
     return ""
 
 
-def _by_errors(
-    result: CorrectedRate, judged: JudgedAnswers, known: JudgedAnswers, rng: np.random.Generator
+def _correct_by_errors(
+    result: CorrectedRate,
+    judged: JudgedAnswers,
+    labelled_run: JudgedAnswers,
+    rng: np.random.Generator,
 ) -> tuple[CorrectedRate, str]:
-    """Return the share by the errors that the metric makes in another labelled run."""
-    if judged.passed is None or known.passed is None:
+    """Correct the share by the errors that the metric makes in another, labelled run."""
+    if judged.passed is None or labelled_run.passed is None:
         return replace(result, without="the metric draws no line, so it makes no errors"), ""
+    # Rogan and Gladen (1978): the share that passes, corrected by sensitivity and specificity.
     note = "The judge must err here as often as on the labelled answers."
-    labelled = ~np.isnan(known.labels)
-    errors = (known.passed[labelled], known.labels[labelled] == 1, known.units[labelled])
+    labelled = ~np.isnan(labelled_run.labels)
+    errors = (
+        labelled_run.passed[labelled],
+        labelled_run.labels[labelled] == 1,
+        labelled_run.units[labelled],
+    )
     rate = rogan_gladen(judged.passed, judged.units, errors, rng)
+    # Checked in this order: a judge no better than chance explains the NaN better than a missing
+    # interval.
     without = "" if rate.interval else "its errors on the labelled answers do not explain these"
     if math.isnan(rate.value):
         without = "on the labelled answers the judge is no better than chance"
@@ -428,9 +512,9 @@ def _by_errors(
 
 
 def corrected_in_words(path: Path, labels: LabelFiles, domain: str) -> list[str]:
-    """Return the sentences of a report: of the run, and of models and domains if it has several."""
+    """Return the sentences of a report: on the run, and on its models and domains if several."""
     result = list[str]()
     for by in ("", "model", domain):
-        for one in correct([path], labels, by=by).values():
-            result += one.in_words() if not by or len(one.rates) > 1 else []
+        for shares in correct([path], labels, by=by).values():
+            result += shares.in_words() if not by or len(shares.rates) > 1 else []
     return list(dict.fromkeys(result))

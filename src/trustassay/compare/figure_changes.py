@@ -1,7 +1,7 @@
-"""What changed in a metric's figures, over the answers that are behind them in both runs.
+"""Changes of a metric's figures between two runs, over answers that count in both.
 
-A figure as a mean says nothing of answers that were refused or failed: it stands below the shares
-of all questions (:mod:`trustassay.compare.outcome_changes`).
+A figure such as a mean leaves out answers that were refused or that failed. Therefore the shares of
+all questions (:mod:`trustassay.compare.outcome_changes`) are always shown above the figures.
 """
 
 from collections.abc import Sequence
@@ -24,23 +24,23 @@ from trustassay.workflows.json_form import difference_as_json
 
 @dataclass(frozen=True)
 class FigureChange:
-    """A figure of two runs over the answers that are paired and behind it in both.
-
-    better: whether more of it is better, "" where that is not known. difference: second less first.
-    questions: of the pairs behind it.
-    """
+    """A figure of two runs, over the paired answers that count in it in both runs."""
 
     key: str
+    """The figure's name within its metric."""
     figure: Figure
     better: Direction
+    """Whether higher or lower values are better; "" where that is not known."""
     first: float
     second: float
     difference: comparison.Difference
+    """The second value minus the first."""
     questions: int
+    """The number of questions behind the pairs."""
 
     @property
     def verdict(self) -> Literal["better", "worse", "changed", "no clear change", "unknown"]:
-        """What the interval says of the change."""
+        """What the interval of the change shows."""
         if self.difference.interval is None:
             return "unknown"
         low, high = self.difference.interval
@@ -51,7 +51,7 @@ class FigureChange:
         return "better" if (low > 0) == (self.better == "higher") else "worse"
 
     def in_words(self) -> str:
-        """Return a sentence on what changed."""
+        """Return one sentence on the change."""
         unit = self.figure.unit
         first, second = (rounded(value, unit) for value in (self.first, self.second))
         of = f"over {self.questions:,} questions scored in both runs"
@@ -78,61 +78,74 @@ class FigureChange:
 def figure_changes(
     first: RunScores, second: RunScores, pairing: Pairing, keys: Sequence[str], seed: int = 0
 ) -> dict[str, FigureChange]:
-    """Return the changes of figures over the pairs that are behind them in both runs.
+    """Return the changes of figures over the pairs that count in them in both runs.
 
-    A pair counts for a figure if neither answer failed and both are among those that the figure is
-    made of: an answer that was refused in one run is no part of a mean score, or it could look as
-    if refusing made the others better. Units are drawn with replacement, with all their answers in
-    both runs. A key that cannot be resampled, or has no value over these pairs, is left out.
+    A pair counts in a figure if neither answer failed and the figure is computed from both: an
+    answer that one run refused is in no mean score, otherwise refusing could seem to improve the
+    rest. Units are drawn with replacement, with all their answers in both runs. A figure that
+    cannot be resampled, or that has no value over these pairs, is left out.
     """
+    # Failed answers are in no figure, in neither run.
     pairing = pairing.keep(~(first.errors[pairing.first] | second.errors[pairing.second]))
     if not len(pairing.first):
         return {}
     before, after = first.weighted.at(pairing.first), second.weighted.at(pairing.second)
-    # Figures of the same pairs share their draws, so that they are drawn once.
+    # Group figures by the pairs behind them (bytes of the mask are hashable): they share draws.
     keys_by_pairs: dict[bytes, list[str]] = {}
     for key in keys:
         if key in second.figures and key in before.keys() & after.keys():
             behind_both = before.counted(key) & after.counted(key)
             keys_by_pairs.setdefault(behind_both.tobytes(), []).append(key)
+    # The mask selects again from the pairs without failures.
     result: dict[str, FigureChange] = {}
     for mask, keys_of_pairs in keys_by_pairs.items():
-        kept = pairing.keep(np.frombuffer(mask, dtype=np.bool_))
-        if len(kept.first):
-            result |= _changes_over(first, second, kept, keys_of_pairs, seed)
+        pairs_behind_figures = pairing.keep(np.frombuffer(mask, dtype=np.bool_))
+        if len(pairs_behind_figures.first):
+            result |= _compare_over_pairs(first, second, pairs_behind_figures, keys_of_pairs, seed)
+    # In the order in which the figures were asked for, not in the order of the groups.
     return {key: result[key] for key in keys if key in result}
 
 
-def _changes_over(
+def _compare_over_pairs(
     first: RunScores, second: RunScores, pairing: Pairing, keys: Sequence[str], seed: int
 ) -> dict[str, FigureChange]:
-    """Return the changes of figures over all of these pairs: of means and shares with the interval
-    of a paired mean, of others from units drawn with replacement, the same for all.
+    """Return the changes of figures over all of these pairs.
+
+    Means and shares get the interval of a paired mean. Other figures get intervals from units drawn
+    with replacement; they all share the same draws.
     """
     sides = [first.weighted.at(pairing.first), second.weighted.at(pairing.second)]
-    whole = [side.figures(np.ones((1, len(pairing.first)))) for side in sides]
+    all_figures = [side.figures(np.ones((1, len(pairing.first)))) for side in sides]
     values = {
-        key: (float(whole[0][key][0]), float(whole[1][key][0]))
+        key: (float(all_figures[0][key][0]), float(all_figures[1][key][0]))
         for key in keys
-        if not any(np.isnan(one[key][0]) for one in whole)
+        # Pairs may exist and the figure still be undefined, for instance a quantile of no values.
+        if not any(np.isnan(figures_of_run[key][0]) for figures_of_run in all_figures)
     }
     rng = generator(seed, "paired", first.info.name)
-    drawn = _draw(sides, pairing, [key for key in values if not _width_of(second, key)], rng)
+    draws = _draw_differences(
+        sides, pairing, [key for key in values if not _range_width(second, key)], rng
+    )
     units, changes = pairing.units_of_pairs, {}
     for key, (before, after) in values.items():
         inputs = [side.inputs(key) for side in sides]
+        # A unit counts as changed if any answer of it moved by more than rounding error.
         differ = ~np.isclose(inputs[0], inputs[1], rtol=0, atol=SAME, equal_nan=True).all(axis=1)
         changed = len(np.unique(units[differ]))
         figure = second.figures[key]
+        # A mean of unbounded scores needs more questions than a share before its interval is
+        # honest.
         fewest = FEWEST_FOR_MEANS if isinstance(figure.statistic, Mean) else FEWEST
-        if width := _width_of(second, key):
+        if width := _range_width(second, key):
+            # The inputs of a share are 0 and 1; the figure itself is in per cent.
             scale = 100.0 if isinstance(figure.statistic, Share) else 1.0
-            moved = scale * (inputs[1] - inputs[0])[:, 0]
-            difference = comparison.mean_of_differences(moved, width, units, fewest)
+            differences = scale * (inputs[1] - inputs[0])[:, 0]
+            difference = comparison.mean_of_differences(differences, width, units, fewest)
+            # With very few changed units the interval of a mean is too narrow, so it is withheld.
             difference = comparison.with_few_changes(difference, changed)
         else:
             difference = comparison.paired_difference(
-                after - before, drawn[key], int(units.max()) + 1, changed, fewest
+                after - before, draws[key], int(units.max()) + 1, changed, fewest
             )
         better = better_of(figure, second.info)
         count = pairing.question_count
@@ -140,8 +153,8 @@ def _changes_over(
     return changes
 
 
-def _width_of(scores: RunScores, key: str) -> float:
-    """Return how far the values apart can lie that a figure is a plain mean of; 0 if it is none."""
+def _range_width(scores: RunScores, key: str) -> float:
+    """Return the width of the range of the values that a figure averages; 0 if it is no mean."""
     figure = scores.figures[key]
     if not isinstance(figure.statistic, Mean | Share):
         return 0.0
@@ -149,10 +162,10 @@ def _width_of(scores: RunScores, key: str) -> float:
     return ends[1] - ends[0] if ends else 0.0
 
 
-def _draw(
+def _draw_differences(
     sides: Sequence[Weighted], pairing: Pairing, keys: Sequence[str], rng: np.random.Generator
 ) -> dict[str, Floats]:
-    """Return the differences of figures over units drawn with replacement, shape (B,) each."""
+    """Return the differences of figures over units drawn with replacement, shape (draws,) each."""
     units = pairing.units_of_pairs
     differences: dict[str, list[Floats]] = {key: [] for key in keys}
     for counts in drawn_counts(int(units.max()) + 1, rng) if keys else ():
@@ -164,7 +177,7 @@ def _draw(
 
 
 def why_not_compared(pairing: Pairing, first: RunScores, second: RunScores) -> str:
-    """Return why :func:`figure_changes` left a figure out that both summaries have."""
+    """Return why :func:`compare_figures` left out a figure that both summaries have."""
     if not len(pairing.first):
         return "the runs have no question in common"
     if (first.errors[pairing.first] | second.errors[pairing.second]).all():

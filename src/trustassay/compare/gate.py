@@ -1,8 +1,9 @@
-"""Whether a run is good enough: compared with bounds, and with earlier runs.
+"""``gate``: decides whether a run is good enough, by bounds and by comparison with earlier runs.
 
-1. Bounds: shares of all questions first (``--max failed=10%``), then any figure of the summary.
-2. Each earlier run: a rise of the questions that failed, and of those without an answer.
-3. All rules together: corrected for their number (:func:`~trustassay.compare.gate_rules.decided`).
+1. Bounds: shares of all questions (``--max failed=10%``), or any figure of the summary.
+2. Earlier runs: no rise of the questions that failed or got no answer.
+3. All rules together: p-values are corrected for the number of rules
+   (:func:`~trustassay.compare.gate_rules.decide_checks`).
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -53,11 +54,11 @@ from trustassay.text.words import amount
 from trustassay.workflows.json_form import flattened
 
 MAX_UNSCORED = 5.0
-"""Per cent of the questions that may have no score where a figure over scored answers is bounded:
-a model that refuses what it would get wrong must not pass by it. ``--max not_answered`` says
-otherwise."""
+"""Largest share of questions without a score, in per cent, at which a bound on a figure over scored
+answers can pass: a model must not pass by refusing the questions that it would get wrong. A bound
+on the unscored questions themselves (``--max not_answered``) replaces this limit."""
 MISSING = "missing"
-"""The name of the check of answers that have no partner."""
+"""The name of the check that counts answers without a partner."""
 
 
 def gate(
@@ -69,11 +70,17 @@ def gate(
     seed: int = 0,
     sequential: bool = False,
 ) -> Gate:
-    """Compare the figures of a finished run with bounds, and with earlier runs; with labels also
-    ``METRIC.right``, the share of right answers (:mod:`~trustassay.compare.corrected`).
+    """Compare the figures of a finished run with bounds and with earlier runs.
 
-    sequential: the intervals of bounds hold at all sizes together that a growing run has, whose
-    questions were drawn at random.
+    Args:
+        path: the run's folder.
+        bounds: limits of its figures.
+        earlier: the runs that it must not be worse than.
+        labels: with labels, the share of right answers is a figure too: ``METRIC.right``
+            (:mod:`~trustassay.compare.corrected`).
+        seed: of the resamples.
+        sequential: use intervals that hold at all sizes of a growing run together; its questions
+            must have been drawn at random.
 
     Raises:
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
@@ -84,39 +91,47 @@ def gate(
         raise UsageError(
             "no rule: give --min FIGURE=NUMBER, --max FIGURE=NUMBER or --no-worse-than RUN"
         )
+    # 1. The figures of this run, by their dotted names.
     run, folder = read_finished_run(path), RunFolder(path)
     summary = folder.read_summary() or {}
     outcomes = read_outcomes(folder, metrics_of(run).values())
     if sequential:
         _check_sequential(path, run, bool(earlier_runs or labels))
-    figures = _Figures(path, run, summary, outcomes)
+    figures = _GateFigures(path, run, summary, outcomes)
     figures.weigh_by_question({bound.name for bound in bounds}, seed)
     if sequential:
         figures.hold_at_any_size()
     # A file of labels for each run is given in this order: this run first.
     corrected_pairs = [
-        correct([path, one.path], labels, seed=seed) if labels else {} for one in earlier_runs
+        correct([path, before.path], labels, seed=seed) if labels else {} for before in earlier_runs
     ]
+    # With earlier runs, the correction of each pair already contains this run.
     corrected = correct([path], labels, seed=seed) if labels and not earlier_runs else {}
     corrected = corrected_pairs[0] if corrected_pairs else corrected
     figures.known |= {
-        f"{name}.{RIGHT}": _corrected_share(one.rates[0]) for name, one in corrected.items()
+        f"{name}.{RIGHT}": _as_known_figure(shares.rates[0]) for name, shares in corrected.items()
     }
+    # 2. The checks of the bounds, then those of each earlier run.
     checks = [check for bound in bounds for check in figures.checks(bound, bounds)]
-    compared = [ComparedRuns.read(path, run, one) for one in earlier_runs]
-    for one, corrected_pair in zip(compared, corrected_pairs, strict=True):
-        checks += one.checks(seed, corrected_pair, named=len(compared) > 1)
-    notes = [note for one in compared for note in one.notes()]
-    notes += [f"{one.metric}: {one.reasons_in_words}" for one in outcomes.values() if one.reasons]
+    compared = [ComparedRuns.read(path, run, before) for before in earlier_runs]
+    for pair, corrected_pair in zip(compared, corrected_pairs, strict=True):
+        checks += pair.checks(seed, corrected_pair, named=len(compared) > 1)
+    # 3. Notes in the order of the checks. All checks are decided together at the end.
+    notes = [note for pair in compared for note in pair.notes()]
+    notes += [
+        f"{shares.metric}: {shares.reasons_in_words}"
+        for shares in outcomes.values()
+        if shares.reasons
+    ]
     notes += copies_in_words([path])
-    notes += [line for one in corrected.values() for line in one.in_words()]
+    notes += [line for shares in corrected.values() for line in shares.in_words()]
     notes += figures.notes
-    return Gate(path, decided(checks), outcomes, [one.against(seed) for one in compared], notes)
+    return Gate(path, decided(checks), outcomes, [pair.against(seed) for pair in compared], notes)
 
 
-def _check_sequential(path: Path, run: Mapping[str, Any], others: bool) -> None:
-    """Refuse ``--sequential`` where its intervals do not hold."""
-    if others:
+def _check_sequential(path: Path, run: Mapping[str, Any], has_other_inputs: bool) -> None:
+    """Raise UsageError where the intervals of ``--sequential`` do not hold."""
+    if has_other_inputs:
         raise UsageError(
             "--sequential: is for --min and --max alone, without labels or another run"
         )
@@ -135,26 +150,29 @@ def _check_sequential(path: Path, run: Mapping[str, Any], others: bool) -> None:
 
 @dataclass(frozen=True)
 class KnownFigure:
-    """A figure of a run that can be bounded."""
+    """A figure of a run that a bound may refer to."""
 
     value: float | None
+    """``None`` where the figure does not apply."""
     unit: str = ""
     interval: Interval | None = None
+    """The 95 % interval of ``value``."""
     without: str = ""
     """Why there is no interval, or no value."""
     n: int = 0
-    """Independent questions behind it."""
+    """Independent questions behind the figure."""
     range: tuple[float, float] | None = None
+    """The smallest and largest value that the figure can have."""
     total: int | None = None
-    """Of a count, what 100 % of it is."""
+    """For a count, the number that is 100 %."""
     unscored: float = 0.0
-    """Per cent of the answers that are not behind it."""
+    """Per cent of the answers that do not count in the figure."""
     of: str = "question"
-    """What ``n`` counts."""
+    """The thing that ``n`` counts."""
 
 
-class _Figures:
-    """Every number of a run's summary by its dotted name."""
+class _GateFigures:
+    """Every number of a run's summary, by its dotted name."""
 
     def __init__(
         self,
@@ -166,15 +184,18 @@ class _Figures:
         self.path, self.run, self.outcomes = path, run, outcomes
         self.notes: list[str] = []
         self.known: dict[str, KnownFigure] = {}
+        # A metric that is not installed is described by what the run stored about it.
         installed = metrics_of(run)
-        for metric, one in summary["metrics"].items():
+        for metric, metric_summary in summary["metrics"].items():
             about = run.get(ABOUT, {}).get(metric, {}).get("figures", {})
             if metric in installed:
                 figures = MetricInfo.of(installed[metric]).figures
                 about = {key: figure.to_dict() for key, figure in figures.items()}
-            self._add_metric(metric, one, about)
+            self._add_metric(metric, metric_summary, about)
+        # Other numbers of the summary, such as usage, can be bounded too, but never hide a figure.
         numbers = flattened({k: v for k, v in summary.items() if k not in ("metrics", "outcomes")})
         for name, value in numbers:
+            # bool is a subclass of int, and no figure.
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self.known.setdefault(name, KnownFigure(value))
 
@@ -195,6 +216,7 @@ class _Figures:
                 reasons[0].get(key) or reasons[1].get(key, ""),
                 summary.get("units", {}).get(key) or behind or n,
                 None if span is None else (float(span[0]), float(span[1])),
+                # A figure without declared support counts every answer.
                 unscored=0.0 if behind is None or not n else 100 * (1 - behind / n),
             )
         # The shares of all questions come last: they have these names whatever a figure is called.
@@ -209,28 +231,37 @@ class _Figures:
             )
 
     def weigh_by_question(self, wanted: Container[str], seed: int) -> None:
-        """Let each question count once in these figures, where some have several answers.
+        """Recompute the wanted figures so that each question counts once.
 
-        Else copies of good answers under new ids would raise a mean.
+        Otherwise copies of good answers under new ids would raise a mean.
+
+        Args:
+            wanted: names of figures that bounds refer to; others are left alone, as this is slow.
+            seed: of the resamples.
         """
+        # With --unit answer each answer counts by itself; a note makes that visible.
         if self.run.get(UNIT) == ANSWER:
             keys = read_keys(RunFolder(self.path), {})
-            asked = len(np.unique(keys.question_units))
-            if asked < len(keys.ids):
+            question_count = len(np.unique(keys.question_units))
+            if question_count < len(keys.ids):
                 self.notes.append(
-                    f"{len(keys.ids):,} answers to {asked:,} questions; each answer counts by "
-                    "itself (--unit answer)"
+                    f"{len(keys.ids):,} answers to {question_count:,} questions; each answer "
+                    "counts by itself (--unit answer)"
                 )
             return
-        several = [name for name, one in self.outcomes.items() if one.questions < one.answers]
-        if not several:
+        metrics_with_repeats = [
+            name for name, shares in self.outcomes.items() if shares.questions < shares.answers
+        ]
+        if not metrics_with_repeats:
             return
         folder = RunFolder(self.path)
         keys = read_keys(folder, self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
+        # 1. Weights with which the answers to each question add up to the same.
         weights = question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
-        for name in several:
+        # 2. Each metric with several answers to a question, whose figures are recomputed.
+        for name in metrics_with_repeats:
             info = metric_infos(folder, self.run)[name]
             scores = read_scores(self.path, self.run, info, keys)
             outcomes = self.outcomes[name]
@@ -242,7 +273,8 @@ class _Figures:
             bounded = [key for key in resampled if f"{name}.{key}" in wanted]
             if not bounded:
                 continue
-            whole = scores.weighted.figures(weights[None])
+            # 3. The weighted values, and resamples of whole units with the same weights.
+            weighted_values = scores.weighted.figures(weights[None])
             rng = generator(seed, "gate", name, "questions")
             count = int(units.max()) + 1
             draws = [
@@ -251,54 +283,74 @@ class _Figures:
             ]
             for key in bounded:
                 figure, statistic = f"{name}.{key}", scores.figures[key].statistic
-                known = self.known.get(figure)
+                figure_before = self.known.get(figure)
                 # A quantile of answers with unequal weights is not defined here.
-                if known is None or known.value is None or isinstance(statistic, Quantile):
+                if (
+                    figure_before is None
+                    or figure_before.value is None
+                    or isinstance(statistic, Quantile)
+                ):
                     continue
-                value = float(whole[key][0])
-                drawn = np.concatenate([one[key] for one in draws])
-                drawn = drawn[~np.isnan(drawn)]
+                value = float(weighted_values[key][0])
+                draws_of_figure = np.concatenate([values[key] for values in draws])
+                # A resample may hold no answer that counts in the figure.
+                draws_of_figure = draws_of_figure[~np.isnan(draws_of_figure)]
+                # 4. The interval is taken from the resamples, if there are enough units.
                 reason = too_few("questions", count, FEWEST)
-                ends = None if reason or not len(drawn) else expanded_interval(drawn, count)
+                ends = (
+                    None
+                    if reason or not len(draws_of_figure)
+                    else expanded_interval(draws_of_figure, count)
+                )
                 self.known[figure] = KnownFigure(
                     None if np.isnan(value) else value,
-                    known.unit,
+                    figure_before.unit,
                     ends,
-                    reason or known.without,
+                    reason or figure_before.without,
                     count,
-                    known.range,
-                    unscored=known.unscored,
+                    figure_before.range,
+                    unscored=figure_before.unscored,
                 )
 
     def hold_at_any_size(self) -> None:
-        """Take intervals that hold at all sizes of a growing run together."""
-        for name, one in self.known.items():
-            if one.interval is None:
+        """Replace the intervals by ones that hold at all sizes of a growing run together."""
+        for name, figure_before in self.known.items():
+            if figure_before.interval is None:
                 continue
             metric, _, key = name.rpartition(".")
             info = metrics_of(self.run).get(metric)
             figure = info.figures.get(key) if info else None
             statistic = figure.statistic if figure else None
             is_share = metric in self.outcomes and key in self.outcomes[metric].shares
+            # The bound on sums assumes independent values, so several answers to one question are
+            # excluded.
             shared = self.outcomes[metric].questions < self.outcomes[metric].answers
-            ends = one.range if is_share or isinstance(statistic, Mean | Share) else None
+            ends = figure_before.range if is_share or isinstance(statistic, Mean | Share) else None
             interval, reason = None, ""
-            if ends is None or shared or one.value is None or not one.n:
+            if ends is None or shared or figure_before.value is None or not figure_before.n:
                 reason = "--sequential is for shares, and means within bounds, of one answer each"
             else:
                 width = ends[1] - ends[0]
-                share = (one.value - ends[0]) / width
-                low, high = mean_interval_at_any_n(one.n * share, one.n)
+                # The interval is defined for values from 0 to 1, so scale there and back.
+                share = (figure_before.value - ends[0]) / width
+                low, high = mean_interval_at_any_n(figure_before.n * share, figure_before.n)
                 interval = ends[0] + width * low, ends[0] + width * high
             self.known[name] = KnownFigure(
-                one.value, one.unit, interval, reason, one.n, one.range, one.total, one.unscored
+                figure_before.value,
+                figure_before.unit,
+                interval,
+                reason,
+                figure_before.n,
+                figure_before.range,
+                figure_before.total,
+                figure_before.unscored,
             )
 
     def checks(self, bound: Bound, bounds: Sequence[Bound]) -> list[Check]:
-        """Return the checks of a bound: of an outcome without a metric's name, one for each metric
-        that has it.
-        """
+        """Return the checks of a bound: one, or one for each metric if it names an outcome
+        alone."""
         names = [bound.name]
+        # "failed" without a metric means the outcome of every metric that has it.
         if bound.name not in self.known:
             names = [
                 f"{metric}.{bound.name}"
@@ -314,15 +366,16 @@ class _Figures:
             )
         return [self._check(bound, name, bounds) for name in names]
 
-    def _why_it_fails(self, name: str, bounds: Sequence[Bound]) -> str:
-        """Return why a bound fails whatever the interval is; "" where that decides."""
+    def _explain_failure(self, name: str, bounds: Sequence[Bound]) -> str:
+        """Return why a bound fails whatever its interval is, "" where the interval decides."""
         figure, (metric, _, kind) = self.known[name], name.rpartition(".")
         if figure.value is None:
             return f"it has no value: {figure.without or 'it does not apply'}"
         is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
+        # A share of failed questions of 0 % proves nothing if no question was judged.
         if is_share and kind not in (NOT_ANSWERED, NOT_SCORED) and not self.outcomes[metric].judged:
             return "nothing could be judged"
-        if figure.unscored > MAX_UNSCORED and not _allows_unscored(name, bounds):
+        if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
                 f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
                 "those too, with --max not_answered=…"
@@ -331,9 +384,10 @@ class _Figures:
 
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> Check:
         figure = self.known[name]
-        line = _line_of(bound, figure)
+        line = _parse_line(bound, figure)
         metric, _, kind = name.rpartition(".")
         is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
+        # No finite sample can show 0 % or 100 %, so such a bound would never pass.
         if is_share and line == (100.0 if bound.at_least else 0.0):
             raise UsageError(
                 f"{bound.option} {bound.name}={line:g}: no number of questions shows a share of "
@@ -344,7 +398,7 @@ class _Figures:
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
 
-        def check(result: Result, why: str, p: float | None = None) -> Check:
+        def check(result: Result, message: str, p: float | None = None) -> Check:
             return Check(
                 name,
                 rule,
@@ -352,46 +406,52 @@ class _Figures:
                 figure.interval,
                 line,
                 result,
-                why,
+                message,
                 figure.unit,
                 n=figure.n,
                 unit_of_n=figure.of,
                 fail_p=p,
             )
 
-        if why := self._why_it_fails(name, bounds):
-            return check("fail", why)
+        if message := self._explain_failure(name, bounds):
+            return check("fail", message)
         assert figure.value is not None
         if figure.interval is not None:
             p = p_of_side(figure.value, figure.interval, line, at_least=bound.at_least)
             if is_right_side(figure.interval, line, at_least=bound.at_least):
                 return check("pass", "the whole interval is on the right side of the line", p=p)
-            why = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
-            return check("undecided", why, p)
+            message = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
+            return check("undecided", message, p)
         if figure.without:
             return check("untestable", f"it has no interval: {figure.without}")
+        # No interval and no reason for its absence: a count, in which chance plays no part.
         is_right = figure.value >= line if bound.at_least else figure.value <= line
         return check("pass" if is_right else "fail", "a count: it is compared as it is")
 
 
-def _allows_unscored(name: str, bounds: Sequence[Bound]) -> bool:
+def _has_bound_on_unscored(name: str, bounds: Sequence[Bound]) -> bool:
     metric = name.rpartition(".")[0]
-    wanted = {one for kind in (NOT_ANSWERED, NOT_SCORED) for one in (kind, f"{metric}.{kind}")}
-    return any(bound.name in wanted and not bound.at_least for bound in bounds)
+    accepted_names = {
+        name_of_bound
+        for kind in (NOT_ANSWERED, NOT_SCORED)
+        for name_of_bound in (kind, f"{metric}.{kind}")
+    }
+    return any(bound.name in accepted_names and not bound.at_least for bound in bounds)
 
 
-def _corrected_share(one: CorrectedRate) -> KnownFigure:
-    """Return a corrected share as a figure."""
-    ends = one.interval and (100 * one.interval[0], 100 * one.interval[1])
-    value = None if one.value is None else 100 * one.value
+def _as_known_figure(rate: CorrectedRate) -> KnownFigure:
+    """Convert a corrected share, from 0 to 1, to a figure in per cent."""
+    ends = rate.interval and (100 * rate.interval[0], 100 * rate.interval[1])
+    value = None if rate.value is None else 100 * rate.value
     span = (0.0, 100.0)
-    return KnownFigure(value, "%", ends, one.without, one.labels, span, of="label")
+    return KnownFigure(value, "%", ends, rate.without, rate.labels, span, of="label")
 
 
-def _line_of(bound: Bound, figure: KnownFigure) -> float:
-    """Return the value of a bound in the unit of its figure, if it can be meant in one way only."""
+def _parse_line(bound: Bound, figure: KnownFigure) -> float:
+    """Return the value of a bound in the unit of its figure; raises UsageError if ambiguous."""
     value = bound.value
     if figure.unit == "%":
+        # A number from 0 to 1 without a sign may mean a share or per cent, so it is refused.
         if bound.percent or value == 0 or value > 1 or value < 0:
             return value
         raise UsageError(
@@ -400,6 +460,7 @@ def _line_of(bound: Bound, figure: KnownFigure) -> float:
             f"{bound.name}={100 * value:g}%"
         )
     if figure.range is None:
+        # A percentage of a count, such as errors, refers to all samples.
         if bound.percent and figure.total is not None:
             return value / 100 * figure.total
         if bound.percent:
@@ -410,9 +471,11 @@ def _line_of(bound: Bound, figure: KnownFigure) -> float:
         return value
     low, high = figure.range
     if bound.percent:
+        # Of a score, per cent are per cent of its range: 90 % of a score from -1 to 1 is 0.8.
         return float(low + value / 100 * (high - low))
     if low <= value <= high:
         return value
+    # Somebody who writes 90 for a score from 0 to 1 most likely means 90 %.
     other = f" or {bound.name}={value:g}%" if high == 1 and 1 < value <= 100 else ""
     raise UsageError(
         f"{bound.option} {bound.name}={value:g}: the figure lies between {low:g} and {high:g}, so "
@@ -425,12 +488,14 @@ def _line_of(bound: Bound, figure: KnownFigure) -> float:
 
 @dataclass(frozen=True)
 class ComparedRuns:
-    """The metrics that a run shares with an earlier one, paired."""
+    """A run paired with an earlier one, with the metrics that both have."""
 
     path: Path
     runs: tuple[Mapping[str, Any], Mapping[str, Any]]
+    """The settings of the earlier run and of this one."""
     paired: PairedRuns
     earlier: Earlier
+    """How the earlier run is compared."""
 
     @classmethod
     def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> "ComparedRuns":
@@ -443,11 +508,12 @@ class ComparedRuns:
         before = read_finished_run(earlier.path)
         names = [name for name in run["metrics"] if name in before["metrics"]]
         if not names:
-            lists = [", ".join(one["metrics"]) or "none" for one in (before, run)]
+            lists = [", ".join(run_settings["metrics"]) or "none" for run_settings in (before, run)]
             raise RunFolderError(
                 f"{earlier.path} and {path} have no metric in common ({lists[0]}; {lists[1]}); "
                 "score both with the same --metric"
             )
+        # A different judge shifts scores even of unchanged answers.
         if not earlier.other_judge and (differ := changed_judges(before, run, names)):
             raise UsageError(
                 f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
@@ -455,6 +521,7 @@ class ComparedRuns:
                 "way, or accept it with --allow-other-judge"
             )
         paired = read_pairs((earlier.path, path), (before, run), names)
+        # Two runs of different questions cannot be compared, whatever their figures are.
         if not len(paired.pairing.first):
             raise RunFolderError(
                 f"{earlier.path} and {path} have no question in common; expected runs of the same "
@@ -463,7 +530,7 @@ class ComparedRuns:
         return cls(path, (before, run), paired, earlier)
 
     def against(self, seed: int) -> Against:
-        """Return what changed, for people to read."""
+        """Collect the changes for people to read."""
         pairing, scores = self.paired.pairing, self.paired.scores
         return Against(
             self.earlier.path,
@@ -476,19 +543,23 @@ class ComparedRuns:
         )
 
     def checks(self, seed: int, rates: Mapping[str, Corrected], *, named: bool) -> list[Check]:
-        """Return the checks of outcomes, of the figures that were named, of corrected shares, and
-        of answers without a partner.
+        """Return the checks of outcomes, requested figures, corrected shares and missing answers.
 
-        named: whether the earlier run is named in the names of the checks.
+        Args:
+            seed: of the resamples.
+            rates: the corrected shares of both runs, by metric.
+            with_run_name: whether the names of the checks contain the earlier run.
         """
         self._check_figure_names(with_labels=bool(rates))
         result: list[Check] = []
         for name, scores in self.paired.scores.items():
             changes = outcome_changes(*scores, self.paired.pairing, self.earlier.margin)
-            result += [self._no_rise(name, one) for one in changes if one.is_unwanted]
-            result += self._figures(name, scores, seed)
-        result += [self._no_less_right(name, one) for name, one in rates.items()]
-        return [*result, self._missing(named=named)]
+            result += [
+                self._check_no_rise(name, change) for change in changes if change.is_unwanted
+            ]
+            result += self._check_figures(name, scores, seed)
+        result += [self._check_no_less_right(name, shares) for name, shares in rates.items()]
+        return [*result, self._check_missing(with_run_name=named)]
 
     @property
     def _rule(self) -> str:
@@ -496,8 +567,8 @@ class ComparedRuns:
         allowed = f", by {margin:g} % of its range at most" if margin else ""
         return f"no worse than {self.earlier.path}{allowed}"
 
-    def _no_rise(self, name: str, change: OutcomeChange) -> Check:
-        """Return the check of an outcome that must not be more frequent."""
+    def _check_no_rise(self, name: str, change: OutcomeChange) -> Check:
+        """Check that an unwanted outcome did not become more frequent."""
         margin, value = self.earlier.margin, change.change.value
         interval, p = change.change.interval, change.rise_p
         counts = f"more in {change.risen:,} of {amount(change.units, 'question')}, fewer in "
@@ -505,6 +576,7 @@ class ComparedRuns:
         result: Result = "undecided"
         if not change.risen + change.fallen:
             # Nothing changed, so nothing got worse; of very few questions that says nothing.
+            # Even a rise in every unit would not be significant: then "no change" means nothing.
             can_decide = share_rise_p(change.units, 0, change.units, margin / 100) < ONE_SIDED
             result, p = ("pass" if can_decide else "untestable"), None
             counts = f"the same in all {amount(change.units, 'question')}"
@@ -532,12 +604,12 @@ class ComparedRuns:
         )
 
     def _check_figure_names(self, *, with_labels: bool) -> None:
-        """Refuse names of figures that are of no metric, or of which no side is better."""
+        """Raise UsageError for figures that do not exist, or that have no better direction."""
         for name in self.earlier.figures:
             metric, _, key = name.partition(".")
             if metric not in self.paired.scores:
-                known = did_you_mean("metric of both runs", metric, list(self.paired.scores))
-                raise UsageError(f"--figure: {known}; expected METRIC.FIGURE")
+                hint = did_you_mean("metric of both runs", metric, list(self.paired.scores))
+                raise UsageError(f"--figure: {hint}; expected METRIC.FIGURE")
             if not key:
                 raise UsageError(
                     f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}"
@@ -546,7 +618,7 @@ class ComparedRuns:
             if key == RIGHT and with_labels:
                 continue
             if key not in second.figures:
-                all_names = [f"{metric}.{one}" for one in second.figures]
+                all_names = [f"{metric}.{key_of_metric}" for key_of_metric in second.figures]
                 raise UsageError(f"--figure: {did_you_mean('figure', name, all_names)}")
             if not better_of(second.figures[key], second.info):
                 raise UsageError(
@@ -554,91 +626,119 @@ class ComparedRuns:
                     "--max"
                 )
 
-    def _figures(self, name: str, scores: tuple[RunScores, RunScores], seed: int) -> list[Check]:
-        """Return the checks of the figures that were named; of a metric without a line that of its
-        first headline figure, as it has no other way to get worse."""
+    def _check_figures(
+        self, name: str, scores: tuple[RunScores, RunScores], seed: int
+    ) -> list[Check]:
+        """Return the checks of the figures of one metric that ``--figure`` names.
+
+        Of a metric without a line, its first headline figure is checked by default, since it has no
+        outcome that could get worse.
+        """
         second = scores[1]
         keys = [
-            one.removeprefix(f"{name}.")
-            for one in self.earlier.figures
-            if one.startswith(f"{name}.") and one != f"{name}.{RIGHT}"
+            figure.removeprefix(f"{name}.")
+            for figure in self.earlier.figures
+            if figure.startswith(f"{name}.") and figure != f"{name}.{RIGHT}"
         ]
+        # With a line the outcomes are checked already, so figures are checked on request only.
         if not keys and PASSED in second.outcomes.shares:
             return []
         chosen, absent = headline_figures(scores, keys)
         if not keys:
-            known = [key for key in chosen if key in second.figures]
-            with_side = [key for key in known if better_of(second.figures[key], second.info)]
+            # A metric of other settings may lack the figure in one run.
+            keys_in_both = [key for key in chosen if key in second.figures]
+            with_side = [key for key in keys_in_both if better_of(second.figures[key], second.info)]
             chosen, absent = with_side[:1], {}
         changed = figure_changes(*scores, self.paired.pairing, chosen, seed)
         reason = why_not_compared(self.paired.pairing, *scores)
         absent |= {key: reason for key in chosen if key not in changed}
-        result = [self._no_worse(name, one, second.info) for one in changed.values()]
+        result = [self._check_no_worse(name, change, second.info) for change in changed.values()]
+        # A figure that should be checked and has no change fails: losing it must not let a run
+        # pass.
         return result + [
-            Check(f"{name}.{key}", self._rule, None, None, 0.0, "fail", f"it has no change: {why}")
-            for key, why in absent.items()
+            Check(
+                f"{name}.{key}",
+                self._rule,
+                None,
+                None,
+                0.0,
+                "fail",
+                f"it has no change: {reason_of_key}",
+            )
+            for key, reason_of_key in absent.items()
         ]
 
-    def _no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> Check:
-        """Return the check of a figure over the pairs that are behind it in both runs."""
+    def _check_no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> Check:
+        """Check that a figure, over pairs that count in it in both runs, did not get worse."""
         ends, margin = change.figure.within(info.score_range), self.earlier.margin
         if margin and ends is None:
             raise UsageError(
                 f"--margin: the range of {name}.{change.key} is not known, so there is no "
                 "percentage of it; leave the margin out, or use --min or --max"
             )
+        # Without a margin the width does not matter, since it is multiplied by 0.
         width = ends[1] - ends[0] if ends else 1.0
         higher = change.better == "higher"
+        # The line is a change: slightly below 0 where higher is better, slightly above it
+        # otherwise.
         line = (-1 if higher else 1) * margin / 100 * width
         value, interval = change.difference.value, change.difference.interval
         result: Result = "untestable"
-        why, p = f"it has no interval: {change.difference.without}", None
+        message, p = f"it has no interval: {change.difference.without}", None
         if interval is not None:
             p = p_of_side(value, interval, line, at_least=higher)
-            result, why = "undecided", "" if p < ONE_SIDED else "the interval reaches both sides"
+            result, message = (
+                "undecided",
+                "" if p < ONE_SIDED else "the interval reaches both sides",
+            )
             if is_right_side(interval, line, at_least=higher):
-                result, why = "pass", "the whole interval is on the right side of the line"
+                result, message = "pass", "the whole interval is on the right side of the line"
         both = change.first, change.second
         unit = change.figure.unit
         key = f"{name}.{change.key}"
         n = change.questions
-        return Check(key, self._rule, value, interval, line, result, why, unit, both, n, fail_p=p)
+        return Check(
+            key, self._rule, value, interval, line, result, message, unit, both, n, fail_p=p
+        )
 
-    def _no_less_right(self, name: str, corrected: Corrected) -> Check:
-        """Return the check of the change of the corrected share of right answers, in points."""
+    def _check_no_less_right(self, name: str, corrected: Corrected) -> Check:
+        """Check the change of the corrected share of right answers, in points."""
         key, line = f"{name}.{RIGHT}", -self.earlier.margin
         difference = next(iter(corrected.differences), None)
         if difference is None or difference.interval is None:
             reason = next((rate.without for rate in corrected.rates if rate.without), "")
             return Check(key, self._rule, None, None, line, "untestable", reason, "%")
-        value = -100 * difference.value  # this run less the earlier one
+        # The difference is earlier minus this run, since this run comes first in the pair.
+        value = -100 * difference.value
         ends = -100 * difference.interval[1], -100 * difference.interval[0]
         p = p_of_side(value, ends, line, at_least=True)
         is_right = is_right_side(ends, line, at_least=True)
         result: Result = "pass" if is_right else "undecided"
-        why = "the whole interval is on the right side of the line"
+        message = "the whole interval is on the right side of the line"
         if not is_right:
-            why = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
+            message = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
         after, before = (100 * (rate.value or 0.0) for rate in corrected.rates)
         return Check(
-            key, self._rule, value, ends, line, result, why, "%", (before, after), fail_p=p
+            key, self._rule, value, ends, line, result, message, "%", (before, after), fail_p=p
         )
 
-    def _missing(self, *, named: bool) -> Check:
-        """Return the check of answers of the earlier run that have no partner."""
+    def _check_missing(self, *, with_run_name: bool) -> Check:
+        """Check how many answers of the earlier run have no partner."""
         pairing = self.paired.pairing
         lost, total = pairing.only_first, pairing.only_first + len(pairing.first)
         allowed = self.earlier.missing.of(total)
         rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
-        why = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
-        name = f"{MISSING} since {self.earlier.path}" if named else MISSING
-        return Check(name, rule, lost, None, allowed, "pass" if lost <= allowed else "fail", why)
+        message = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
+        name = f"{MISSING} since {self.earlier.path}" if with_run_name else MISSING
+        return Check(
+            name, rule, lost, None, allowed, "pass" if lost <= allowed else "fail", message
+        )
 
     def notes(self) -> list[str]:
-        """Say what was paired, which metrics were not, and what differs besides the answers."""
+        """Describe what was paired, which metrics were left out, and what else differs."""
         before, after = self.runs
         lines = [f"against {self.earlier.path}: {self.paired.pairing.in_words()}"]
-        if lost := [one for one in before["metrics"] if one not in after["metrics"]]:
+        if lost := [metric for metric in before["metrics"] if metric not in after["metrics"]]:
             lines.append(f"not in this run, so not compared: {', '.join(lost)}")
         lines += changed_settings(before, after, list(self.paired.scores))
         return [*lines, *what_differs(self.paired.pairing, *self.paired.keys)]

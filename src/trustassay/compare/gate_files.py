@@ -12,15 +12,15 @@ from trustassay.compare.outcome_changes import outcomes_in_words
 from trustassay.show.text import rounded
 
 LISTED = 20
-"""Answers that got worse which are written out; the JSON has more."""
-MAX_CODE = 300
-"""Characters of a text in the Markdown."""
+"""How many of the answers that got worse are written out; the JSON has more."""
+MAX_CODE_CHARS = 300
+"""Longest text in the Markdown, in characters."""
 _SIGNS: dict[Result, str] = {"pass": "✅", "fail": "❌", "undecided": "❔", "untestable": "⚠️"}
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 """Characters that XML 1.0 does not allow (section 2.2)."""
 
 
-def _value(value: float | None, unit: str) -> str:
+def _format_value(value: float | None, unit: str) -> str:
     """Write a figure: percentages with one decimal, plain numbers with three."""
     if value is None:
         return "none"
@@ -28,11 +28,11 @@ def _value(value: float | None, unit: str) -> str:
 
 
 _UNITS_OF_CHANGES = {"%": "points"}
-"""By a figure's unit the unit of its change, where that is another one."""
+"""The unit of a change, by the unit of the figure, where the two differ."""
 
 
-def _change(value: float | None, unit: str) -> str:
-    """Write a change of a figure."""
+def _format_change(value: float | None, unit: str) -> str:
+    """Write the change of a figure, with its sign."""
     if value is None:
         return "none"
     number = rounded(value, unit, "+").replace("-", "−")
@@ -40,21 +40,21 @@ def _change(value: float | None, unit: str) -> str:
 
 
 def value_of(check: Check) -> str:
-    """Write the figure of a check, and its change where an earlier run is compared with."""
+    """Write the value of a check; of a comparison both values and the change."""
     if check.before_after is None:
-        return _value(check.value, check.unit)
-    change = _change(check.value, check.unit)
-    both = (_value(one, check.unit) for one in check.before_after)
+        return _format_value(check.value, check.unit)
+    change = _format_change(check.value, check.unit)
+    both = (_format_value(side_value, check.unit) for side_value in check.before_after)
     return f"{' → '.join(both)} ({change})"
 
 
 def reason_of(check: Check) -> str:
-    """Return why a rule has its result, and what would decide it."""
+    """Write why a check has its result, and what would decide it."""
     return f"{check.why}; {check.advice}" if check.advice else check.why
 
 
 def interval_in_words(check: Check) -> str:
-    """Write the interval of a check, "" where it has none."""
+    """Write the interval of a check; "" where it has none."""
     if check.interval is None:
         return ""
     sign = "" if check.before_after is None else "+"
@@ -64,9 +64,10 @@ def interval_in_words(check: Check) -> str:
 
 
 def markdown(gate: Gate) -> str:
-    """Return GitHub's Markdown; foreign text is in code spans, where nothing is markup."""
+    """Render GitHub's Markdown; text from the data is in code spans, where nothing is markup."""
+    # No autoescape: the output is Markdown, and the filter "code" quotes every text from the data.
     environment = Environment(trim_blocks=True, keep_trailing_newline=True)
-    environment.filters["code"] = _code
+    environment.filters["code"] = _format_code_span
     environment.globals |= {
         **{"signs": _SIGNS, "listed": LISTED, "outcomes_in_words": outcomes_in_words},
         **{"value_of": value_of, "interval_in_words": interval_in_words, "reason_of": reason_of},
@@ -75,28 +76,32 @@ def markdown(gate: Gate) -> str:
     return environment.from_string(text).render(gate=gate)
 
 
-def _code(text: str, *, table: bool = False) -> str:
-    """Return text as a code span of one line, whatever it holds."""
-    line = _on_one_line(_xml_text(text)) or "–"
-    line = f"{line[:MAX_CODE]}…" if len(line) > MAX_CODE else line
+def _format_code_span(text: str, *, table: bool = False) -> str:
+    """Write any text as a code span of one line."""
+    line = _join_lines(_replace_invalid_xml(text)) or "–"
+    line = f"{line[:MAX_CODE_CHARS]}…" if len(line) > MAX_CODE_CHARS else line
     if table:  # a backslash before an escaped bar would end the cell
         line = re.sub(r"\\*\|", r"\\|", line)
+    # A code span ends at the first run of as many backticks as opened it, so open with one more.
     longest = max(map(len, re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
+    # A backtick at either end would join the fence; CommonMark strips one space on each side.
     space = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{space}{line}{space}{fence}"
 
 
 def junit(gate: Gate, undecided: Result) -> bytes:
-    """Return JUnit XML with a test case for each rule.
+    """Render JUnit XML with a test case for each check.
 
     Args:
-        undecided: what an undecided rule counts as; ``undecided`` makes it a skipped test. One that
-            nothing could decide is an error.
+        gate: the result of all checks.
+        undecided: the result that an undecided check counts as; ``undecided`` makes it a skipped
+            test. A check that nothing could decide is an error.
     """
-    results = [undecided if one.result == "undecided" else one.result for one in gate.checks]
+    results = [undecided if check.result == "undecided" else check.result for check in gate.checks]
+    # Who wants undecided checks to fail must not be passed by one that cannot be decided at all.
     if undecided == "fail":
-        results = ["fail" if one == "untestable" else one for one in results]
+        results = ["fail" if result == "untestable" else result for result in results]
     counts = {
         "tests": str(len(results)),
         "failures": str(results.count("fail")),
@@ -107,33 +112,37 @@ def junit(gate: Gate, undecided: Result) -> bytes:
     suite = ET.SubElement(root, "testsuite", {"name": "trustassay gate", **counts, "time": "0"})
     properties = ET.SubElement(suite, "properties")
     for name, outcomes in gate.outcomes.items():
-        ET.SubElement(properties, "property", {"name": name, "value": _xml_text(outcomes.sentence)})
+        ET.SubElement(
+            properties, "property", {"name": name, "value": _replace_invalid_xml(outcomes.sentence)}
+        )
     for check, result in zip(gate.checks, results, strict=True):
-        name = _xml_text(f"{check.name} {check.rule}")
+        name = _replace_invalid_xml(f"{check.name} {check.rule}")
         case = ET.SubElement(
             suite, "testcase", {"classname": "trustassay.gate", "name": name, "time": "0"}
         )
-        message = "\n".join(_lines_about(gate, check))
+        message = "\n".join(_describe_check(gate, check))
+        # A test case has one child: failure or error, else its text goes to system-out.
         tag = {"fail": "failure", "untestable": "error"}.get(result, "system-out")
         about = {}
         if result == "undecided":
-            reason = _xml_text(f"undecided: {reason_of(check)}")
+            reason = _replace_invalid_xml(f"undecided: {reason_of(check)}")
             ET.SubElement(case, "skipped", {"message": reason})
         elif result != "pass":
-            why = check.why if result == "fail" else reason_of(check)
-            about = {"message": _xml_text(why), "type": check.result}
-        ET.SubElement(case, tag, about).text = _xml_text(message)
+            message_of_case = check.why if result == "fail" else reason_of(check)
+            about = {"message": _replace_invalid_xml(message_of_case), "type": check.result}
+        ET.SubElement(case, tag, about).text = _replace_invalid_xml(message)
     ET.indent(root)
     xml: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return xml + b"\n"
 
 
-def _lines_about(gate: Gate, check: Check) -> Iterator[str]:
-    """Yield the lines that give the result of a rule, and which answers got worse."""
+def _describe_check(gate: Gate, check: Check) -> Iterator[str]:
+    """Yield the lines that describe the result of a check, and the answers that got worse."""
     within = interval_in_words(check)
     ends = f", 95 % interval {within}" if within else ""
     yield f"{check.result}: {check.name} {value_of(check)}{ends}"
     yield f"{check.rule}: {reason_of(check)}"
+    # The name of a check is METRIC.FIGURE.
     metric = check.name.split(".")[0]
     if check.before_after is None:
         if metric in gate.outcomes:
@@ -146,13 +155,13 @@ def _lines_about(gate: Gate, check: Check) -> Iterator[str]:
         answers = earlier.answers[metric]
         yield f"answers that got worse: {answers.counts['worse']:,}"
         for change in answers.worse[:LISTED]:
-            question, reason = map(_on_one_line, (change.question, change.reasons[1]))
+            question, reason = map(_join_lines, (change.question, change.reasons[1]))
             yield f"- {question} ({change.ids[1]}): {change.in_words()}; {reason}"
 
 
-def _on_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _xml_text(text: str) -> str:
+def _replace_invalid_xml(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)

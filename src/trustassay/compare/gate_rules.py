@@ -1,8 +1,8 @@
-"""The rules of a gate: what they ask, how they are decided, and their results.
+"""The rules of a gate, how they are decided, and their results.
 
-A rule fails if the figure is on the wrong side of its line beyond chance. All rules of one gate
-call are tested together: their p-values are corrected for their number (Holm 1979), so that a run
-that is no worse fails in at most 2.5 of 100 cases, however many rules there are.
+A rule fails if its figure is on the wrong side of the line by more than chance explains. All rules
+of one gate call are tested together: their p-values are corrected for their number (Holm 1979), so
+a run that is no worse fails in at most 2.5 of 100 cases, however many rules there are.
 """
 
 import math
@@ -21,8 +21,8 @@ from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import holm
 from trustassay.workflows.json_form import as_json, fields_as_json
 
-MOST_TIMES = 100
-"""Times the questions of a run up to which it is said how many more would decide a rule."""
+MAX_TIMES_MORE = 100
+"""Advice names a number of further questions up to this multiple of the present number."""
 Result = Literal["pass", "fail", "undecided", "untestable"]
 RESULTS: Sequence[Result] = ("fail", "untestable", "undecided", "pass")
 """The results of a rule, the worst first."""
@@ -30,31 +30,33 @@ RESULTS: Sequence[Result] = ("fail", "untestable", "undecided", "pass")
 
 @dataclass(frozen=True)
 class Bound:
-    """A figure by its dotted name, and what it has to be: at least or at most a value.
-
-    percent: the value was given with a per cent sign.
-    """
+    """A lower or an upper limit for a figure."""
 
     name: str
+    """The dotted name of the figure, or of an outcome without its metric."""
     value: float
+    """The limit, in the unit in which the user wrote it."""
     at_least: bool
+    """Whether it is a lower limit (``--min``)."""
     percent: bool = False
+    """Whether the user wrote the value with a per cent sign."""
 
     @property
     def option(self) -> str:
-        """The option that gives it, for messages."""
+        """The option that sets this bound, for messages."""
         return "--min" if self.at_least else "--max"
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many answers: a number, or a percentage of those that there are."""
+    """A tolerated number of answers, absolute or as a percentage."""
 
     value: float = 0.0
     percent: bool = False
+    """Whether ``value`` is a percentage of all answers."""
 
     def of(self, total: int) -> float:
-        """Return the number of answers out of so many."""
+        """Return the tolerated number out of ``total`` answers."""
         return self.value / 100 * total if self.percent else self.value
 
     def __str__(self) -> str:
@@ -63,56 +65,60 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A run that this one must not be worse than."""
+    """An earlier run that this run must not be worse than, and how it is compared."""
 
     path: Path
     figures: Sequence[str] = ()
-    """Dotted names, METRIC.FIGURE, that must not be worse besides the shares of all questions."""
+    """Dotted names, METRIC.FIGURE, that must not get worse, besides the shares of all questions."""
     margin: float = 0.0
-    """How much worse is tolerated: points of a share, per cent of a figure's range; below 100."""
+    """How much worse is tolerated: points of a share, or per cent of a figure's range; 0 to <
+    100."""
     missing: Allowance = Allowance()
-    """Answers of the earlier run that may have no partner."""
+    """How many answers of the earlier run may lack a partner in this run."""
     other_judge: bool = False
-    """Whether a metric's options and models may differ between the runs."""
+    """Whether the options and models of a metric may differ between the runs."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 100:
+            # At 100 points every run would be good enough.
             raise UsageError(f"--margin: expected 0 to below 100, got {self.margin:g}")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One rule and its result."""
+    """One rule of a gate and its result."""
 
     name: str
-    """The figure, or what it is of the earlier run that is checked."""
+    """The dotted name of the figure, or ``missing``."""
     rule: str
-    """What is asked, in words."""
+    """The requirement, in words."""
     value: float | None
-    """The figure, or its change since the earlier run; ``None`` where it has none."""
+    """The figure, or its change since the earlier run; ``None`` where there is none."""
     interval: Interval | None
     """The 95 % interval of ``value``."""
     line: float
-    """What ``value`` is compared with."""
+    """The limit that ``value`` is compared with."""
     result: Result
     why: str
-    """The result in words."""
+    """The reason for the result, in words."""
     unit: str = ""
     before_after: tuple[float, float] | None = None
-    """The figure of the earlier run and of this one, where ``value`` is their difference."""
+    """The figure in the earlier run and in this one, where ``value`` is their difference."""
     n: int = 0
-    """Independent questions, or labels, behind ``value``; 0 where more would not decide it."""
+    """Independent questions or labels behind ``value``; 0 where more of them decide nothing."""
     unit_of_n: str = "question"
-    """What ``n`` counts."""
+    """The thing that ``n`` counts."""
     advice: str = ""
-    """What would decide a rule that is undecided."""
+    """How many more questions would decide an undecided rule."""
     fail_p: float | None = None
-    """One-sided, that the figure is on the right side; ``None`` where no chance is involved."""
+    """One-sided p-value of the hypothesis that the figure is on the right side of the line;
+    ``None`` where no chance is involved."""
     corrected_p: float | None = None
     """``fail_p`` corrected for all rules of the gate call."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
+        # Keys that say nothing for this check are left out: p-values of counts, pairs of bounds.
         names = ("name", "rule", "value", "line", "result", "why", "advice", "unit", "interval")
         tested = () if self.fail_p is None else ("fail_p", "corrected_p")
         pair = () if self.before_after is None else ("before_after",)
@@ -121,7 +127,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Against:
-    """What changed since an earlier run: outcomes, figures and answers by metric."""
+    """The changes since an earlier run, by metric."""
 
     path: Path
     outcomes: Mapping[str, Sequence[OutcomeChange]]
@@ -129,37 +135,39 @@ class Against:
     answers: Mapping[str, AnswerChanges]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form, in which the outcomes of a metric are keyed by their kind."""
         outcomes = {
-            name: {one.kind: one.to_dict() for one in ones} for name, ones in self.outcomes.items()
+            name: {change.kind: change.to_dict() for change in changes}
+            for name, changes in self.outcomes.items()
         }
-        rest = fields_as_json(self, "figures", "answers")
-        return {"run": str(self.path), "outcomes": outcomes, **rest}
+        figures_and_answers = fields_as_json(self, "figures", "answers")
+        return {"run": str(self.path), "outcomes": outcomes, **figures_and_answers}
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The result of all rules, the worst of :data:`RESULTS`.
+    """The results of all rules of one gate call.
 
-    ``undecided``: chance may explain it. ``untestable``: nothing could decide the rule, as there
-    are too few questions. A rule about a figure without a value fails: nothing was measured that
-    could pass.
+    ``undecided`` means that chance may explain the figure, ``untestable`` that no result could
+    decide the rule since there are too few questions. A rule about a figure without a value fails:
+    nothing was measured that could pass.
     """
 
     path: Path
     checks: Sequence[Check]
     outcomes: Mapping[str, Outcomes]
-    """What became of all questions of the run, by metric."""
+    """The outcomes of all questions of the run, by metric."""
     against: Sequence[Against] = ()
-    """The earlier runs."""
+    """The changes since each earlier run."""
     notes: Sequence[str] = field(default=())
-    """The pairs, what differs besides the answers, and what was left out."""
+    """How answers were paired, what differs besides the answers, and what was left out."""
 
     @property
     def result(self) -> Result:
-        """The worst result of a rule."""
+        """The worst result of any rule; ``pass`` without rules."""
         results = {check.result for check in self.checks}
-        return next(one for one in RESULTS if one in results or one == "pass")
+        # RESULTS is ordered from the worst, so the first match decides.
+        return next(result for result in RESULTS if result in results or result == "pass")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -172,7 +180,7 @@ class Gate:
 
 
 def parse_bound(text: str, *, at_least: bool) -> Bound:
-    """Read ``NAME=VALUE`` or ``NAME=VALUE%``; UsageError: it is no such finite number."""
+    """Read ``NAME=VALUE`` or ``NAME=VALUE%``; raises UsageError without a name or finite number."""
     name, _, number = text.rpartition("=")
     value, percent = _parse_number(number)
     if not name.strip() or value is None:
@@ -185,7 +193,7 @@ def parse_bound(text: str, *, at_least: bool) -> Bound:
 
 
 def parse_allowance(text: str) -> Allowance:
-    """Read ``N`` or ``N%``; UsageError: it is neither, below 0, or above 100 %."""
+    """Read ``N`` or ``N%``; raises UsageError if it is neither, below 0, or above 100 %."""
     value, percent = _parse_number(text)
     if value is None or value < 0 or (percent and value > 100):
         raise UsageError(
@@ -196,7 +204,8 @@ def parse_allowance(text: str) -> Allowance:
 
 
 def _parse_number(text: str) -> tuple[float | None, bool]:
-    """Read a finite number, and whether a per cent sign follows it; ``None`` if it is none."""
+    """Read a number and whether a per cent sign follows it; ``None`` unless it is finite."""
+    # "10 %" and "10%" are the same; float() accepts the space that is left.
     plain = text.strip()
     percent = plain.endswith("%")
     try:
@@ -207,35 +216,44 @@ def _parse_number(text: str) -> tuple[float | None, bool]:
 
 
 def is_right_side(interval: Interval, line: float, *, at_least: bool) -> bool:
-    """Whether the whole interval is on the right side of the line, the line included."""
+    """Whether the whole interval is on the right side of the line, or touches it."""
     return interval[0] >= line if at_least else interval[1] <= line
 
 
 def p_of_side(value: float, interval: Interval, line: float, *, at_least: bool) -> float:
-    """Return the one-sided p-value that a figure is on the right side of the line.
+    """Return the one-sided p-value of the hypothesis that a figure is on the right side of its
+    line.
 
-    Its scatter is taken from the 95 % interval, on the side where the line is: p is below 0.025
-    where the whole interval is on the wrong side.
+    The standard error is taken from that half of the 95 % interval that points towards the line, so
+    p is below 0.025 exactly where the whole interval is on the wrong side.
     """
+    # Mirror an upper limit, so that the right side is always above the line.
     if not at_least:
         value, interval, line = -value, (-interval[1], -interval[0]), -line
     reach = interval[1] - value if value < line else value - interval[0]
+    # An interval of zero width leaves no room for chance.
     if reach <= 0:
         return 0.0 if value < line else 1.0
+    # reach is 1.96 standard errors: the interval is two-sided at 95 %.
     z95 = NormalDist().inv_cdf(1 - ONE_SIDED)
     return 1 - NormalDist().cdf((line - value) / reach * z95)
 
 
 def more_questions(times: float, n: int) -> int | None:
-    """Return how many more questions make ``times`` as many as n, at least 1; ``None`` where that
-    is more than :data:`MOST_TIMES` as many."""
-    return max(1, math.ceil(n * times) - n) if times <= MOST_TIMES else None
+    """Return how many questions to add to have ``times`` as many as n, at least 1.
+
+    Returns:
+        ``None`` where that is more than :data:`MAX_TIMES_MORE` times as many.
+    """
+    return max(1, math.ceil(n * times) - n) if times <= MAX_TIMES_MORE else None
 
 
 def decided(checks: Sequence[Check]) -> list[Check]:
-    """Return the checks with the results of those that are tested, all together (Holm 1979)."""
+    """Decide all tested checks together, with p-values corrected for their number (Holm 1979)."""
     tested = [check for check in checks if check.fail_p is not None]
+    # Counts are not tests, so they do not make the correction stricter.
     ordered = sorted(check.fail_p for check in tested if check.fail_p is not None)
+    # holm keeps the order of its input, so the loop below can take the values one by one.
     corrected = iter(holm([check.fail_p for check in tested if check.fail_p is not None]))
     result = []
     for check in checks:
@@ -244,38 +262,46 @@ def decided(checks: Sequence[Check]) -> list[Check]:
             continue
         p = next(corrected)
         if p < ONE_SIDED:
-            why = check.why or "the figure is on the wrong side of the line"
-            why = f"{why}, {_p_in_words(p, len(tested))}"
-            result.append(replace(check, result="fail", why=why, corrected_p=p))
+            # An empty reason was left by the caller for the case that only the test decides.
+            message = check.why or "the figure is on the wrong side of the line"
+            message = f"{message}, {_format_p(p, len(tested))}"
+            result.append(replace(check, result="fail", why=message, corrected_p=p))
             continue
-        one = replace(check, corrected_p=p)
-        if one.result == "undecided":
+        undecided_check = replace(check, corrected_p=p)
+        if undecided_check.result == "undecided":
             # The level that this rule has to reach, if those with smaller p-values fail.
             level = ONE_SIDED / (len(tested) - ordered.index(check.fail_p))
-            one = replace(one, advice=_advice(one, check.fail_p, level))
-            if check.fail_p < ONE_SIDED or _is_clear(one):
-                one = replace(one, why=f"it may be chance, {_p_in_words(p, len(tested))}")
-        result.append(one)
+            undecided_check = replace(
+                undecided_check, advice=_advise(undecided_check, check.fail_p, level)
+            )
+            # Significant alone, but not after the correction: say that chance remains possible.
+            if check.fail_p < ONE_SIDED or _is_clear(undecided_check):
+                undecided_check = replace(
+                    undecided_check, why=f"it may be chance, {_format_p(p, len(tested))}"
+                )
+        result.append(undecided_check)
     return result
 
 
 def _is_clear(check: Check) -> bool:
-    """Whether the whole interval is on one side of the line."""
+    """Whether the whole interval is strictly on one side of the line."""
     return check.interval is not None and not check.interval[0] <= check.line <= check.interval[1]
 
 
-def _advice(check: Check, fail_p: float, level: float) -> str:
-    """Return how many more questions would decide a rule, if the value stays as it is.
+def _advise(check: Check, fail_p: float, level: float) -> str:
+    """Return how many more questions would decide a rule, if its value stays the same.
 
-    On the wrong side z, which grows as sqrt(n), has to reach the level that is corrected for all
-    rules. On the right side the interval, which narrows as 1 / sqrt(n), has to reach the line.
+    On the wrong side of the line, z grows as sqrt(n) and must reach the level that is corrected for
+    all rules. On the right side the interval narrows as 1 / sqrt(n) and must shrink to the line.
     """
     if check.value is None or check.interval is None or not check.n:
         return ""
     if fail_p < 0.5:
+        # p below 0.5: the value is on the wrong side, so more questions can only make it fail.
         z = NormalDist().inv_cdf
         side, times = "fail", (z(1 - level) / z(1 - fail_p)) ** 2
     else:
+        # A value exactly on the line is never decided, whatever n is.
         apart = abs(check.value - check.line)
         end = check.interval[1] if check.line > check.value else check.interval[0]
         side, times = "pass", ((end - check.value) / apart) ** 2 if apart else math.inf
@@ -289,7 +315,7 @@ def _advice(check: Check, fail_p: float, level: float) -> str:
     return f"{number} ({side}, if the difference stays {change})"
 
 
-def _p_in_words(p: float, rules: int) -> str:
+def _format_p(p: float, rules: int) -> str:
     corrected = f", corrected for {rules} rules" if rules > 1 else ""
     # The p-value of an interval is 1 less a number near 1, so it may round to 0.
     return f"p = {p:.2g}{corrected}" if p else f"p < 1e-15{corrected}"

@@ -1,11 +1,11 @@
-"""How the shares of all questions that passed, failed or were not answered changed between runs.
+"""Changes between two runs in the shares of all questions that passed, failed or got no answer.
 
-Questions are paired, not scores: an answer that is refused or invented in one run is a pair too. A
-rise of what nobody wants, *failed* and *not answered*, is tested:
+Questions are paired, not scores, so a question that one run refused counts as well. A rise of the
+unwanted outcomes, *failed* and *not answered*, is tested:
 
-1. For each question, the share of its answers with an outcome before and after.
-2. In how many independent units that rose, and in how many it fell.
-3. The exact test of McNemar (1947) that a rise is chance; with a margin that of Tango (1998).
+1. Compute for each question the share of its answers with an outcome, before and after.
+2. Count the independent units in which that share rose and in which it fell.
+3. Test whether chance explains the rise: exactly (McNemar 1947), with a margin by Tango (1998).
 """
 
 from collections.abc import Sequence
@@ -21,46 +21,51 @@ from trustassay.statistics.comparison import Difference, mean_of_differences, sh
 from trustassay.statistics.intervals import FEWEST
 from trustassay.workflows.json_form import as_json, difference_as_json
 
-UNWANTED: Sequence[OutcomeKind] = (FAILED, NOT_ANSWERED, NOT_SCORED)
-"""Outcomes of which a rise is tested."""
+UNWANTED_KINDS: Sequence[OutcomeKind] = (FAILED, NOT_ANSWERED, NOT_SCORED)
+"""Outcomes whose rise is tested."""
 ONE_SIDED = 0.025
-"""The level of a one-sided test, which is that of one end of a 95 % interval."""
+"""The level of a one-sided test: that of one end of a 95 % interval."""
 SAME = 1e-9
-"""A change that is rounding."""
+"""Changes up to this size are rounding errors."""
 
 
 @dataclass(frozen=True)
 class OutcomeChange:
-    """One outcome in two runs.
-
-    first, second: its share of the questions that both runs asked, in per cent; of all questions of
-    each run where they have none in common. answers: how many answers of each run have it. change:
-    in points, second less first. risen, fallen: of ``units`` independent units, those with more
-    and with fewer such answers. rise_p: one-sided, that the share did not rise by more than the
-    margin; ``None`` where nothing changed, so that no test could raise an alarm (Tarone 1990), or a
-    rise is welcome.
-    """
+    """The share of one outcome in two runs."""
 
     kind: OutcomeKind
     word: str
+    """The metric's own word for the outcome."""
     first: float
+    """Its share of the questions that both runs asked, in per cent; of all questions of the first
+    run where the runs have none in common."""
     second: float
+    """The same for the second run."""
     answers: tuple[int, int]
+    """The number of answers with this outcome in each run."""
     change: Difference
+    """The second share minus the first, in points."""
     risen: int
+    """The number of independent units with more such answers in the second run."""
     fallen: int
+    """The number of independent units with fewer such answers in the second run."""
     units: int
+    """The number of independent units that were compared."""
     rise_p: float | None
+    """One-sided p-value of the hypothesis that the share rose by no more than the margin; ``None``
+    where a rise is welcome, or where nothing changed, so that no test could raise an alarm (Tarone
+    1990)."""
 
     @property
     def is_unwanted(self) -> bool:
         """Whether more of it is worse."""
-        return self.kind in UNWANTED
+        return self.kind in UNWANTED_KINDS
 
     @property
     def verdict(self) -> str:
         """``better``, ``worse`` or ``no clear change``, by the interval of the change alone."""
         if self.change.interval is None:
+            # With few questions there is no interval, but the exact test may still show a rise.
             if self.rise_p is not None and self.rise_p < ONE_SIDED:
                 return "worse"
             return "unknown"
@@ -88,38 +93,47 @@ class OutcomeChange:
 def outcome_changes(
     first: RunScores, second: RunScores, pairing: Pairing, margin: float = 0.0
 ) -> list[OutcomeChange]:
-    """Return the change of each outcome, in the order of the metric's shares.
+    """Compare the share of each outcome, in the order of the metric's shares.
 
     Args:
+        first: the earlier run.
+        second: the later run.
+        pairing: which of their answers belong together.
         margin: points, 0 to below 100, by which an unwanted share may rise.
     """
     kinds = [kind for kind in second.outcomes.shares if kind in first.outcomes.shares]
-    return [_outcome_change(kind, first, second, pairing, margin) for kind in kinds]
+    return [_compare_outcome(kind, first, second, pairing, margin) for kind in kinds]
 
 
-def _outcome_change(
+def _compare_outcome(
     kind: OutcomeKind, first: RunScores, second: RunScores, pairing: Pairing, margin: float
 ) -> OutcomeChange:
-    whole = first.outcomes.shares[kind], second.outcomes.shares[kind]
-    before, after = whole[0].percent, whole[1].percent
+    shares_of_runs = first.outcomes.shares[kind], second.outcomes.shares[kind]
+    # Fallback without common questions: the shares of each run by itself, and no change.
+    before, after = shares_of_runs[0].percent, shares_of_runs[1].percent
     change, rise_p = Difference(0.0, None, "no question in common"), None
     risen = fallen = units = 0
     if len(pairing.first):
         sides = first.has(kind)[pairing.first], second.has(kind)[pairing.second]
-        before, after = (100 * float(pairing.means_by_question(one).mean()) for one in sides)
+        before, after = (
+            100 * float(pairing.means_by_question(has_outcome).mean()) for has_outcome in sides
+        )
+        # Questions with many answers count once, not once an answer.
         by_question = pairing.means_by_question(sides[1] - sides[0])
         change = mean_of_differences(100 * by_question, 100.0, pairing.units, FEWEST)
+        # Only the sign is used below, so the sum over a unit does as well as its mean.
         by_unit = np.bincount(pairing.units, by_question)
         risen, fallen = int((by_unit > SAME).sum()), int((by_unit < -SAME).sum())
         units = len(by_unit)
-        if kind in UNWANTED and risen + fallen:
+        # Discordant units alone carry information on a change (McNemar).
+        if kind in UNWANTED_KINDS and risen + fallen:
             rise_p = share_rise_p(risen, fallen, units, margin / 100)
     return OutcomeChange(
         kind,
         second.outcomes.words[kind],
         before,
         after,
-        (whole[0].answers, whole[1].answers),
+        (shares_of_runs[0].answers, shares_of_runs[1].answers),
         change,
         risen,
         fallen,
@@ -130,30 +144,34 @@ def _outcome_change(
 
 def outcomes_in_words(changes: Sequence[OutcomeChange]) -> str:
     """Write the shares of both runs: ``supported 95 → 63 %, not supported 3 → 37 %``."""
-    return ", ".join(f"{one.word} {one.first:.1f} → {one.second:.1f} %" for one in changes)
+    return ", ".join(
+        f"{change.word} {change.first:.1f} → {change.second:.1f} %" for change in changes
+    )
 
 
 def headline(changes: Sequence[OutcomeChange], questions: int) -> str:
-    """Return a sentence on what got worse, or better, of all questions."""
+    """Return a sentence on the outcome that got worse, or better, among all questions."""
+    # Separate shares of different questions say nothing about a change.
     if not questions:
         return "The runs have no question in common: a change cannot be told from other questions."
-    clear = [one for one in changes if one.verdict in ("worse", "better")]
-    worse = [one for one in clear if one.verdict == "worse" and one.is_unwanted]
-    for one in worse or [one for one in clear if one.is_unwanted] or clear:
-        return f"{one.verdict.capitalize()}: {_change_in_words(one, questions)}."
-    unknown = [one for one in changes if one.change.interval is None]
+    clear = [change for change in changes if change.verdict in ("worse", "better")]
+    worse = [change for change in clear if change.verdict == "worse" and change.is_unwanted]
+    # Bad news first, then good news about an unwanted outcome, then any other clear change.
+    for change in worse or [change for change in clear if change.is_unwanted] or clear:
+        return f"{change.verdict.capitalize()}: {_describe_change(change, questions)}."
+    unknown = [change for change in changes if change.change.interval is None]
     if unknown:
         return f"Whether anything changed is unknown: {unknown[0].change.without}."
     return f"No clear change of any outcome, over {questions:,} questions of both runs."
 
 
-def _change_in_words(one: OutcomeChange, questions: int) -> str:
+def _describe_change(outcome: OutcomeChange, questions: int) -> str:
     ends = ""
-    if one.change.interval is not None:
-        low, high = one.change.interval
+    if outcome.change.interval is not None:
+        low, high = outcome.change.interval
         ends = f" (95 % interval {low:+.1f} to {high:+.1f})".replace("-", "−")
-    change = f"{one.change.value:+.1f} points".replace("-", "−")
+    change = f"{outcome.change.value:+.1f} points".replace("-", "−")
     return (
-        f"{one.word} went from {one.first:.1f} to {one.second:.1f} % of all questions, {change}"
-        f"{ends} over {questions:,} questions of both runs"
+        f"{outcome.word} went from {outcome.first:.1f} to {outcome.second:.1f} % of all questions, "
+        f"{change}{ends} over {questions:,} questions of both runs"
     )

@@ -1,4 +1,4 @@
-"""A comparison of two runs: its tables and its page."""
+"""The tables and the page of a comparison of two runs."""
 
 from collections.abc import Iterator
 
@@ -7,43 +7,54 @@ from trustassay.show import document
 from trustassay.show.text import ends_text, p_text, rounded
 from trustassay.statistics.comparison import Difference
 
-MAX_LISTED = 200
-"""Changed answers of a kind on the page."""
+MAX_LISTED_CHANGES = 200
+"""Longest list of changed answers of each kind on the page."""
 OUTCOME_COLUMNS = ("first, %", "second, %", "change, points", "95 % interval", "p of a rise", "")
 FIGURE_COLUMNS = ("first", "second", "change", "95 % interval", "questions", "")
 
 
-def _change_cells(change: Difference, digits: int) -> list[str]:
+def _format_change_cells(change: Difference, digits: int) -> list[str]:
     value = f"{change.value:+.{digits}f}".replace("-", "−")
     return [value, ends_text(change.interval, "+", digits) or "too few"]
 
 
 def outcomes_table(comparison: Comparison) -> document.Table:
-    """Return the shares of all questions in both runs, and how they changed."""
+    """Build the table of the shares of all questions in both runs, and their changes."""
     rows = []
-    for one in comparison.outcomes:
-        cells = [f"{one.first:.1f}", f"{one.second:.1f}"]
-        cells += _change_cells(one.change, 1) if one.units else ["", ""]
-        p = "" if one.rise_p is None else p_text(one.rise_p)
-        why = f"more in {one.risen:,}, fewer in {one.fallen:,} of {one.units:,} questions of both"
-        rows.append(document.Row(one.word, [*cells, p, one.verdict], why if one.units else ""))
+    for change in comparison.outcomes:
+        cells = [f"{change.first:.1f}", f"{change.second:.1f}"]
+        # Without common questions there is no change to show, only two separate shares.
+        cells += _format_change_cells(change.change, 1) if change.units else ["", ""]
+        p = "" if change.rise_p is None else p_text(change.rise_p)
+        counts = f"more in {change.risen:,}, fewer in {change.fallen:,} of {change.units:,}"
+        explanation = f"{counts} questions of both"
+        rows.append(
+            document.Row(
+                change.word, [*cells, p, change.verdict], explanation if change.units else ""
+            )
+        )
     return document.Table("Share of the questions of both runs", OUTCOME_COLUMNS, rows)
 
 
 def figures_table(comparison: Comparison) -> document.Table:
-    """Return the headline figures over the pairs that are behind them in both runs."""
+    """Build the table of the headline figures, over pairs that count in both runs."""
     rows = []
-    for key, one in comparison.figures.items():
-        unit = one.figure.unit
-        sides = [rounded(value, unit).replace("-", "−") for value in (one.first, one.second)]
-        change = _change_cells(one.difference, 1 if unit in ("%", "°") else 3)
-        cells = [*sides, *change, f"{one.questions:,}", one.verdict]
-        rows.append(document.Row(key, cells, one.figure.explanation))
+    for key, figure_change in comparison.figures.items():
+        unit = figure_change.figure.unit
+        sides = [
+            rounded(value, unit).replace("-", "−")
+            for value in (figure_change.first, figure_change.second)
+        ]
+        # Percentages and angles need one decimal; scores from 0 to 1 need three.
+        change = _format_change_cells(figure_change.difference, 1 if unit in ("%", "°") else 3)
+        cells = [*sides, *change, f"{figure_change.questions:,}", figure_change.verdict]
+        rows.append(document.Row(key, cells, figure_change.figure.explanation))
     return document.Table("Figures of the pairs", FIGURE_COLUMNS, rows)
 
 
 def document_of(comparison: Comparison) -> document.Document:
-    """Return the page of a comparison."""
+    """Build the page of a comparison."""
+    # The folder's name may be empty, as for ".".
     paths = [side.path for side in comparison.scores]
     names = [path.name or str(path) for path in paths]
     note = (
@@ -57,9 +68,12 @@ def document_of(comparison: Comparison) -> document.Document:
         )
     ]
     if len(comparison.pairing.first):
-        sections.append(document.Section("Answers to the same questions", [*_parts(comparison)]))
+        sections.append(
+            document.Section("Answers to the same questions", [*_build_answer_blocks(comparison)])
+        )
     if comparison.corrected:
         lines = list(map(document.Text, comparison.corrected.in_words()))
+        # Human labels outrank every metric, so their section comes first.
         sections.insert(0, document.Section("Right answers, by labels", lines))
     return document.Document(
         "compare",
@@ -69,18 +83,19 @@ def document_of(comparison: Comparison) -> document.Document:
             "second run": str(paths[1]),
             "paired": comparison.pairing.in_words(),
         },
+        # A no-break space keeps the number and its sign on one line.
         comparison.headline.replace("95 %", "95\xa0%"),
         comparison.notes,
         sections,
     )
 
 
-def _parts(comparison: Comparison) -> Iterator[document.Block]:
-    """Yield the figures over pairs of answers, and the answers that changed, some of each kind."""
+def _build_answer_blocks(comparison: Comparison) -> Iterator[document.Block]:
+    """Yield the table of figures, and lists of the answers that changed."""
     if comparison.figures:
         yield figures_table(comparison)
-    for key, why in comparison.not_compared.items():
-        yield document.Text(f"{key} is not compared: {why}", "note")
+    for key, reason in comparison.not_compared.items():
+        yield document.Text(f"{key} is not compared: {reason}", "note")
     answers = comparison.answers
     yield document.Text(f"{answers.in_words()}.")
     for kind, title, changes in (
@@ -90,11 +105,20 @@ def _parts(comparison: Comparison) -> Iterator[document.Block]:
     ):
         listed = [
             document.ChangedAnswer(
-                one.question, one.ids[1], one.in_words(), one.reasons, one.responses
+                # The id in the second run, whose answers are the ones to look at.
+                answer.question,
+                answer.ids[1],
+                answer.in_words(),
+                answer.reasons,
+                answer.responses,
             )
-            for one in changes[:MAX_LISTED]
+            for answer in changes[:MAX_LISTED_CHANGES]
         ]
         if listed:
             yield document.ChangedAnswers(
-                title, listed, answers.counts[kind], folded=kind != "worse"
+                # Only regressions are open when the page is shown.
+                title,
+                listed,
+                answers.counts[kind],
+                folded=kind != "worse",
             )

@@ -1,8 +1,9 @@
-"""Which answers of two runs belong together.
+"""Pairs the answers of two runs that belong together.
 
-1. Samples of the same id and question are a pair.
-2. The others are paired by their question, whose case and white space do not count; where a run
-   holds a question several times, answers of the same model first, then in the order of the file.
+1. Samples with the same id and question are a pair.
+2. The remaining samples are paired by question, ignoring case and white space. Where a run holds a
+   question several times, answers of the same model are paired first, then in the order of the
+   file.
 3. Each pair belongs to a question, and each question to an independent unit.
 """
 
@@ -27,43 +28,51 @@ Keys = NDArray[np.uint64]
 
 
 class SampleKeys(NamedTuple):
-    """What the samples of a run are paired by, as hashes in input order; 0 for what is missing."""
+    """The keys by which the samples of a run are paired, in input order.
+
+    Texts are hashed to 64 bits; 0 stands for a missing value.
+    """
 
     ids: Keys
     questions: Keys
+    """Hashes of the normalised questions."""
     models: Keys
+    """Hashes of the models that wrote the responses."""
     passages: Keys
-    """Of the texts of all passages."""
+    """Hashes of the texts of all passages of a sample."""
     words: Places
-    """Words of each response."""
+    """The number of words of each response."""
     question_units: Keys
-    """What is one question, where one instruction for many texts is not (``unit_keys``)."""
+    """Keys of what counts as one question: one instruction for many texts does not
+    (``unit_keys``)."""
     units: Keys
-    """What is independent, by the run's own unit."""
+    """Keys of what is independent, by the unit that the run declares."""
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The answers of two runs to the same questions.
-
-    first, second: the places of each pair in the runs, in the order of the first. questions: for
-    each pair the number of its question, from 0 on without gaps. units: for each question the
-    number of what is independent. by_id, by_question: pairs of the same id and question, and those
-    of the same question alone. repeated: of these, pairs of questions that a run holds several
-    times. other_question: ids that both runs hold with different questions, which pair nothing.
-    only_first, only_second: samples without a partner.
-    """
+    """The pairs of answers of two runs to the same questions."""
 
     first: Places
+    """The place of each pair in the first run, ascending."""
     second: Places
+    """The place of each pair in the second run."""
     questions: Places
+    """The number of each pair's question, from 0 on without gaps."""
     units: Places
+    """The number of the independent unit of each question, shape (questions,)."""
     by_id: int
+    """The number of pairs with the same id and question."""
     by_question: int
+    """The number of pairs with the same question only."""
     repeated: int
+    """Pairs of ``by_question`` whose question occurs several times in a run."""
     other_question: int
+    """Ids that both runs have, with different questions; they pair nothing."""
     only_first: int
+    """Samples of the first run without a partner."""
     only_second: int
+    """Samples of the second run without a partner."""
 
     @property
     def question_count(self) -> int:
@@ -76,9 +85,9 @@ class Pairing:
         return self.units[self.questions]
 
     def keep(self, pairs: Bools) -> "Pairing":
-        """Return some of the pairs; the counts of the others stay."""
-        kept, numbers = np.unique(self.questions[pairs], return_inverse=True)
-        units = np.unique(self.units[kept], return_inverse=True)[1].astype(np.int64)
+        """Return the pairs that the mask selects, renumbered; the counts stay as they are."""
+        questions_left, numbers = np.unique(self.questions[pairs], return_inverse=True)
+        units = np.unique(self.units[questions_left], return_inverse=True)[1].astype(np.int64)
         return replace(
             self,
             first=self.first[pairs],
@@ -88,12 +97,12 @@ class Pairing:
         )
 
     def means_by_question(self, values: Floats) -> Floats:
-        """Return the mean of a value of each pair by question, shape (questions,)."""
+        """Average a value of each pair over the pairs of a question, shape (questions,)."""
         sizes = np.bincount(self.questions, minlength=self.question_count)
         return np.bincount(self.questions, values, self.question_count) / sizes
 
     def in_words(self) -> str:
-        """Say how many answers were paired by what, and how many not."""
+        """Write how many answers were paired, by what, and how many were not."""
         ways = []
         if self.by_id:
             ways.append(f"{self.by_id:,} by id and question")
@@ -120,26 +129,32 @@ class Pairing:
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts."""
         names = ("by_id", "by_question", "repeated", "other_question", "only_first", "only_second")
+        # The places of pairs are left out: they would be as long as the runs.
         counts = fields_as_json(self, *names)
         return {"pairs": len(self.first), "questions": self.question_count} | counts
 
 
 def read_keys(folder: RunFolder, run: Mapping[str, Any]) -> SampleKeys:
-    """Return what a run's samples are paired by; RunFolderError: they are missing or damaged."""
+    """Read the pairing keys of a run's samples; raises RunFolderError if missing or damaged."""
     if not folder.samples_path.exists():
         raise RunFolderError(f"{folder.samples_path}: is missing; score the input again")
     rows: list[tuple[int, ...]] = []
     for number, record in enumerate(folder.sample_records(), 1):
         try:
             texts = record["id"], question_key(record["question"]), record.get("model")
-            passages = [str(one.get("text") or "") for one in record.get("documents") or ()]
+            passages = [
+                str(document.get("text") or "") for document in record.get("documents") or ()
+            ]
             words = len(str(record.get("response") or "").split())
         except (KeyError, TypeError, AttributeError):
             raise folder.bad_sample(number, "has no id or question") from None
         hashes = [hash64(text) if text else 0 for text in texts]
+        # Rows of plain integers become one array, which is far smaller than objects for each
+        # sample.
         rows.append((*hashes, hash64(*passages) if passages else 0, words))
     columns = np.array(rows, dtype=np.uint64).reshape(-1, 5).T
     words_of_responses = columns[4].astype(np.int64)
+    # A run without a declared unit counts each question as independent.
     by_question, unit = unit_keys(folder), run.get(UNIT)
     by_unit = by_question if unit is None else unit_keys(folder, unit)
     ids, questions, models, passages = columns[:4]
@@ -148,22 +163,32 @@ def read_keys(folder: RunFolder, run: Mapping[str, Any]) -> SampleKeys:
 
 def pair_samples(first: SampleKeys, second: SampleKeys) -> Pairing:
     """Pair the samples of two runs."""
+    # Ids alone are not enough: two files may number different questions 1, 2, 3.
     _, in_first, in_second = np.intersect1d(first.ids, second.ids, return_indices=True)
-    same = first.questions[in_first] == second.questions[in_second]
-    pairs = list(zip(in_first[same].tolist(), in_second[same].tolist(), strict=True))
+    has_same_question = first.questions[in_first] == second.questions[in_second]
+    pairs = list(
+        zip(
+            in_first[has_same_question].tolist(), in_second[has_same_question].tolist(), strict=True
+        )
+    )
     by_id = len(pairs)
-    rest = [
-        np.setdiff1d(np.arange(len(keys.ids)), taken)
-        for keys, taken in ((first, in_first[same]), (second, in_second[same]))
+    unpaired_by_run = [
+        np.setdiff1d(np.arange(len(keys.ids)), paired_places)
+        for keys, paired_places in (
+            (first, in_first[has_same_question]),
+            (second, in_second[has_same_question]),
+        )
     ]
-    by_question = list(_pairs_by_question(first, second, rest[0], rest[1]))
+    by_question = list(_pair_by_question(first, second, unpaired_by_run[0], unpaired_by_run[1]))
+    # Questions that occur several times are paired by order, which the report has to mention.
     several = [
         {question for question, count in Counter(keys.questions.tolist()).items() if count > 1}
         for keys in (first, second)
     ]
     occurring_often = several[0] | several[1]
+    # Sorted by the first run; reshape keeps two columns where there is no pair.
     places = np.array(sorted(pairs + by_question), dtype=np.int64).reshape(-1, 2)
-    questions, units = _questions_and_units(first, places[:, 0])
+    questions, units = _number_questions_and_units(first, places[:, 0])
     return Pairing(
         places[:, 0],
         places[:, 1],
@@ -171,15 +196,15 @@ def pair_samples(first: SampleKeys, second: SampleKeys) -> Pairing:
         units,
         by_id,
         len(by_question),
-        sum(int(first.questions[one]) in occurring_often for one, _ in by_question),
-        int((~same).sum()),
+        sum(int(first.questions[place]) in occurring_often for place, _ in by_question),
+        int((~has_same_question).sum()),
         len(first.ids) - len(places),
         len(second.ids) - len(places),
     )
 
 
-def _questions_and_units(first: SampleKeys, places: Places) -> tuple[Places, Places]:
-    """Return the number of each pair's question, and the number of each question's unit."""
+def _number_questions_and_units(first: SampleKeys, places: Places) -> tuple[Places, Places]:
+    """Number the questions of the pairs, and the units of the questions, without gaps."""
     keys = first.question_units[places].copy()
     # Samples without a question have nothing in common but that.
     blank = first.questions[places] == 0
@@ -187,41 +212,44 @@ def _questions_and_units(first: SampleKeys, places: Places) -> tuple[Places, Pla
     _, at, questions = np.unique(keys, return_index=True, return_inverse=True)
     units = np.unique(first.units[places][at], return_inverse=True)[1]
     if blank.any():
+        # Blank questions get unit numbers that no other unit has: they are not one question.
         units = np.unique(np.where(blank[at], -1 - at, units), return_inverse=True)[1]
     return questions.astype(np.int64), units.astype(np.int64)
 
 
-def _pairs_by_question(
+def _pair_by_question(
     first: SampleKeys, second: SampleKeys, ours: Places, theirs: Places
 ) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of the same question and model, then those of the same question."""
-    left = [place for place in ours.tolist() if first.questions[place]]
-    taken: set[int] = set()
+    """Yield the pairs with the same question and model, then those with the same question."""
+    waiting_ours = [place for place in ours.tolist() if first.questions[place]]
+    paired_theirs: set[int] = set()
+    # Two passes: first only answers of the same model, then whatever is left.
     for with_model in (True, False):
-
+        # The default argument binds the loop variable for this pass.
         def key(keys: SampleKeys, place: int, with_model: bool = with_model) -> tuple[int, int]:
             return int(keys.questions[place]), int(keys.models[place]) if with_model else 0
 
-        waiting: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
+        queues: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
         for place in theirs.tolist():
-            if place not in taken:
-                waiting[key(second, place)].append(place)
+            if place not in paired_theirs:
+                queues[key(second, place)].append(place)
         unpaired = []
-        for place in left:
-            if queue := waiting.get(key(first, place)):
-                taken.add(queue[0])
+        for place in waiting_ours:
+            if queue := queues.get(key(first, place)):
+                paired_theirs.add(queue[0])
                 yield place, queue.popleft()
             else:
                 unpaired.append(place)
-        left = unpaired
+        # Only what the first pass could not pair goes into the second.
+        waiting_ours = unpaired
 
 
 LENGTH_FACTOR = 2.0
-"""How many times longer or shorter the median answer must be to be named."""
+"""The factor between the median lengths of answers from which a note mentions it."""
 
 
 def what_differs(pairing: Pairing, first: SampleKeys, second: SampleKeys) -> list[str]:
-    """Say what changed besides the answers: passages of the same questions, and lengths."""
+    """Describe what differs besides the answers: passages of the same questions, and lengths."""
     if not len(pairing.first):
         return []
     result = []
@@ -238,6 +266,7 @@ def what_differs(pairing: Pairing, first: SampleKeys, second: SampleKeys) -> lis
         for keys, places in ((first, pairing.first), (second, pairing.second))
     ]
     low, high = sorted(medians)
+    # A median of 0 words would make every factor infinite.
     if high >= LENGTH_FACTOR * max(low, 1.0):
         result.append(f"the median length of an answer went {medians[0]:g} → {medians[1]:g} words")
     return result

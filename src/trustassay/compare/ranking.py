@@ -1,9 +1,9 @@
-"""``rank``: models compared by what became of the same questions.
+"""``rank``: compares models by the outcomes of the same questions.
 
-1. The questions that every model was asked are compared, whatever became of them.
-2. Of a metric with a line, models are ranked by the share of these questions that passed; of one
-   without, by their mean score over the questions that every model has a score for.
-3. Differences of two models are paired by question, and tested over all pairs of models together.
+1. Take the questions that every model was asked, whatever their outcome.
+2. Rank the models by the share of these questions that passed. Where the metric has no line, rank
+   them by their mean score over the questions for which every model has a score.
+3. Test the differences of all pairs of models together, paired by question.
 """
 
 import math
@@ -32,7 +32,7 @@ from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import as_json, fields_as_json
 
 MAX_LISTED_PAIRS = 20
-"""Pairs of models without a significant difference that are listed."""
+"""Longest list of pairs of models that do not differ significantly."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class Ranking:
 
     metric: MetricInfo
     questions: int
-    """Questions that every model was asked, or has a score for where the metric has no line."""
+    """Questions that every model was asked; without a line, those with a score of every model."""
     left_out: int
-    """The other questions."""
+    """The number of other questions."""
     models: Sequence[str]
     """Their names, in the order of ``result``."""
     result: ranking.RankedModels
     by: str
-    """What they are ranked by: the word of a question that passed, or ``mean score``."""
+    """What models are ranked by: the metric's word for a passed question, or ``mean score``."""
     shares: Sequence[Mapping[OutcomeKind, float]]
-    """Of each model the share of each outcome among all its questions, in per cent."""
+    """The share of each outcome among the questions of each model, in per cent."""
     reasons: Sequence[Mapping[str, int]]
-    """Of each model, how many answers were not judged, by why."""
+    """For each model, the number of answers that were not judged, by reason."""
     words: Mapping[OutcomeKind, str]
-    """What the metric calls the outcomes."""
+    """The metric's own words for the outcomes."""
     ordered_alike: tuple[int, int] | None = None
-    """How many pairs of two models' answers the scores order as the labels do, of how many."""
+    """The number of answer pairs that scores and labels order alike, and the number of pairs."""
     corrected: Corrected | None = None
-    """The shares of right answers of each model, where some answers have labels of people."""
+    """The corrected share of right answers of each model, where people labelled some answers."""
 
     @property
     def by_share(self) -> bool:
@@ -69,8 +69,9 @@ class Ranking:
         """Return the JSON form."""
         result, models = self.result, []
         for place, name in enumerate(self.models):
+            # Probabilities of each rank are missing where there are too few questions.
             chances = result.probabilities
-            one: dict[str, Any] = {
+            entry: dict[str, Any] = {
                 "model": name,
                 "value": float(result.means[place]),
                 "interval": as_json(result.intervals[place]),
@@ -80,8 +81,8 @@ class Ranking:
                 "reasons": dict(self.reasons[place]),
             }
             if result.truth is not None:
-                one["accuracy"] = float(result.truth[place])
-            models.append(one)
+                entry["accuracy"] = float(result.truth[place])
+            models.append(entry)
         content: dict[str, Any] = {
             "metric": self.metric.name,
             "ranked_by": self.by,
@@ -90,15 +91,15 @@ class Ranking:
             "models": models,
             "differences": [
                 {
-                    "better": self.models[one.better],
-                    "worse": self.models[one.worse],
-                    "difference": one.value,
-                    "interval": as_json(one.interval),
-                    **({"without_interval": one.without} if one.without else {}),
-                    "p": one.p,
-                    "distinguished": one.apart,
+                    "better": self.models[pair.better],
+                    "worse": self.models[pair.worse],
+                    "difference": pair.value,
+                    "interval": as_json(pair.interval),
+                    **({"without_interval": pair.without} if pair.without else {}),
+                    "p": pair.p,
+                    "distinguished": pair.apart,
                 }
-                for one in result.differences
+                for pair in result.differences
             ],
         }
         if self.ordered_alike:
@@ -116,8 +117,8 @@ def rank(
 ) -> Ranking:
     """Rank the models of a finished run; with labels also by the share of right answers.
 
-    A model's answers to one question that it answered several times count by their mean. The
-    accuracy is the share of answers with a label above 0, where all ranked answers have one.
+    Several answers of a model to one question count by their mean. The accuracy is the share of
+    answers with a label above 0; it is given where all ranked answers have a label.
 
     Raises:
         RunFolderError: no finished run, or not the metric, or fewer than two models share a
@@ -129,29 +130,36 @@ def rank(
     scores = read_scores(path, run, metric_infos(folder, run)[name], read_keys(folder, run))
     answers = _AnswersByModel.read(folder, scores)
     with_line = PASSED in scores.outcomes.shares
+    # With a line every question counts, since an unanswered one did not pass. Without a line only
+    # scored answers can be averaged.
     ranked_values = answers.passed if with_line else answers.scores
-    shared = answers.shared(ranked_values)
+    shared = answers.find_shared_questions(ranked_values)
     if len(answers.models) < 2 or not shared:
         raise RunFolderError(
             f"{path}: {len(answers.models)} models and {len(shared)} questions that all of them "
             "answered; expected two models or more, identified by the samples' field `model`"
         )
     table = answers.table(ranked_values, shared)
+    # Every model has a value for each shared question, so no cell can be empty.
     assert table is not None
     is_right = {at: [float(label > 0) for label in ones] for at, ones in answers.labels.items()}
     low, high = (0.0, 1.0) if with_line else scores.info.score_range
+    # A share of passed questions is better when higher, whatever the direction of the score.
     lower_is_better = scores.info.lower_is_better and not with_line
     result = ranking.rank_models(
         table,
         generator(seed, "rank", name),
         lower_is_better=lower_is_better,
         truth=answers.table(is_right, shared),
+        # Intervals can be kept within the bounds only where both are finite.
         bounds=(low, high) if all(map(math.isfinite, (low, high))) else None,
     )
+    # Scores are turned so that higher is better, as with labels.
     sign = -1.0 if scores.info.lower_is_better else 1.0
     mean_scores, labels_of_shared = (
         answers.table(values, shared) for values in (answers.scores, answers.labels)
     )
+    # Answers and labels are compared pair by pair, within each question.
     alike = None
     if mean_scores is not None and labels_of_shared is not None:
         alike = ranking.ordered_alike(sign * mean_scores, labels_of_shared)
@@ -165,6 +173,7 @@ def rank(
         words[PASSED] if with_line else "mean score",
         # Of a metric with a line of the questions that are compared, so that the columns agree.
         [answers.shares(place, shared if with_line else None) for place in result.order],
+        # result.order sorts everything that is listed by model, the best first.
         [answers.reasons[place] for place in result.order],
         words,
         alike,
@@ -178,28 +187,31 @@ Values = dict[Place, list[float]]
 
 @dataclass(frozen=True)
 class _AnswersByModel:
-    """What became of answers, by the places of model and question.
-
-    questions: how many. passed: 1 or 0 for every answer. scores: of those that have one. kinds: the
-    outcomes. reasons: of each model, why answers were not judged.
-    """
+    """The outcomes of answers, by the places of their model and question."""
 
     models: Sequence[str]
     questions: int
+    """The number of different questions."""
     passed: Values
+    """1 or 0 for every answer."""
     scores: Values
+    """The scores of the answers that have one."""
     labels: Values
+    """The labels that the samples themselves carry."""
     kinds: Mapping[Place, Sequence[OutcomeKind]]
+    """The outcome of every answer."""
     reasons: Sequence[Counter[str]]
+    """For each model, the reasons why answers were not judged."""
 
     @classmethod
     def read(cls, folder: RunFolder, scores: RunScores) -> "_AnswersByModel":
-        """Read the samples; those without a model do not count."""
+        """Read the samples of a run; samples without a model are left out."""
         models: dict[str, int] = {}
         questions: dict[int, int] = {}
         passed, values, labels = Values(), Values(), Values()
         kinds: dict[Place, list[OutcomeKind]] = {}
         reasons: list[Counter[str]] = []
+        # Only the hashes of the questions are needed, so no unit is passed.
         keys = read_keys(folder, {}).questions.tolist()
         for at, sample in enumerate(folder.samples()):
             if sample.model is None:
@@ -207,6 +219,8 @@ class _AnswersByModel:
             if sample.model not in models:
                 models[sample.model] = len(models)
                 reasons.append(Counter())
+            # Questions are identified by the hash of their normalised text, so that spelling of
+            # case does not divide them.
             place = models[sample.model], questions.setdefault(keys[at], len(questions))
             kinds.setdefault(place, []).append(scores.kinds[at])
             passed.setdefault(place, []).append(float(scores.kinds[at] == PASSED))
@@ -218,50 +232,58 @@ class _AnswersByModel:
                 labels.setdefault(place, []).append(sample.label)
         return cls(list(models), len(questions), passed, values, labels, kinds, reasons)
 
-    def shared(self, values: Values) -> list[int]:
+    def find_shared_questions(self, values: Values) -> list[int]:
         """Return the questions for which every model has a value."""
         counts = Counter(question for _, question in values)
         return sorted(question for question, count in counts.items() if count == len(self.models))
 
     def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
-        """Return the means of values, shape (models, questions); ``None`` where one is missing."""
-        wanted = [(model, one) for model in range(len(self.models)) for one in questions]
-        if not all(place in values for place in wanted):
+        """Build the table of mean values, shape (models, questions); ``None`` if a value is
+        missing."""
+        places = [(model, question) for model in range(len(self.models)) for question in questions]
+        if not all(place in values for place in places):
             return None
-        means = [sum(values[place]) / len(values[place]) for place in wanted]
+        means = [sum(values[place]) / len(values[place]) for place in places]
         return np.array(means).reshape(len(self.models), len(questions))
 
     def shares(self, model: int, among: Sequence[int] | None) -> dict[OutcomeKind, float]:
-        """Return the share of each outcome among questions of a model, in per cent.
+        """Return the share of each outcome among the questions of a model, in per cent.
 
-        among: these questions, of a metric with a line; ``None``: all, of one without.
+        Args:
+            model: its place.
+            among: the questions to count, of a metric with a line; ``None`` for all questions of
+                the model, of a metric without a line.
         """
         questions = self.questions_of(model) if among is None else among
         by_question = [self.kinds[model, question] for question in questions]
         return {
+            # Several answers to one question share its weight.
             kind: 100 * float(np.mean([kinds.count(kind) / len(kinds) for kinds in by_question]))
             for kind in (WITHOUT_LINE if among is None else WITH_LINE)
         }
 
     def questions_of(self, model: int) -> list[int]:
         """Return the questions that a model was asked."""
-        return [question for one, question in self.kinds if one == model]
+        return [question for model_of_answer, question in self.kinds if model_of_answer == model]
 
 
 def statements(ranking_of_models: Ranking) -> list[str]:
-    """Say which models do not differ significantly, and how far the order is the true one."""
+    """Describe which models differ significantly, and how far the ranking agrees with labels."""
     result = ranking_of_models.result
     differences = result.differences
-    unclear = [one for one in differences if not one.apart]
+    # Without enough questions no difference is tested; that is said in place of the list.
+    unclear = [pair for pair in differences if not pair.apart]
+    # One pair needs no correction, so the sentence does not mention it.
     corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
     if reason := too_few("questions that all models answered", ranking_of_models.questions, FEWEST):
         lines = [f"No models can be distinguished: {reason}."]
     elif not unclear:
-        largest = _p(max(one.p for one in differences))
+        largest = _format_p(max(pair.p for pair in differences))
         lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
     else:
         lines = [
-            _no_difference(ranking_of_models, one, corrected) for one in unclear[:MAX_LISTED_PAIRS]
+            _describe_no_difference(ranking_of_models, pair, corrected)
+            for pair in unclear[:MAX_LISTED_PAIRS]
         ]
         if len(unclear) > MAX_LISTED_PAIRS:
             lines.append(f"Nor do {len(unclear) - MAX_LISTED_PAIRS} more pairs; --json lists them.")
@@ -272,7 +294,7 @@ def statements(ranking_of_models: Ranking) -> list[str]:
             counts = ", ".join(f"{count:,} {word}" for word, count in sorted(reasons.items()))
             lines.append(f"Answers of {name} that were not judged: {counts}.")
     if result.agreement is not None:
-        lines.append(_agreement(ranking_of_models, result.agreement))
+        lines.append(_describe_agreement(ranking_of_models, result.agreement))
     alike, pairs = ranking_of_models.ordered_alike or (0, 0)
     if pairs:
         lines.append(
@@ -283,27 +305,31 @@ def statements(ranking_of_models: Ranking) -> list[str]:
     return [*lines, *(by_labels.in_words() if by_labels else ())]
 
 
-def _no_difference(ranking_of_models: Ranking, one: ranking.PairDifference, corrected: str) -> str:
+def _describe_no_difference(
+    ranking_of_models: Ranking, pair: ranking.PairDifference, corrected: str
+) -> str:
     scale, unit = (100, " points") if ranking_of_models.by_share else (1, "")
-    ends = one.interval and (scale * one.interval[0], scale * one.interval[1])
+    ends = pair.interval and (scale * pair.interval[0], scale * pair.interval[1])
     within = f" (95 % interval {ends_text(ends, '+')})" if ends else ""
     models = ranking_of_models.models
     return (
-        f"{models[one.better]} and {models[one.worse]} do not differ significantly: difference "
-        f"{scale * abs(one.value):.3g}{unit}{within}, p = {_p(one.p)}{corrected}."
+        f"{models[pair.better]} and {models[pair.worse]} do not differ significantly: difference "
+        f"{scale * abs(pair.value):.3g}{unit}{within}, p = {_format_p(pair.p)}{corrected}."
     )
 
 
-def _p(value: float) -> str:
+def _format_p(value: float) -> str:
+    # Two decimals are enough for large p-values; small ones keep two digits.
     return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
-def _agreement(ranking_of_models: Ranking, agreement: ranking.Agreement) -> str:
+def _describe_agreement(ranking_of_models: Ranking, agreement: ranking.Agreement) -> str:
     figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
     parts = [
         f"{name} is not defined" if value is None else f"{name} {value:.2f}"
         for name, value in figures.items()
     ]
+    # With few models a perfect order is likely by chance, so the sentence says how likely.
     m = len(ranking_of_models.models)
     return (
         f"With true accuracy: {', '.join(parts)}. {m} models are in the true order by chance "
@@ -312,11 +338,12 @@ def _agreement(ranking_of_models: Ranking, agreement: ranking.Agreement) -> str:
 
 
 def table_of(ranking_of_models: Ranking) -> document.Table:
-    """Return the table of the models: outcomes, interval, ranks, and true accuracy where known."""
+    """Build the table of the models: outcomes, interval, ranks, and accuracy where known."""
     result, words = ranking_of_models.result, ranking_of_models.words
     columns = [f"{words[kind]}, %" for kind in ranking_of_models.shares[0]]
     if not ranking_of_models.by_share:
         columns = ["mean", *columns]
+    # The interval belongs to the first column, which is the ranked figure.
     columns.insert(1, "95 % interval")
     if result.probabilities is not None:
         columns += [f"rank {place}" for place in range(1, len(ranking_of_models.models) + 1)]
@@ -332,21 +359,21 @@ def table_of(ranking_of_models: Ranking) -> document.Table:
             cells = [f"{result.means[place]:.3f}", *cells]
         cells.insert(1, " to ".join(ends) or "too few")
         if result.probabilities is not None:
-            cells += [_percent(value) for value in result.probabilities[place].tolist()]
+            cells += [_format_percent(value) for value in result.probabilities[place].tolist()]
         if result.truth is not None:
             cells.append(f"{100 * result.truth[place]:.1f}")
         rows.append(document.Row(name, cells))
     return document.Table("Model", columns, rows, "In numbers")
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     if 0 < value < 0.005:
         return "<1 %"
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
 def document_of(ranking_of_models: Ranking, sources: Sequence[str]) -> document.Document:
-    """Return the page of a ranking."""
+    """Build the page of a ranking."""
     result = ranking_of_models.result
     first, *lines = statements(ranking_of_models)
     values = zip(ranking_of_models.models, result.means.tolist(), result.intervals, strict=True)

@@ -1,4 +1,4 @@
-"""Finished runs, read to be compared: what a metric says of each sample."""
+"""Reads finished runs for comparison: the scores and outcomes that a metric gave each sample."""
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,22 +33,23 @@ from trustassay.text.words import amount
 
 @dataclass(frozen=True)
 class RunScores:
-    """What a metric said of all samples of a run, in input order."""
+    """The scores and outcomes of one metric for all samples of a run, in input order."""
 
     path: Path
     info: MetricInfo
     figures: Mapping[str, Figure]
-    """Of a metric that is not installed the mean alone, if it is that of its scores."""
+    """The metric's figures; of a metric that is not installed only the mean, if the summary has the
+    mean of the scores."""
     scores: Floats
-    """NaN where there is none, shape (n,)."""
+    """NaN where a sample has no score, shape (n,)."""
     badness: Floats
     """By :func:`~trustassay.metric.badness_of`, NaN without a score, shape (n,)."""
     verdicts: Sequence[str]
-    """"" where there is none."""
+    """Empty where a sample has no verdict."""
     kinds: Sequence[OutcomeKind]
-    """What became of each sample."""
+    """The outcome of each sample."""
     reasons: Sequence[str]
-    """Why a sample is not answered or not scored, else ""."""
+    """Why each sample was not answered or not scored, else ""."""
     errors: Bools
     """Whether the sample could not be scored, shape (n,)."""
     outcomes: Outcomes
@@ -56,17 +57,23 @@ class RunScores:
     weighted: Weighted
     """The figures that can be resampled."""
 
+    # A float array, so that means over questions can be taken directly.
     def has(self, kind: OutcomeKind) -> Floats:
-        """Return 1 for each sample of this outcome, else 0, shape (n,)."""
-        return np.array([one == kind for one in self.kinds], dtype=np.float64)
+        """Return 1 for each sample with this outcome, else 0, shape (n,)."""
+        return np.array([kind_of_sample == kind for kind_of_sample in self.kinds], dtype=np.float64)
 
 
 def read_finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
-    """Return the settings of a run; ``otherwise`` says what a file may be given with.
+    """Read the settings of a finished run.
+
+    Args:
+        path: the run's folder.
+        otherwise: for the error message, what else a file may be used with.
 
     Raises:
         RunFolderError: it is a file, or holds no finished run.
     """
+    # The most frequent mistake is a file of answers in place of a run's folder.
     if path.is_file():
         raise RunFolderError(f"{path}: is a file; expected a run's folder{otherwise}")
     folder = RunFolder(path)
@@ -81,7 +88,7 @@ def read_finished_run(path: Path, otherwise: str = "") -> dict[str, Any]:
 def choose_metric(
     paths: Sequence[Path], runs: Sequence[Mapping[str, Any]], wanted: str | None
 ) -> str:
-    """Return the metric that is read of a run or of both: the wanted one, else the only one.
+    """Return the metric to read from one run or two: the wanted one, else the only common one.
 
     Raises:
         RunFolderError: a run lacks it, or two runs have none in common.
@@ -93,6 +100,7 @@ def choose_metric(
             if wanted not in names:
                 raise RunFolderError(f"{path}: {did_you_mean('metric of this run', wanted, names)}")
         return wanted
+    # With one run, names_by_run[-1] is the same list, so all its metrics are common.
     common: list[str] = [name for name in names_by_run[0] if name in names_by_run[-1]]
     if not common:
         what = " and ".join(", ".join(names) or "none" for names in names_by_run)
@@ -106,35 +114,41 @@ def choose_metric(
 def read_scores(
     path: Path, run: Mapping[str, Any], info: MetricInfo, keys: SampleKeys
 ) -> RunScores:
-    """Read the assessments of a metric once.
+    """Read all assessments of a metric in a single pass.
 
     Raises:
-        RunFolderError: the assessments are damaged, or not those of the samples.
+        RunFolderError: the assessments are damaged, or do not belong to the samples.
     """
+    # metric is None where it is not installed here; its scores can be compared all the same.
     folder, metric = RunFolder(path), metrics_of(run).get(info.name)
+    # Arrays of numbers, filled while the file is streamed: a run may have millions of samples.
     scores, badness, errors = array("d"), array("d"), array("b")
     verdicts = list[str]()
     outcomes = list[Outcome]()
 
-    def noting(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
-        for place, one in enumerate(assessments):
-            _check_place(folder, keys, place, one)
-            failed = one.error is not None
-            bad = None if failed else badness_of(info, one)
-            scores.append(np.nan if one.score is None or failed else one.score)
+    # The figures consume the same stream, so the file is read and parsed once.
+    def record_results(assessments: Iterable[Assessment]) -> Iterator[Assessment]:
+        for place, assessment in enumerate(assessments):
+            _check_matches_sample(folder, keys, place, assessment)
+            failed = assessment.error is not None
+            bad = None if failed else badness_of(info, assessment)
+            scores.append(np.nan if assessment.score is None or failed else assessment.score)
             badness.append(np.nan if bad is None else bad)
             errors.append(failed)
-            verdicts.append(one.verdict or "")
-            outcomes.append(outcome_of(metric, one))
-            yield one
+            verdicts.append(assessment.verdict or "")
+            outcomes.append(outcome_of(metric, assessment))
+            yield assessment
 
-    stored = noting(folder.assessments(info.name, evidence_later=True))
+    # Evidence is large and is not needed here, so it is parsed only on demand.
+    stored = record_results(folder.assessments(info.name, evidence_later=True))
+    # A metric that is not installed here cannot compute its own figures.
     if metric is None:
         weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
-        figures = _mean_alone(path, info, weighted)
+        figures = _infer_mean_figure(path, info, weighted)
     else:
-        figures = {key: _with_direction(metric, one) for key, one in metric.figures.items()}
+        figures = {key: _add_direction(metric, figure) for key, figure in metric.figures.items()}
         weighted = metric.weighted(stored)
+    # The stream is exhausted only now, so this check cannot come earlier.
     if len(scores) != len(keys.ids):
         raise RunFolderError(
             f"{folder.assessments_path}: {len(scores):,} assessments of {info.name} of "
@@ -147,62 +161,68 @@ def read_scores(
         np.array(scores),
         np.array(badness),
         verdicts,
-        [one.kind for one in outcomes],
-        [one.reason for one in outcomes],
+        [outcome.kind for outcome in outcomes],
+        [outcome.reason for outcome in outcomes],
         np.array(errors, dtype=np.bool_),
         read_outcomes(folder, metrics_of(run).values())[info.name],
         weighted,
     )
 
 
-def _with_direction(metric: Metric, figure: Figure) -> Figure:
-    """Return a figure with the side that is better, where its metric says it of its part."""
+def _add_direction(metric: Metric, figure: Figure) -> Figure:
+    """Add the better direction to a figure, where its metric declares it for the part."""
     statistic = figure.statistic
+    # What the figure declares itself takes precedence; "score" follows the metric's own direction.
     if figure.better or not isinstance(statistic, Mean | Quantile) or statistic.of == "score":
         return figure
     return replace(figure, better=metric.direction_of(statistic.of) or "")
 
 
-def _check_place(folder: RunFolder, keys: SampleKeys, place: int, one: Assessment) -> None:
+def _check_matches_sample(
+    folder: RunFolder, keys: SampleKeys, place: int, assessment: Assessment
+) -> None:
     if place >= len(keys.ids):
         raise RunFolderError(
             f"{folder.samples_path}: {len(keys.ids):,} samples, but there is an assessment of "
-            f"{one.id!r} besides; run the run's command again"
+            f"{assessment.id!r} besides; run the run's command again"
         )
-    if hash64(one.id) != keys.ids[place]:
+    if hash64(assessment.id) != keys.ids[place]:
         raise RunFolderError(
-            f"{folder.assessments_path}: the assessment of {one.id!r} belongs to no sample in its "
-            "place; run the run's command again"
+            f"{folder.assessments_path}: the assessment of {assessment.id!r} belongs to no sample "
+            "in its place; run the run's command again"
         )
 
 
-def _mean_alone(path: Path, info: MetricInfo, weighted: Weighted) -> dict[str, Figure]:
+def _infer_mean_figure(path: Path, info: MetricInfo, weighted: Weighted) -> dict[str, Figure]:
     summary = (RunFolder(path).read_summary() or {})["metrics"].get(info.name, {})
     mean = summary.get("values", {}).get("mean")
     mean_of_scores = weighted.figures(np.ones((1, len(weighted.inputs("mean")))))["mean"][0]
+    # The unknown metric may define "mean" in another way; then it is not recomputed.
     if mean is None or abs(mean - mean_of_scores) > 1e-6:
         return {}
     return {"mean": Figure("mean", "mean score", "", headline=True, statistic=Mean())}
 
 
 def better_of(figure: Figure, info: MetricInfo) -> Direction:
-    """Return whether more of a figure is better, as it says itself or by its statistic."""
+    """Return whether a higher or a lower value is better, as declared or by the statistic."""
     statistic = figure.statistic
     if figure.better:
         return figure.better
     if isinstance(statistic, Mean | Quantile) and statistic.of == "score":
         return "lower" if info.lower_is_better else "higher"
+    # By convention the first verdict of a metric is the good one.
     first = info.verdicts[0] if info.verdicts else None
     return "higher" if isinstance(statistic, Share) and statistic.verdict == first else ""
 
 
 @dataclass(frozen=True)
 class PairedRuns:
-    """Two runs with the pairs of their answers, and what metrics of both say of them."""
+    """Two runs with the pairs of their answers, and the scores of their common metrics."""
 
     keys: tuple[SampleKeys, SampleKeys]
     pairing: Pairing
     scores: Mapping[str, tuple[RunScores, RunScores]]
+    """The scores in the first and the second run, by metric."""
 
 
 def read_pairs(
@@ -210,7 +230,7 @@ def read_pairs(
     runs: tuple[Mapping[str, Any], Mapping[str, Any]],
     names: Sequence[str],
 ) -> PairedRuns:
-    """Pair the answers of two runs, and read what these metrics said of them."""
+    """Pair the answers of two runs, and read the scores that these metrics gave them."""
     folders = [RunFolder(path) for path in paths]
     keys = (read_keys(folders[0], runs[0]), read_keys(folders[1], runs[1]))
     infos = [metric_infos(*both) for both in zip(folders, runs, strict=True)]
@@ -224,75 +244,85 @@ def read_pairs(
 def headline_figures(
     scores: tuple[RunScores, RunScores], wanted: Collection[str] = ()
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the headline (or wanted) figures with a value in both summaries, else why not."""
+    """Choose the headline figures (or the wanted ones) that have a value in both summaries.
+
+    Returns:
+        Their keys, and for each of the other figures the reason why it has no value.
+    """
     name = scores[0].info.name
-    keys = list(wanted) or [key for key, one in scores[1].info.figures.items() if one.headline]
-    there: list[str] = []
+    headlines = [key for key, figure in scores[1].info.figures.items() if figure.headline]
+    keys = list(wanted) or headlines
+    keys_with_values: list[str] = []
     absent: dict[str, str] = {}
     summaries = [
-        (RunFolder(one.path).read_summary() or {})["metrics"].get(name, {}) for one in scores
+        (RunFolder(side.path).read_summary() or {})["metrics"].get(name, {}) for side in scores
     ]
     for key in keys:
-        if not wanted and not any(key in one.get("values", {}) for one in summaries):
+        # A headline figure in neither summary is not worth a note.
+        if not wanted and not any(key in summary.get("values", {}) for summary in summaries):
             continue  # of another setting of the metric
         for side, summary in zip(scores, summaries, strict=True):
             if summary.get("values", {}).get(key) is None:
-                why = summary.get("not_applicable", {}).get(key, "it is not in the summary")
-                absent.setdefault(key, f"{side.path}: {why}")
+                reason = summary.get("not_applicable", {}).get(key, "it is not in the summary")
+                absent.setdefault(key, f"{side.path}: {reason}")
         if key not in absent:
-            there.append(key)
-    return there, absent
+            keys_with_values.append(key)
+    return keys_with_values, absent
 
 
-_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command"}
-_OF_INPUT |= {ABOUT, STARTED, ENDED}
-"""What run.json says of its input, what is compared by itself, and when it ran."""
+_SETTINGS_OF_INPUT = {"input", "samples", "skipped", "metrics", "backends", "command"}
+_SETTINGS_OF_INPUT |= {ABOUT, STARTED, ENDED}
+"""Settings in run.json that describe the input, that are compared separately, or that are times."""
 
 
 def changed_judges(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Say which options of metrics but seeds, and which models that judge, two runs differ in."""
+    """List the differences of two runs in the metrics' options (except seeds) and judging
+    models."""
     result = []
     for name in names:
         options = [run["metrics"][name] for run in (first, second)]
+        # dict.fromkeys keeps the order of the options and drops duplicates.
         for option in dict.fromkeys([*options[0], *options[1]]):
-            values = [one.get(option) for one in options]
+            values = [options_of_run.get(option) for options_of_run in options]
             if values[0] != values[1] and option != "seed":
                 result.append(f"{name}: {option} was {values[0]}, then {values[1]}")
+    # The model under test is not a judge; it is compared with the settings.
     names = sorted({*first["backends"], *second["backends"]} - {MODEL})
-    return result + _changed_values(first["backends"], second["backends"], names, "the ")
+    return result + _describe_changed_values(first["backends"], second["backends"], names, "the ")
 
 
 def changed_settings(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
-    """Say which settings of two runs differ; the seeds of the metrics do not count."""
+    """List the settings in which two runs differ, except the seeds of the metrics."""
     return [
         *changed_judges(first, second, names),
-        *_changed_values(first["backends"], second["backends"], [MODEL], "the "),
-        *_changed_values(first, second, sorted({*first, *second} - _OF_INPUT)),
+        *_describe_changed_values(first["backends"], second["backends"], [MODEL], "the "),
+        *_describe_changed_values(first, second, sorted({*first, *second} - _SETTINGS_OF_INPUT)),
     ]
 
 
-def _changed_values(
+def _describe_changed_values(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str], article: str = ""
 ) -> list[str]:
     return [
-        f"{article}{name} was {_in_words(first.get(name))}, then {_in_words(second.get(name))}"
+        f"{article}{name} was {_format_setting(first.get(name))}, "
+        f"then {_format_setting(second.get(name))}"
         for name in names
         if first.get(name) != second.get(name)
     ]
 
 
-def _in_words(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={one}" for key, one in value.items())
+        return ", ".join(f"{key}={item}" for key, item in value.items())
     return "not set" if value is None else str(value)
 
 
 def copies_in_words(paths: Sequence[Path]) -> list[str]:
-    """Say of how many answers a run counts copies: of another answer, or of a passage."""
+    """Describe how many answers of each run are copies, and how many records were skipped."""
     phrases = {
         "repeated": "the same as another answer to the same question; a question counts once",
         "copied": "copied word for word from a passage",

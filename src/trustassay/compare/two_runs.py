@@ -1,4 +1,4 @@
-"""``compare``: two runs side by side, what changed in outcomes, figures and single answers."""
+"""``compare``: the changes between two runs in outcomes, figures and single answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,33 +26,39 @@ from trustassay.workflows.json_form import as_json, fields_as_json
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from the first run to the second."""
+    """The changes from the first run to the second."""
 
     metric: MetricInfo
     scores: tuple[RunScores, RunScores] = field(repr=False)
-    """What the metric said of all samples of each run."""
+    """The scores of all samples of each run."""
     pairing: Pairing
     """Which answers belong together."""
     outcomes: Sequence[OutcomeChange]
-    """The shares of all questions."""
+    """The changes of the shares of all questions."""
     figures: Mapping[str, FigureChange]
-    """The headline figures over the pairs that are behind them in both runs."""
+    """The changes of the headline figures, over pairs that count in both runs."""
     not_compared: Mapping[str, str]
-    """Why other headline figures are not among them."""
+    """Why other headline figures are not compared, by name."""
     answers: AnswerChanges
     """The changed answers."""
     notes: Sequence[str]
     """Settings, passages and lengths that differ, and answers that are copies."""
     corrected: Corrected | None = None
-    """The shares of right answers, if there are labels."""
+    """The corrected shares of right answers, if there are labels."""
 
     @property
     def headline(self) -> str:
-        """A sentence on what changed: of all questions, or of the first figure where the metric
-        draws no line and no more questions than before lack a score."""
+        """A sentence on the most important change.
+
+        It is about all questions; where the metric has no line and no more questions than before
+        lack a score, it is about the first figure.
+        """
         questions = self.pairing.question_count
         has_line = PASSED in self.scores[1].outcomes.shares
-        scores_lost = any(one.is_unwanted and one.verdict == "worse" for one in self.outcomes)
+        # Without a line, lost scores are bad news that a mean over the remaining ones would hide.
+        scores_lost = any(
+            outcome.is_unwanted and outcome.verdict == "worse" for outcome in self.outcomes
+        )
         if has_line or scores_lost or not self.figures:
             return headline(self.outcomes, questions)
         return next(iter(self.figures.values())).in_words()
@@ -68,7 +74,7 @@ class Comparison:
             "headline": self.headline,
             **sides,
             "pairing": self.pairing.to_dict(),
-            "outcomes": {one.kind: one.to_dict() for one in self.outcomes},
+            "outcomes": {outcome.kind: outcome.to_dict() for outcome in self.outcomes},
             "figures": as_json(self.figures),
             **fields_as_json(self, "not_compared", "answers", "notes"),
             **({"corrected": self.corrected.to_dict()} if self.corrected else {}),
@@ -83,23 +89,27 @@ def compare(
     labels: LabelFiles | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare what a metric says in two finished runs, and with labels the right answers.
+    """Compare the results of a metric in two finished runs; with labels also the right answers.
 
     Raises:
         RunFolderError: one is not a finished run, or lacks the metric.
         UsageError: the runs share several metrics, and none is named.
     """
+    # Files of answers can be compared too, but only by a judge.
     otherwise = ", or --judge, which compares answers"
     runs = (read_finished_run(first, otherwise), read_finished_run(second, otherwise))
     name = choose_metric((first, second), runs, metric)
     paired = read_pairs((first, second), runs, [name])
     pairing, scores = paired.pairing, paired.scores[name]
+    # A figure may be missing since a summary lacks it, or since the pairs cannot give it.
     keys, not_compared = headline_figures(scores)
     figures = figure_changes(*scores, pairing, keys, seed)
+    # Figures that are in both summaries but not among the changes get one common reason.
     reason = why_not_compared(pairing, *scores)
     not_compared |= {key: reason for key in keys if key not in figures}
     corrected = correct([first, second], labels, [name], seed=seed)[name] if labels else None
     return Comparison(
+        # Both runs hold the same metric, so the info of either would do.
         scores[0].info,
         scores,
         pairing,

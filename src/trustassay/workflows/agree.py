@@ -1,4 +1,5 @@
-"""How far raters agree: each pair, all of them, each with themselves, and where they part."""
+"""``agree``: agreement of all raters, of each pair, of each rater with repeats, and the
+disputes."""
 
 import itertools
 import math
@@ -33,73 +34,84 @@ from trustassay.workflows.judges import Variances, variances
 
 
 class Coefficient(NamedTuple):
-    """A coefficient of ratings of shape (raters, items), of which each item counts so often, shape
-    (items,); ``scale`` and ``fewest`` are those of
-    :func:`~trustassay.statistics.agreement.item_interval`. complete: items count that all raters
-    rated.
-    """
+    """An agreement coefficient, and how its interval is computed."""
 
     of: Callable[[Floats, Floats], float | None]
+    """Computes it from ratings, shape (raters, items), and the weight of each item, shape
+    (items,)."""
     scale: Scale | None = "nominal"
+    """As of :func:`~trustassay.statistics.agreement.item_interval`."""
     complete: bool = False
+    """Whether only the items that all raters rated count."""
     fewest: int = intervals.FEWEST
+    """The number of items below which there is no interval."""
 
 
 class Ratio(NamedTuple):
-    """A mean that is a ratio of sums over items: of ratings of shape (raters, items) what each item
-    adds above and below, shape (items,) each; ``bounds`` are those of the mean, if they are known.
-    """
+    """A mean that is a ratio of two sums over items."""
 
     of: Callable[[Floats], tuple[Floats, Floats]]
+    """Computes, from ratings of shape (raters, items), what each item adds to the numerator and to
+    the denominator, shape (items,) each."""
     bounds: Interval | None
+    """The smallest and largest possible mean, if they are known."""
 
 
 Figure = Coefficient | Ratio
-MOST_RATERS = 40
-"""Raters up to which each pair is compared."""
+MAX_COMPARED_RATERS = 40
+"""More raters than this have too many pairs to compare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispute(JsonForm):
-    """An item on which raters disagree: how far, and what each said."""
+    """An item on which raters disagree."""
 
     item: str
     model: str
     distance: float
+    """The largest difference of two ratings; without an order, the number of other categories."""
     ratings: Mapping[str, str]
+    """The rating of each rater, as text."""
     link: str = ""
+    """The address of the answer in a run's report, if that lists it."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What there is to say of a table of ratings; each group maps coefficients to estimates.
-
-    levels: all of the scale, those that occur unless they are declared. overall: of all
-    raters. pairs: of each pair of raters. judges: of each judge with all people. models: as
-    overall, for each model. intra: of each rater with the repeats of their own. disputes: the
-    farthest apart first. variance: where it comes from, of ratings that have an order.
-    """
+    """The agreement in a table of ratings; estimates are keyed by the name of the coefficient."""
 
     items: int
     raters: Mapping[str, int]
+    """The number of items that each rater rated."""
     missing: int
+    """Ratings that were skipped."""
     ordered: bool
+    """Whether the ratings are numbers or ordered categories."""
     categories: Sequence[str]
+    """The categories, where ratings are words."""
     levels: Sequence[str]
+    """All levels of the scale; only those that occur, unless the scale is declared."""
     levels_declared: bool
     overall: Mapping[str, Estimate]
+    """Agreement of all raters."""
     pairs: Mapping[tuple[str, str], Mapping[str, Estimate]]
+    """Agreement of each pair of raters."""
     judges: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    """Agreement of each judge with all people."""
     models: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    """Agreement of all raters on the answers of each model."""
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    """Agreement of each rater with their own repeated ratings."""
     variance: Variances | None = None
+    """The sources of the variance, of ratings that have an order."""
     disputes: Sequence[Dispute] = ()
+    """The disputed items, the largest distance first."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         pairs = [
-            {"first": one, "second": other, **as_json(group)}
-            for (one, other), group in self.pairs.items()
+            {"first": first_rater, "second": second_rater, **as_json(group)}
+            for (first_rater, second_rater), group in self.pairs.items()
         ]
         return fields_as_json(self) | {"pairs": pairs}
 
@@ -111,63 +123,79 @@ def agreement(
     units: Mapping[str, int] | None = None,
     progress: bool = False,
 ) -> Agreement:
-    """Return how far the raters agree, with 95 % intervals over items.
+    """Measure how far the raters agree, with 95 % intervals over items.
 
-    Raters are compared by the first rating that each gave to an item. Without an order of
-    categories only coefficients of nominal data are given. ``machines`` are the raters that are
-    judges: each is compared with all people, and their variance is given beside that of people.
-    ``units`` are the numbers of items that belong together, as answers to a question; the answers
-    of several models to one item do in any case. With ``progress`` that of the coefficients is
-    shown where they take longer than a second.
+    Raters are compared by the first rating that each gave to an item. Categories without an order
+    have coefficients of nominal data only.
+
+    Args:
+        ratings: the table of ratings.
+        machines: the raters that are judges. Each is compared with all people, and the variance of
+            judges and people is given separately.
+        units: the numbers of items that belong together, such as answers to one question. Answers
+            of several models to one item always belong together.
+        progress: show a progress bar if the computation takes longer than a second.
 
     Raises:
-        ValueError: there are too many raters to compare each pair, or nothing to compare.
+        UsageError: there are too many raters to compare each pair, or nothing to compare.
     """
-    items = list(dict.fromkeys((one.item, one.model) for one in ratings.ratings))
-    raters = list(dict.fromkeys(one.rater for one in ratings.ratings))
-    if len(raters) > MOST_RATERS:
-        raise UsageError(f"expected at most {MOST_RATERS} raters, got {len(raters):,}")
-    cube = _cube(ratings, items, raters)
+    items = list(dict.fromkeys((rating.item, rating.model) for rating in ratings.ratings))
+    raters = list(dict.fromkeys(rating.rater for rating in ratings.ratings))
+    if len(raters) > MAX_COMPARED_RATERS:
+        raise UsageError(f"expected at most {MAX_COMPARED_RATERS} raters, got {len(raters):,}")
+    # 1. The ratings as an array (raters, items, repeats); agreement is about first ratings.
+    cube = _build_cube(ratings, items, raters)
     first = cube[:, :, 0]
     if len(raters) < 2 and cube.shape[2] < 2:
         raise UsageError(f"nothing to compare: all ratings are by {raters[0]!r}, each item once")
-    own = cluster_numbers([(units or {}).get(item, item) for item, _ in items])
+    unit_numbers = cluster_numbers([(units or {}).get(item, item) for item, _ in items])
 
+    # 2. Which coefficients are computed for which groups of raters.
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
-    two, every, again = (figures(ratings, levels, of) for of in (OF_TWO, OF_ALL, OF_REPEATS))
-    with_people = _with_people(ratings, levels)
+    figures_of_pair, figures_of_all, figures_of_repeats = (
+        figures(ratings, levels, of) for of in (OF_TWO, OF_ALL, OF_REPEATS)
+    )
+    with_people = _build_figures_with_people(ratings, levels)
     models = sorted({model for _, model in items if model})
+    # A single model would only repeat the overall figures.
     models = models if len(models) > 1 and len(raters) > 1 else []
     pairs = list(itertools.combinations(range(len(raters)), 2))
+    # Raters with at least one repeated rating.
     repeated = [p for p in range(len(raters)) if (~np.isnan(cube[p, :, 1:])).any()]
     people = [p for p, rater in enumerate(raters) if rater not in machines]
+    # Judges are compared with people, so without people there is nothing to compare.
     judges = [p for p, rater in enumerate(raters) if rater in machines] if people else []
-    total = len(every) * (len(models) + (len(raters) > 1)) + len(with_people) * len(judges)
-    total += len(two) * len(pairs) + len(again) * len(repeated)
-    shown = Progress("coefficients", total, shown=progress, after_s=1.0)
+    # 3. The number of coefficients, for the progress bar: some take seconds each.
+    total = len(figures_of_all) * (len(models) + (len(raters) > 1)) + len(with_people) * len(judges)
+    total += len(figures_of_pair) * len(pairs) + len(figures_of_repeats) * len(repeated)
+    bar = Progress("coefficients", total, shown=progress, after_s=1.0)
 
     def estimates(
-        table: Floats, figures: Mapping[str, Figure], units: Places = own
+        table: Floats, figures: Mapping[str, Figure], units: Places = unit_numbers
     ) -> dict[str, Estimate]:
         result = {}
         for name, figure in figures.items():
             result[name] = estimated(table, figure, units)
-            shown.step()
+            bar.step()
         return result
 
-    with shown:
+    # 4. All coefficients with their intervals.
+    with bar:
         of_models = {model: np.array([at == model for _, at in items]) for model in models}
         by_model = {
-            model: estimates(first[:, these], every, own[these])
-            for model, these in of_models.items()
+            model: estimates(first[:, columns], figures_of_all, unit_numbers[columns])
+            for model, columns in of_models.items()
         }
-        overall = estimates(first, every) if len(raters) > 1 else {}
-        by_judge = {raters[one]: estimates(first[[one, *people]], with_people) for one in judges}
-        by_pair = {(raters[i], raters[j]): estimates(first[[i, j]], two) for i, j in pairs}
-        intra = {raters[place]: estimates(cube[place].T, again) for place in repeated}
+        overall = estimates(first, figures_of_all) if len(raters) > 1 else {}
+        by_judge = {raters[p]: estimates(first[[p, *people]], with_people) for p in judges}
+        by_pair = {
+            (raters[i], raters[j]): estimates(first[[i, j]], figures_of_pair) for i, j in pairs
+        }
+        intra = {raters[place]: estimates(cube[place].T, figures_of_repeats) for place in repeated}
+    # 5. The sources of variance, which only exist for ratings with an order.
     variance = None
     if ratings.ordered:
-        numbers = {item: int(number) for (item, _), number in zip(items, own, strict=True)}
+        numbers = {item: int(number) for (item, _), number in zip(items, unit_numbers, strict=True)}
         variance = variances(ratings.ratings, machines, units=numbers)
     return Agreement(
         len(items),
@@ -175,7 +203,7 @@ def agreement(
         ratings.missing,
         ratings.ordered,
         ratings.categories,
-        [_named(ratings, one) for one in levels],
+        [_format_rating(ratings, level) for level in levels],
         bool(ratings.scale),
         overall,
         by_pair,
@@ -183,63 +211,77 @@ def agreement(
         by_model,
         intra,
         variance,
-        _disputes(ratings, items, raters, first),
+        _list_disputes(ratings, items, raters, first),
     )
 
 
-def _cube(ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str]) -> Floats:
+def _build_cube(
+    ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str]
+) -> Floats:
     """Return all ratings, shape (raters, items, repeats); NaN where there is none."""
     item_at = {unit: place for place, unit in enumerate(units)}
     rater_at = {rater: place for place, rater in enumerate(raters)}
-    most = 1 + max(one.repeat for one in ratings.ratings)
-    cube = np.full((len(raters), len(units), most), math.nan)
-    for one in ratings.ratings:
-        cube[rater_at[one.rater], item_at[one.item, one.model], one.repeat] = one.value
+    repeats = 1 + max(rating.repeat for rating in ratings.ratings)
+    # Raters skip items, so most tables have holes.
+    cube = np.full((len(raters), len(units), repeats), math.nan)
+    for rating in ratings.ratings:
+        cube[rater_at[rating.rater], item_at[rating.item, rating.model], rating.repeat] = (
+            rating.value
+        )
     return cube
 
 
-def _kappas(weights: Weights, levels: Sequence[float], *, of_first: bool = False) -> Coefficient:
-    """Return the mean of the Cohen's kappas of each two raters (Light 1971), or of the first."""
+def _mean_kappa(
+    weights: Weights, levels: Sequence[float], *, of_first: bool = False
+) -> Coefficient:
+    """Return the mean of Cohen's kappa over all pairs of raters (Light 1971).
+
+    With ``of_first`` only the pairs of the first rater count.
+    """
 
     def mean(table: Floats, times: Floats) -> float | None:
         pairs = itertools.combinations(table, 2)
         result = [
-            cohen_kappa(one, other, weights, levels, times)
-            for one, other in itertools.islice(pairs, len(table) - 1 if of_first else None)
+            cohen_kappa(kappa, second_ratings, weights, levels, times)
+            for kappa, second_ratings in itertools.islice(
+                pairs, len(table) - 1 if of_first else None
+            )
         ]
-        known = [one for one in result if one is not None]
-        return math.fsum(known) / len(known) if known else None
+        # Kappa is undefined where both raters used one category only.
+        defined_kappas = [kappa for kappa in result if kappa is not None]
+        return math.fsum(defined_kappas) / len(defined_kappas) if defined_kappas else None
 
     return Coefficient(mean, "nominal" if weights == "none" else "interval")
 
 
-def _ac(weights: Weights, levels: Sequence[float]) -> Coefficient:
+def _gwet_coefficient(weights: Weights, levels: Sequence[float]) -> Coefficient:
     fewest = intervals.FEWEST if weights == "none" else intervals.FEWEST_FOR_MEANS
     return Coefficient(
         lambda table, times: gwet_ac(table, weights, levels, times), None, fewest=fewest
     )
 
 
-def _alpha(scale: Scale) -> Coefficient:
+def _krippendorff_coefficient(scale: Scale) -> Coefficient:
     return Coefficient(lambda table, times: krippendorff_alpha(table, scale, times), scale)
 
 
-def _icc(which: int) -> Coefficient:
+def _intraclass_coefficient(which: int) -> Coefficient:
     def result(table: Floats, times: Floats) -> float | None:
-        correlation = intraclass(table, times, level=None)  # estimated has intervals of its own
+        # level=None skips the parametric interval; `estimate` resamples items instead.
+        correlation = intraclass(table, times, level=None)
         return None if correlation is None else float(correlation[which])  # type: ignore[arg-type]
 
     return Coefficient(result, "interval", complete=True)
 
 
-def _same_pairs(table: Floats) -> tuple[Floats, Floats]:
-    """Return 100 times the equal pairs of ratings of each item, and all its pairs."""
+def _count_equal_pairs(table: Floats) -> tuple[Floats, Floats]:
+    """Return for each item 100 times the ordered pairs of equal ratings, and all ordered pairs."""
     m = (~np.isnan(table)).sum(axis=0)
     counts = counts_of(table)
     return 100.0 * (counts * (counts - 1)).sum(axis=1), (m * (m - 1)).astype(np.float64)
 
 
-PERCENT = Ratio(_same_pairs, (0.0, 100.0))
+PERCENT = Ratio(_count_equal_pairs, (0.0, 100.0))
 FLEISS = Coefficient(lambda t, times: fleiss_kappa(counts_of(t), times), complete=True)
 
 
@@ -248,69 +290,79 @@ NOMINAL = ("percent", "mean_kappa", "fleiss_kappa", "ac1", "alpha_nominal")
 OF_TWO = ("percent", "kappa", "kappa_linear", "kappa_quadratic", "ac1", "ac2", DISTANCE)
 OF_ALL = (*NOMINAL, "ac2", "alpha_ordinal", "alpha_interval", "icc_single", "icc_mean", DISTANCE)
 OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DISTANCE, "sd")
-"""The figures of two raters, of all raters, and of one rater's repeats, each taken for a rater."""
+"""Figures of two raters, of all raters, and of one rater, whose repeats count as raters."""
 
 
 def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> dict[str, Figure]:
-    """Return the figures of these names; of categories without an order, those that need none."""
-    kappa = _kappas("none", levels)
+    """Build the figures of these names; without an order of categories, only those without one."""
+    kappa = _mean_kappa("none", levels)
     width = ratings.scale[-1] - ratings.scale[0] if ratings.scale else None
     result: dict[str, Figure] = {
         "percent": PERCENT,
         "kappa": kappa,
         "mean_kappa": kappa,
         "fleiss_kappa": FLEISS,
-        "ac1": _ac("none", levels),
-        "alpha_nominal": _alpha("nominal"),
+        "ac1": _gwet_coefficient("none", levels),
+        "alpha_nominal": _krippendorff_coefficient("nominal"),
     }
     if ratings.ordered:
         bounds = None if width is None else (0.0, width)
+        # Two ratings at opposite ends deviate by width / sqrt(2), the largest possible deviation.
         of_sd = None if width is None else (0.0, width / math.sqrt(2))
         result |= {
-            "kappa_linear": _kappas("linear", levels),
-            "kappa_quadratic": _kappas("quadratic", levels),
-            "ac2": _ac("quadratic", levels),
-            "alpha_ordinal": _alpha("ordinal"),
-            "alpha_interval": _alpha("interval"),
-            "icc_single": _icc(0),
-            "icc_mean": _icc(1),
-            DISTANCE: Ratio(_distances_of_pairs, bounds),
-            "sd": Ratio(  # the deviation of the repeats of each item, and 1
+            "kappa_linear": _mean_kappa("linear", levels),
+            "kappa_quadratic": _mean_kappa("quadratic", levels),
+            "ac2": _gwet_coefficient("quadratic", levels),
+            "alpha_ordinal": _krippendorff_coefficient("ordinal"),
+            "alpha_interval": _krippendorff_coefficient("interval"),
+            "icc_single": _intraclass_coefficient(0),
+            "icc_mean": _intraclass_coefficient(1),
+            DISTANCE: Ratio(_sum_pair_distances, bounds),
+            # A plain mean over items: each adds its standard deviation to the numerator, 1 below.
+            "sd": Ratio(
                 lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), of_sd
             ),
         }
     return {name: result[name] for name in names if name in result}
 
 
-def _with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
-    """Return the figures of a judge, whose ratings come first, with all people."""
-    result: dict[str, Figure] = {"mean_kappa": _kappas("none", levels, of_first=True)}
+def _build_figures_with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+    """Build the figures that compare a judge, whose ratings come first, with all people."""
+    result: dict[str, Figure] = {"mean_kappa": _mean_kappa("none", levels, of_first=True)}
     if ratings.ordered:
-        result["mean_kappa_quadratic"] = _kappas("quadratic", levels, of_first=True)
+        result["mean_kappa_quadratic"] = _mean_kappa("quadratic", levels, of_first=True)
     return result | {"fleiss_kappa": FLEISS}
 
 
-def _distances_of_pairs(table: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of the absolute differences of two ratings of each item, and all pairs.
+def _sum_pair_distances(table: Floats) -> tuple[Floats, Floats]:
+    """Return for each item the sum of absolute differences over its pairs, and the number of pairs.
 
-    Of m sorted ratings the k-th, from 0, is added k times and subtracted m - 1 - k times.
+    Of m sorted ratings, the k-th (from 0) is added k times and subtracted m - 1 - k times.
     """
     m = (~np.isnan(table)).sum(axis=0)
     rank = np.arange(len(table))[:, None]
     added = np.where(rank < m, 2 * rank - (m - 1), 0)
-    total = (added * np.nan_to_num(np.sort(table, axis=0))).sum(axis=0)  # NaN is sorted last
+    # np.sort puts NaN last, where the factor is 0.
+    total = (added * np.nan_to_num(np.sort(table, axis=0))).sum(axis=0)
     return total, m * (m - 1) / 2
 
 
 def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
-    """Return a figure with its interval over the units of the items that at least two rated."""
-    there, nothing = (~np.isnan(table)).sum(axis=0) >= 2, "no item has two ratings"
+    """Estimate a figure with its interval over units, from items that at least two raters rated."""
+    is_compared, reason_without_items = (
+        (~np.isnan(table)).sum(axis=0) >= 2,
+        "no item has two ratings",
+    )
+    # Fleiss' kappa and the intraclass correlation need the same number of ratings for every item.
     if isinstance(figure, Coefficient) and figure.complete:
-        there, nothing = ~np.isnan(table).any(axis=0), "no item was rated by all raters"
-    rated, units = table[:, there], units[there]
+        is_compared, reason_without_items = (
+            ~np.isnan(table).any(axis=0),
+            "no item was rated by all raters",
+        )
+    rated, units = table[:, is_compared], units[is_compared]
     n = rated.shape[1]
     if not n:
-        return Estimate(None, n, None, nothing)
+        return Estimate(None, n, None, reason_without_items)
     interval: Interval | str | None
     if isinstance(figure, Ratio):
         above, below = figure.of(rated)
@@ -319,6 +371,7 @@ def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
     else:
         value = figure.of(rated, np.ones(n))
         if value is None:
+            # Without variation the expected agreement is 1, and a coefficient is 0/0.
             return Estimate(None, n, None, "all of these ratings are the same")
         interval = item_interval(figure.of, rated, units, figure.scale, figure.fewest)
     return Estimate.of(value, n, interval or "all items are the same in it")
@@ -327,45 +380,56 @@ def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
 def _ratio_interval(
     above: Floats, below: Floats, bounds: Interval | None, units: Places
 ) -> Interval | str | None:
-    """Return the interval of a ratio of sums over units, or why there is none."""
+    """Return the interval of a ratio of sums over units, or the reason why there is none."""
     sums = intervals.RowSums(2)
     sums.add(np.column_stack([above, below]), units)
     mean = sums.ratio(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
-    whole = bounds is not None and bool(np.isin(above / below, bounds).all())
-    needed = intervals.FEWEST if whole else intervals.FEWEST_FOR_MEANS
+    all_at_bounds = bounds is not None and bool(np.isin(above / below, bounds).all())
+    # Values that are all 0 or 1 are a share, whose interval holds with fewer items than that of a
+    # mean.
+    needed = intervals.FEWEST if all_at_bounds else intervals.FEWEST_FOR_MEANS
     reason = intervals.too_few_units(len(above), sums.units, mean.units, needed, "items")
     return reason or intervals.bounded_interval(mean, bounds)
 
 
-def _disputes(
+def _list_disputes(
     ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str], first: Floats
 ) -> list[Dispute]:
-    """Return the items with different ratings, the farthest apart first."""
+    """List the items with different ratings, the largest distance first."""
     result = []
     for place, (item, model) in enumerate(units):
         column = first[:, place]
-        there = ~np.isnan(column)
-        values = column[there]
+        has_rating = ~np.isnan(column)
+        values = column[has_rating]
         if not len(values) or (values == values[0]).all():
             continue
         distance = float(np.ptp(values)) if ratings.ordered else float(len(np.unique(values)) - 1)
-        said = {rater: _named(ratings, column[i]) for i, rater in enumerate(raters) if there[i]}
-        result.append((-distance, -values.std(), place, Dispute(item, model, distance, said)))
+        rating_by_rater = {
+            rater: _format_rating(ratings, column[i])
+            for i, rater in enumerate(raters)
+            if has_rating[i]
+        }
+        result.append(
+            # Sorted by distance, then spread, then the order of the file.
+            (-distance, -values.std(), place, Dispute(item, model, distance, rating_by_rater))
+        )
     return [dispute for *_, dispute in sorted(result, key=lambda row: row[:3])]
 
 
-def _named(ratings: Ratings, value: float) -> str:
+def _format_rating(ratings: Ratings, value: float) -> str:
     return ratings.categories[int(value)] if ratings.categories else f"{value:g}"
 
 
 def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
-    """Return disputes with links to the answers in a run's report, where it lists all answers."""
+    """Add links into a run's report to the disputes, where the report lists all answers."""
     folder = RunFolder(run)
     places: dict[tuple[str, str], int] = {}
     for number, sample in enumerate(folder.samples(), 1):
         places.setdefault((sample.id, sample.model or ""), number)
+        # A rating may leave out the model, and then refers to the first answer with its id.
         places.setdefault((sample.id, ""), number)
-        if number > SHOWN:  # the report lists a selection, under numbers of its own
+        # A longer run's report shows a selection with other numbers, so no link would be right.
+        if number > SHOWN:
             return list(disputes)
     result = []
     for dispute in disputes:
@@ -376,8 +440,9 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
 
 
 def units_of_items(run: Path) -> dict[str, int]:
-    """Return the number of the question of each item that is an answer in a run, where several are
-    answers to it.
+    """Return the number of the question of each item that is an answer in a run.
+
+    Empty where each question has one answer, since items are then independent.
     """
     folder = RunFolder(run)
     units = read_units(folder)

@@ -1,4 +1,4 @@
-"""How far raters agree: tables for the terminal, and a page of the variance of ratings."""
+"""Agreement of raters as tables for the terminal, and a page on the variance of ratings."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -15,137 +15,159 @@ from trustassay.workflows.agree import Agreement
 from trustassay.workflows.judges import Variances
 
 NAMES = dict(csv.reader(files(__package__).joinpath("agree.csv").read_text("utf-8").splitlines()))
-"""What the coefficients are called."""
+"""The titles of the coefficients, by name."""
 VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
 PERCENT = ("0 %", "50 %", "100 %")
 
 
-def overall(found: Agreement) -> document.Table:
-    """Return the figures of all raters together."""
+def overall(agreement: Agreement) -> document.Table:
+    """Build the table of all raters together."""
     rows = []
-    for name, one in found.overall.items():
-        interval = " to ".join(_number(name, end) for end in one.interval or ())
-        rows.append(document.Row(NAMES[name], [_number(name, one.value), interval, str(one.n)]))
+    for name, estimate in agreement.overall.items():
+        interval = " to ".join(_format_number(name, end) for end in estimate.interval or ())
+        rows.append(
+            document.Row(
+                NAMES[name], [_format_number(name, estimate.value), interval, str(estimate.n)]
+            )
+        )
     return document.Table("all raters", ("value", "95 % interval", "items"), rows)
 
 
-def groups(found: Agreement) -> Iterator[document.Table]:
-    """Yield the figures of each pair, of judges with people, by model, and of repeated ratings."""
-    pairs = {f"{a} – {b}": group for (a, b), group in found.pairs.items()}
-    for what, named in (
+def groups(agreement: Agreement) -> Iterator[document.Table]:
+    """Yield tables of pairs of raters, judges with people, models, and repeated ratings."""
+    pairs = {f"{a} – {b}": group for (a, b), group in agreement.pairs.items()}
+    for heading, estimates_by_group in (
         ("pair", pairs),
-        ("judge with people", found.judges),
-        ("model", found.models),
-        ("rater with themselves", found.intra),
+        ("judge with people", agreement.judges),
+        ("model", agreement.models),
+        ("rater with themselves", agreement.intra),
     ):
-        if named:
-            yield _table(what, named)
+        if estimates_by_group:
+            yield _build_table(heading, estimates_by_group)
 
 
-def _table(what: str, named: Mapping[str, Mapping[str, Estimate]]) -> document.Table:
-    keys = list(next(iter(named.values())))
+def _build_table(
+    heading: str, estimates_by_group: Mapping[str, Mapping[str, Estimate]]
+) -> document.Table:
+    # All groups of a table have the same figures and the same number of items.
+    keys = list(next(iter(estimates_by_group.values())))
     rows = [
         document.Row(
-            title, [*(_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)]
+            title,
+            [*(_format_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)],
         )
-        for title, group in named.items()
+        for title, group in estimates_by_group.items()
     ]
-    return document.Table(what, [*(NAMES[key] for key in keys), "items"], rows)
+    return document.Table(heading, [*(NAMES[key] for key in keys), "items"], rows)
 
 
-def _with_interval(name: str, one: Estimate) -> str:
-    value = _number(name, one.value)
-    ends = " to ".join(_number(name, end) for end in one.interval or ())
+def _format_with_interval(name: str, estimate: Estimate) -> str:
+    value = _format_number(name, estimate.value)
+    ends = " to ".join(_format_number(name, end) for end in estimate.interval or ())
     return f"{value} ({ends})" if ends else value
 
 
-def _number(name: str, value: float | None) -> str:
+def _format_number(name: str, value: float | None) -> str:
     if value is None:
         return "undefined"
     return f"{value:.1f}" if name == "percent" else f"{value:.3f}"
 
 
-def variance(found: Variances) -> document.Table:
-    """Return the table of all parts of all groups."""
+def variance(variances: Variances) -> document.Table:
+    """Build the table of the variance components of all groups."""
     rows = [
         document.Row(
-            f"{name}: {one.name}",
+            f"{name}: {component.name}",
             [
-                f"{one.variance:.3f}",
-                f"{one.sd:.3f}",
-                "undefined" if one.share is None else f"{one.share:.1f}",
-                "{:.1f} to {:.1f}".format(*one.share_interval) if one.share_interval else "",
+                f"{component.variance:.3f}",
+                f"{component.sd:.3f}",
+                "undefined" if component.share is None else f"{component.share:.1f}",
+                # An empty cell where there is no interval; the notes say why.
+                "{:.1f} to {:.1f}".format(*component.share_interval)
+                if component.share_interval
+                else "",
             ],
         )
-        for name, group in found.groups.items()
-        for one in group.components
+        for name, group in variances.groups.items()
+        for component in group.components
     ]
     return document.Table("Part", VARIANCE, rows, "In numbers")
 
 
-def variance_notes(found: Variances) -> list[str]:
-    """Say what the table does not: what is not known, and what lies below 0."""
+def variance_notes(variances: Variances) -> list[str]:
+    """Describe what the table cannot show: what is unknown, and estimates below 0."""
     notes = []
-    for name, group in found.groups.items():
+    for name, group in variances.groups.items():
         if group.why:
             notes.append(f"{name}: the variance cannot be decomposed: {group.why}")
         if group.without:
             notes.append(f"{name}: no intervals: {group.without}")
+        # With one rater, a strict rater cannot be told from weak answers.
         if group.raters == 1 and group.components:
             notes.append(
                 f"{name}: a single rater, whose own level and tastes count as the answer's"
             )
-        if below := [one.name for one in group.components if one.estimate < 0]:
+        if below := [component.name for component in group.components if component.estimate < 0]:
             notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
     return notes
 
 
 def document_of(
-    found: Agreement, source: Path | None, run: Path | None
+    agreement: Agreement, source: Path | None, run: Path | None
 ) -> document.Document | None:
-    """Return the page with the variance drawn; None for categories, which have no variance."""
-    if found.variance is None:
+    """Build the page that draws the variance; ``None`` for categories, which have no variance."""
+    # Categories without an order have no variance.
+    if agreement.variance is None:
         return None
     facts = {"ratings": str(source)} if source else {}
     facts |= {"run": str(run)} if run else {}
-    facts |= {"answers": f"{found.items:,}"}
+    facts |= {"answers": f"{agreement.items:,}"}
     facts |= {
         name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
         "rated again"
-        for name, group in found.variance.groups.items()
+        for name, group in agreement.variance.groups.items()
     }
+    # Either a file of ratings, or a run whose judges voted, or both.
     of = source or run
     return document.Document(
         "agree",
         f"{of.name if of else ''}: variance of ratings",
         facts,
-        found.variance.in_words(),
-        variance_notes(found.variance),
+        agreement.variance.in_words(),
+        variance_notes(agreement.variance),
         [
             document.Section(
-                "Where the variance of the ratings comes from", _variance_parts(found.variance)
+                "Where the variance of the ratings comes from",
+                _build_variance_blocks(agreement.variance),
             )
         ],
     )
 
 
-def _variance_parts(found: Variances) -> list[document.Block]:
-    """Return what the page draws: each group's shares in one bar, and each with its interval."""
-    names = list(dict.fromkeys(one.name for g in found.groups.values() for one in g.components))
+def _build_variance_blocks(variances: Variances) -> list[document.Block]:
+    """Build the blocks of the page: the shares of each group, and each share with its interval."""
+    # Groups may lack a component; the colours have to agree all the same.
+    names = list(
+        dict.fromkeys(
+            component.name for g in variances.groups.values() for component in g.components
+        )
+    )
     stacked, intervals = [], dict[str, list[document.Bar]]()
-    for group, parts in found.groups.items():
-        shares = [(one.name, one.share or 0.0) for one in parts.components]
-        if any(one.share is not None for one in parts.components):
+    for group, parts in variances.groups.items():
+        shares = [(component.name, component.share or 0.0) for component in parts.components]
+        if any(component.share is not None for component in parts.components):
+            # One bar for each group, whose parts add up to 100 %.
             stacked.append(document.Bar(group, "", stacked_svg(shares, names, group)))
-        for one in parts.components:
-            if one.share is not None and one.share_interval is not None:
-                low, high = one.share_interval
-                text = f"{number(one.share)} % ({number(low)} to {number(high)})"
-                label = f"{group}, {one.name}: {text}"
-                drawing = interval_svg((low / 100, high / 100), one.share / 100, label)
-                intervals.setdefault(one.name, []).append(document.Bar(group, text, drawing))
+        for component in parts.components:
+            # One panel for each component, so that groups can be compared within it.
+            if component.share is not None and component.share_interval is not None:
+                low, high = component.share_interval
+                text = f"{number(component.share)} % ({number(low)} to {number(high)})"
+                label = f"{group}, {component.name}: {text}"
+                drawing = interval_svg((low / 100, high / 100), component.share / 100, label)
+                intervals.setdefault(component.name, []).append(document.Bar(group, text, drawing))
     bars = document.Bars(stacked, PERCENT if stacked else ())
-    shown: list[document.Block] = [
+    blocks: list[document.Block] = [
         document.Text(
             "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
             "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
@@ -160,12 +182,13 @@ def _variance_parts(found: Variances) -> list[document.Block]:
             "what other raters would give, the intervals do not say."
         ).format(document.MEAN)
         panels = [
-            document.Chart(name, "", [document.Bars(own, PERCENT)])
-            for name, own in intervals.items()
+            document.Chart(name, "", [document.Bars(bars_of_component, PERCENT)])
+            for name, bars_of_component in intervals.items()
         ]
-        shown.append(
+        blocks.append(
             document.Chart("Each share with its interval", note, [document.Panels(panels)])
         )
-    if (table := variance(found)).rows:
-        shown.append(table)
-    return shown
+    # The same numbers as a table, for readers who cannot see the drawing.
+    if (table := variance(variances)).rows:
+        blocks.append(table)
+    return blocks

@@ -1,4 +1,4 @@
-"""A chat model by itself, with caching, limits and retries: ``trustassay.chat(URI)``."""
+"""A chat model to ask directly, with cache, limits and retries: ``trustassay.chat(URI)``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Prompts = Sequence[Turns]
 
 
 class ChatParameters(TypedDict, total=False):
-    """How a model is asked: fields of a :class:`~trustassay.capabilities.ChatRequest`, and
-    ``system``, a message before a prompt that is a text.
+    """Parameters of a request: fields of a :class:`~trustassay.capabilities.ChatRequest`, and
+    ``system``, a system message to put before a prompt that is a plain text.
     """
 
     system: str | None
@@ -46,9 +46,10 @@ class ChatParameters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Takes the place of a reply to a prompt that was not answered; ``error`` says why."""
+    """Stands for the reply to a prompt that was not answered."""
 
     error: BackendError
+    """Why there is no reply."""
 
     @property
     def text(self) -> NoReturn:
@@ -57,9 +58,9 @@ class Unanswered:
 
 
 class UnansweredError(BackendError):
-    """Some prompts were not answered; the message says how many, and why the first was not.
+    """Some prompts were not answered; the message gives their number and the first reason.
 
-    ``replies`` holds the result of each prompt, as :meth:`Chat.ask` returns it.
+    ``replies`` holds the result of every prompt, as :meth:`Chat.ask` returns it.
     """
 
     def __init__(self, replies: Sequence[Reply | Unanswered]) -> None:
@@ -67,6 +68,7 @@ class UnansweredError(BackendError):
         errors = [reply.error for reply in replies if isinstance(reply, Unanswered)]
         of = f"{len(errors)} of {len(replies)} prompts were not answered"
         super().__init__(f"{of}: {errors[0]}")
+        # So that a traceback shows the error of the first prompt.
         self.__cause__ = errors[0]
 
 
@@ -94,19 +96,19 @@ class Chat:
     def ask(
         self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
     ) -> Any:
-        """Return the result of each of ``prompts``, in their order.
+        """Ask all prompts, and return their results in the same order.
 
-        That is a :class:`~trustassay.capabilities.Reply`, or an :class:`Unanswered` that says why
-        there is none; only the latter has ``error``. Also works in a notebook. Replies stay in
-        the cache, whatever happens afterwards.
+        A result is a :class:`~trustassay.capabilities.Reply`, or an :class:`Unanswered` with the
+        error; only the latter has ``error``. This also works in a notebook. Replies stay in the
+        cache, whatever happens afterwards.
 
         Args:
             prompts: texts, or whole chats.
-            strict: raise an error if any prompt was not answered.
+            strict: raise an error if a prompt was not answered.
             parameters: fields of a :class:`~trustassay.capabilities.ChatRequest`.
 
         Raises:
-            UnansweredError: only if ``strict``; it holds the replies that were received.
+            UnansweredError: only if ``strict``; it holds the replies that arrived.
         """
         return run_anywhere(lambda: self.aask(prompts, strict=strict, **parameters))
 
@@ -124,46 +126,55 @@ class Chat:
         self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
     ) -> Any:
         """Do the same as :meth:`ask` inside an event loop."""
+        # A text is a sequence too: its characters would be sent as prompts.
         if isinstance(prompts, str):
             raise TypeError("expected a list of prompts, got one text")
+        # Unpack is checked by type checkers only, so check the names at run time.
         for name in parameters:
             if name not in ChatParameters.__annotations__:
                 raise TypeError(did_you_mean("parameter", name, ChatParameters.__annotations__))
         async with open_calls(Backends.of(chat={"model": self._model}), self._options) as client:
             block = self._options.calls_at_once or calls_at_once([self._model])
+            # A generator: prompts are rendered only when their block is sent.
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            replies = await _all_asked(requests, client.find("chat", MODEL), block)
+            replies = await _ask_all(requests, client.find("chat", MODEL), block)
         if strict and any(isinstance(reply, Unanswered) for reply in replies):
             raise UnansweredError(replies)
         return replies
 
 
-async def _all_asked(
+async def _ask_all(
     requests: Iterator[ChatRequest], model: Batcher[ChatRequest, Reply], block: int
 ) -> list[Reply | Unanswered]:
-    """Ask for a block of replies whenever no more than a block of them is outstanding."""
-    futures: list[asyncio.Future[Reply]] = []
-    outstanding = 0
-    room = asyncio.Event()
+    """Send requests block by block, with at most two blocks outstanding.
 
-    def done(_: object) -> None:
+    A million prompts must not become a million futures at the same moment.
+    """
+    futures: list[asyncio.Future[Reply]] = []
+    # Changed by callbacks in the same event loop, so no lock is needed.
+    outstanding = 0
+    has_room = asyncio.Event()
+
+    def note_finished(_: object) -> None:
         nonlocal outstanding
         outstanding -= 1
         if outstanding <= block:
-            room.set()
+            has_room.set()
 
-    while some := [model.ask(request) for request in islice(requests, block)]:
-        outstanding += len(some)
-        for future in some:
-            future.add_done_callback(done)
-        futures += some
+    # Set as soon as a block is free, which wakes the loop below.
+    while futures_of_block := [model.ask(request) for request in islice(requests, block)]:
+        outstanding += len(futures_of_block)
+        for future in futures_of_block:
+            future.add_done_callback(note_finished)
+        futures += futures_of_block
         if outstanding > block:
-            room.clear()
-            await room.wait()
-    return [await _came(future) for future in futures]
+            has_room.clear()
+            await has_room.wait()
+    # Futures are awaited in the order of the prompts, whatever order replies came in.
+    return [await _wait_for_reply(future) for future in futures]
 
 
-async def _came(future: asyncio.Future[Reply]) -> Reply | Unanswered:
+async def _wait_for_reply(future: asyncio.Future[Reply]) -> Reply | Unanswered:
     try:
         return await future
     except BackendError as error:
@@ -179,7 +190,7 @@ def chat(
     prices: Prices | None = None,
     budget: Budget | str | None = None,
 ) -> Chat:
-    """Return a chat model to ask by itself.
+    """Open a chat model to ask directly.
 
     Args:
         model: as of :func:`trustassay.score`.
@@ -193,6 +204,7 @@ def chat(
         ValueError: a budget that cannot be read.
     """
     chosen = resolve.chat(model)
+    # True and False choose the default or none; anything else is a path.
     folder = default_cache() if cache is True else Path(cache) if cache else None
     return Chat(
         chosen,

@@ -1,4 +1,4 @@
-"""Which metric to run where none is named: what the samples have decides."""
+"""Chooses the metrics of a run where the user names none, by what the samples contain."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -12,82 +12,96 @@ from trustassay.sample import Sample
 from trustassay.text.citations import cites
 
 LOOKED_AT = 200
-"""Samples from the beginning of the input, or of each file, that are looked at."""
+"""Records that are read from the beginning of the input, or of each file, to decide."""
 CITED_ALONE = "grounding:cited_only=yes"
 
 
 class Chosen(NamedTuple):
-    """Names of metrics, why they were chosen, and the input, of which nothing is lost."""
+    """The metrics that were chosen for an input."""
 
     metrics: list[str]
+    """Their names, with options."""
     why: str
+    """The reason, for the user."""
     source: Source
+    """The whole input; an iterator is rebuilt so that the records read here are not lost."""
 
 
 def choose_metric(
     source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
 ) -> Chosen:
-    """Return the metrics for samples, by what most answers are.
+    """Choose the metrics for samples by what most of their answers look like.
 
-    Where most answers with documents cite them it is ``grounding``, else ``faithfulness``, and
-    beside it ``grounding`` of those that cite, if any do. Refusals need no citation and do not
-    count. Gold answers without documents are compared with the answer by an entailer, unless the
-    run ``retrieves`` documents.
+    1. Most answers with documents cite them: ``grounding``.
+    2. Otherwise ``faithfulness``, with ``grounding`` for the answers that cite, if there are any.
+       Refusals need no citation and do not count.
+    3. Most records have gold answers, and none has documents: an entailer compares the answer with
+       the gold answers, unless the run ``retrieves`` documents.
     """
-    kept = source
+    unread_source = source
     if isinstance(source, Iterator):
         records = source
-        first = list(islice(records, LOOKED_AT))
-        source, kept = first, chain(first, records)
-    samples = list(_samples(source, fields or {}))
-    metrics, why = _chosen(samples, retrieves=retrieves)
-    return Chosen(metrics, why, kept)
+        first_records = list(islice(records, LOOKED_AT))
+        # An iterator can be read once: put the records back in front of the others.
+        source, unread_source = first_records, chain(first_records, records)
+    samples = list(_read_first_samples(source, fields or {}))
+    metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
+    return Chosen(metrics, reason, unread_source)
 
 
 def naming(metrics: Sequence[str]) -> str:
-    """Return what a line says of the chosen metrics."""
+    """Write the chosen metrics for a message: ``metrics faithfulness and grounding``."""
     return f"metric{'s' if len(metrics) > 1 else ''} {' and '.join(metrics)}"
 
 
-def _chosen(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], str]:
-    shown = [one for one in samples if one.answered and one.documents]
-    if shown:
-        return _by_citations(shown)
-    golds = sum(bool(one.answers or one.claims) for one in samples)
-    if 2 * golds > len(samples) and not retrieves and not any(one.documents for one in samples):
-        why = f"{golds} of {len(samples)} records have gold answers, none has documents"
-        return ["judge:by=entailer"], f"{why}; the other choice is --metric reference"
-    none = "no answer has documents of its own" if samples else "no sample can be read"
-    return ["grounding"], none
+def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], str]:
+    with_documents = [sample for sample in samples if sample.answered and sample.documents]
+    if with_documents:
+        return _choose_by_citations(with_documents)
+    golds = sum(bool(sample.answers or sample.claims) for sample in samples)
+    if (
+        # A majority decides, so that a few stray fields do not change the metric.
+        2 * golds > len(samples)
+        and not retrieves
+        and not any(sample.documents for sample in samples)
+    ):
+        reason = f"{golds} of {len(samples)} records have gold answers, none has documents"
+        return ["judge:by=entailer"], f"{reason}; the other choice is --metric reference"
+    reason_without_documents = (
+        "no answer has documents of its own" if samples else "no sample can be read"
+    )
+    # Nothing to decide by: grounding is the general choice for questions with documents.
+    return ["grounding"], reason_without_documents
 
 
-def _by_citations(shown: Sequence[Sample]) -> tuple[list[str], str]:
-    told = [one for one in shown if not refuses_in_words(one.response or "")]
-    citing = sum(cites(one.response or "", len(one.documents or ())) for one in told)
-    message = f"{citing} of {len(told)} answers cite their documents"
-    refusals = len(shown) - len(told)
+def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:
+    answering = [sample for sample in with_documents if not refuses_in_words(sample.response or "")]
+    citing = sum(cites(sample.response or "", len(sample.documents or ())) for sample in answering)
+    message = f"{citing} of {len(answering)} answers cite their documents"
+    refusals = len(with_documents) - len(answering)
     if refusals:
         message += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
-    if 2 * citing > len(told):
+    # Citing answers are the majority of those that answer at all.
+    if 2 * citing > len(answering):
         return ["grounding"], f"{message}; the other choice is --metric faithfulness"
     metrics = ["faithfulness", CITED_ALONE] if citing else ["faithfulness"]
     return metrics, f"{message}; the other choice is --metric grounding"
 
 
 def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
-    """Return whether one of the first samples has no response.
-
-    What can be read only once is not looked at.
+    """Whether one of the first samples has no response; ``False`` for an iterator, which is not
+    read.
     """
     if isinstance(source, Iterator):
         return False
-    return any(not one.answered for one in _samples(source, fields or {}))
+    return any(not sample.answered for sample in _read_first_samples(source, fields or {}))
 
 
-def _samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
-    """Yield the first samples, of several files those of each."""
+def _read_first_samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the first samples of the input; of several files, the first of each."""
+    # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
-    for one in sources:
-        for record in islice(read_samples(one, fields=fields), LOOKED_AT):
+    for single_source in sources:
+        for record in islice(read_samples(single_source, fields=fields), LOOKED_AT):
             if not isinstance(record, Fault):
                 yield record.sample

@@ -1,4 +1,4 @@
-"""Entailers side by side on labelled pairs: how well each divides them, and how long it takes."""
+"""Measures entailers on labelled pairs: how well each one separates them, and how fast it is."""
 
 import asyncio
 import time
@@ -22,70 +22,77 @@ from trustassay.workflows.json_form import JsonForm
 
 NO_CACHE = CallOptions(cache=None)
 THRESHOLD = 0.5
-TOGETHER = 512
-"""Pairs that are requested at once."""
+MAX_CONCURRENT_PAIRS = 512
+"""Pairs that are requested at the same time."""
 NO_SCORE = -1.0
-"""Stands for a pair that failed, and is left out before anything is computed."""
+"""Marks a pair that failed; such pairs are removed before anything is computed."""
 ENTAILED, NEUTRAL, CONTRADICTED = range(3)
-"""Columns of probabilities."""
-TINY = 1e-12
+"""Columns of the table of probabilities."""
+MIN_DENOMINATOR = 1e-12
 REPLICATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate(JsonForm):
-    """A figure, ``None`` where it is not defined, with its 95 % interval."""
+    """A figure with its 95 % interval."""
 
     value: float | None
+    """``None`` where the figure is not defined."""
     interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Passed(JsonForm):
-    """How many supported pairs, and how many others, have a probability of 0.5 or more."""
+    """How many pairs pass: their probability of entailment is 0.5 or more."""
 
     supported: int
+    """Pairs whose hypothesis the premise supports."""
     supported_passed: int
     other: int
+    """All other pairs."""
     other_passed: int
 
 
 @dataclass(frozen=True, slots=True)
 class Contradictions(JsonForm):
-    """How well contradicted statements are told from those that are not stated.
-
-    auc: of P(contradiction) / (1 - P(entailment)) among them. calibration_error: of
-    P(contradiction) over these and the supported pairs. passed and other_passed: how many of the
-    contradicted, and of the other, pairs have a P(contradiction) of 0.5 or more.
-    """
+    """How well contradicted statements are told apart from statements that the premise leaves
+    open."""
 
     contradicted: int
+    """The number of contradicted pairs."""
     not_stated: int
+    """The number of pairs that are neither supported nor contradicted."""
     auc: Estimate
+    """AUROC of P(contradiction) / (1 - P(entailment)) among these two kinds of pairs."""
     calibration_error: Estimate
+    """Calibration error of P(contradiction) over these and the supported pairs."""
     passed: int
+    """Contradicted pairs with P(contradiction) of 0.5 or more."""
     other_passed: int
+    """All other pairs with P(contradiction) of 0.5 or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredEntailer(JsonForm):
-    """What one entailer did; ``failed`` pairs count in no figure.
-
-    seconds: of all its calls; replies that were stored before take none. kinds: in the order of
-    the file. reason: of the first failure. contradictions: None unless the file has both labels.
-    """
+    """The figures of one entailer."""
 
     name: str
     n: int
+    """The number of pairs."""
     failed: int
+    """Pairs that failed; they count in no figure."""
     reason: str
+    """The error of the first pair that failed."""
     auc: Estimate
     balanced_accuracy: Estimate
     calibration_error: Estimate
     seconds: float
+    """The time of all calls; cached replies take none."""
     passed: Passed
     kinds: Mapping[str, Passed]
+    """The same counts by kind of pair, in the order of the file."""
     contradictions: Contradictions | None
+    """``None`` unless the file labels contradicted pairs as well as open ones."""
 
 
 def measure_entailers(
@@ -99,108 +106,140 @@ def measure_entailers(
 
     Pairs with the same premise are one unit. A calibration error has an interval, by the percentile
     bootstrap, from 1,000 units on.
+
+    Raises:
+        BackendError: an entailer failed on all pairs.
     """
-    made = []
+    measured = []
     for name, entailer in entailers.items():
-        scored = run_anywhere(partial(_scored, pairs, entailer, options))
-        made.append(_measured(name, pairs, scored, seed))
-    return made
+        probabilities = run_anywhere(partial(_score_pairs, pairs, entailer, options))
+        measured.append(_measure_entailer(name, pairs, probabilities, seed))
+    return measured
 
 
-async def _scored(
+async def _score_pairs(
     pairs: Sequence[LabelledPair], entailer: Entailer, options: CallOptions
 ) -> tuple[Floats, str, float]:
     """Return the three probabilities of each pair, the first failure, and the seconds it took."""
     result = np.full((len(pairs), 3), NO_SCORE)
     reason = ""
-    begun = time.monotonic()
+    start_s = time.monotonic()
     async with open_calls(Backends.of(entail=entailer), options) as client:
+        # The same client as in a run, so that requests are batched and retried in the same way.
         models = cast(Models, SampleModels(client))
-        for start in range(0, len(pairs), TOGETHER):
-            block = pairs[start : start + TOGETHER]
+        # In blocks, so that a large file does not become one task for each pair at once.
+        for start in range(0, len(pairs), MAX_CONCURRENT_PAIRS):
+            block = pairs[start : start + MAX_CONCURRENT_PAIRS]
+            # Failures are counted, so one broken pair must not cancel the others.
             replies = await asyncio.gather(
-                *(models.entail(one.premise, one.hypothesis) for one in block),
+                *(models.entail(pair.premise, pair.hypothesis) for pair in block),
                 return_exceptions=True,
             )
             for place, reply in enumerate(replies, start):
                 if isinstance(reply, BackendError):
                     reason = reason or str(reply)
+                # Anything but a backend's failure is a bug or an interruption.
                 elif isinstance(reply, BaseException):
                     raise reply
                 else:
                     result[place] = reply.entailment, reply.neutral, reply.contradiction
-    return result, reason, time.monotonic() - begun
+    return result, reason, time.monotonic() - start_s
 
 
-def _measured(
+def _measure_entailer(
     name: str, pairs: Sequence[LabelledPair], scored: tuple[Floats, str, float], seed: int
 ) -> MeasuredEntailer:
-    every, reason, seconds = scored
-    chances = every[:, ENTAILED]
-    there = chances != NO_SCORE
-    if not there.any():
+    probabilities, reason, seconds = scored
+    chances = probabilities[:, ENTAILED]
+    has_score = chances != NO_SCORE
+    # There is nothing to report; the first error is the most useful message.
+    if not has_score.any():
         raise BackendError(f"{name} failed on all {len(pairs):,} pairs; the first: {reason}")
     truth = np.array([pair.supported for pair in pairs])
     kinds = np.array([pair.kind for pair in pairs])
-    given, true = chances[there], truth[there]
+    scores, true = chances[has_score], truth[has_score]
+    # Claims about one text succeed or fail together, so texts are resampled.
     premises = resampling.cluster_numbers([pair.premise for pair in pairs])
-    told = np.array([pair.contradicted is not None for pair in pairs]) & there
-    denied = np.array([bool(pair.contradicted) for pair in pairs])
+    # Files without this label leave the field empty, and get no such figures.
+    is_labelled_contradiction = (
+        np.array([pair.contradicted is not None for pair in pairs]) & has_score
+    )
+    is_contradicted = np.array([bool(pair.contradicted) for pair in pairs])
     return MeasuredEntailer(
         name,
         len(pairs),
-        int((~there).sum()),
+        int((~has_score).sum()),
         reason,
-        _auc(given, true, premises[there]),
+        _estimate_auc(scores, true, premises[has_score]),
         Estimate(
-            calibration.balanced_accuracy(given, true),
-            calibration.balanced_accuracy_interval(given, true, premises[there]),
+            calibration.balanced_accuracy(scores, true),
+            calibration.balanced_accuracy_interval(scores, true, premises[has_score]),
         ),
-        _calibration_error(given, true, premises[there], "calibration error", seed),
+        _estimate_calibration_error(scores, true, premises[has_score], "calibration error", seed),
         seconds,
-        _passed(given, true),
+        _count_passed(scores, true),
         {
-            kind: _passed(chances[there & (kinds == kind)], truth[there & (kinds == kind)])
+            # Only pairs with a score count, also within a kind.
+            kind: _count_passed(
+                chances[has_score & (kinds == kind)], truth[has_score & (kinds == kind)]
+            )
             for kind in dict.fromkeys(pair.kind for pair in pairs if pair.kind)
         },
-        _contradictions(every[told], truth[told], denied[told], premises[told], seed),
+        _measure_contradictions(
+            probabilities[is_labelled_contradiction],
+            truth[is_labelled_contradiction],
+            is_contradicted[is_labelled_contradiction],
+            premises[is_labelled_contradiction],
+            seed,
+        ),
     )
 
 
-def _contradictions(
-    chances: Floats, supported: Bools, denied: Bools, premises: Places, seed: int
+def _measure_contradictions(
+    chances: Floats, supported: Bools, is_contradicted: Bools, premises: Places, seed: int
 ) -> Contradictions | None:
-    others = ~supported
-    if denied.all() or not denied.any() or not (others & ~denied).any():
+    unsupported = ~supported
+    if (
+        # Both kinds are needed, else nothing can be told apart.
+        is_contradicted.all()
+        or not is_contradicted.any()
+        or not (unsupported & ~is_contradicted).any()
+    ):
         return None
-    against, beside = chances[others, CONTRADICTED], chances[others, NEUTRAL]
-    share = against / np.maximum(against + beside, TINY)
-    said = chances[:, CONTRADICTED] >= THRESHOLD
+    contradiction, neutral = chances[unsupported, CONTRADICTED], chances[unsupported, NEUTRAL]
+    # Given that the pair is not entailed, how likely is a contradiction?
+    share = contradiction / np.maximum(contradiction + neutral, MIN_DENOMINATOR)
+    is_called_contradicted = chances[:, CONTRADICTED] >= THRESHOLD
     return Contradictions(
-        int(denied.sum()),
-        int((others & ~denied).sum()),
-        _auc(share, denied[others], premises[others]),
-        _calibration_error(chances[:, CONTRADICTED], denied, premises, "contradiction error", seed),
-        int((said & denied).sum()),
-        int((said & ~denied).sum()),
+        int(is_contradicted.sum()),
+        int((unsupported & ~is_contradicted).sum()),
+        _estimate_auc(share, is_contradicted[unsupported], premises[unsupported]),
+        _estimate_calibration_error(
+            chances[:, CONTRADICTED], is_contradicted, premises, "contradiction error", seed
+        ),
+        int((is_called_contradicted & is_contradicted).sum()),
+        int((is_called_contradicted & ~is_contradicted).sum()),
     )
 
 
-def _auc(given: Floats, true: Bools, units: Places) -> Estimate:
-    interval = auroc_interval(given, true, units)
-    return Estimate(auroc(given, true), None if isinstance(interval, str) else interval)
+def _estimate_auc(scores: Floats, true: Bools, units: Places) -> Estimate:
+    # A text says why there is no interval; the JSON form only has null.
+    interval = auroc_interval(scores, true, units)
+    return Estimate(auroc(scores, true), None if isinstance(interval, str) else interval)
 
 
-def _calibration_error(
-    given: Floats, true: Bools, premises: Places, what: str, seed: int
+def _estimate_calibration_error(
+    scores: Floats, true: Bools, premises: Places, what: str, seed: int
 ) -> Estimate:
-    """Return the calibration error; its interval, corrected for bias, over premises."""
-    value = calibration.calibration_error(given, true)
+    """Estimate the calibration error, with an interval over premises that is corrected for bias."""
+    value = calibration.calibration_error(scores, true)
+    # Numbers without gaps, since failed pairs were removed.
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
+    # Ask first whether there would be an interval: the resamples are slow.
     if value is None or isinstance(resampling.interval_of([0.0, 1.0], count, biased=value), str):
         return Estimate(value, None)
-    figure = weighted_calibration_error(given, true)
+    figure = weighted_calibration_error(scores, true)
     rows = resampling.cluster_weights(
         clusters, resampling.generator(seed, "entailers", what), REPLICATES
     )
@@ -209,8 +248,11 @@ def _calibration_error(
     return Estimate(value, None if isinstance(result, str) else result)
 
 
-def _passed(chances: Floats, truth: Bools) -> Passed:
-    said = chances >= THRESHOLD
+def _count_passed(chances: Floats, truth: Bools) -> Passed:
+    is_passed = chances >= THRESHOLD
     return Passed(
-        int(truth.sum()), int((said & truth).sum()), int((~truth).sum()), int((said & ~truth).sum())
+        int(truth.sum()),
+        int((is_passed & truth).sum()),
+        int((~truth).sum()),
+        int((is_passed & ~truth).sum()),
     )

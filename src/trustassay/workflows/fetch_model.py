@@ -1,4 +1,4 @@
-"""Fetches the file of a recommended model: goes on where it stopped, and checks the whole file."""
+"""Downloads the file of a recommended model: resumes partial downloads and checks the SHA-256."""
 
 import asyncio
 import hashlib
@@ -18,61 +18,71 @@ if TYPE_CHECKING:
     import aiohttp
 
 TRIES = 5
-"""Tries in a row that bring nothing new."""
+"""Give up after this many tries in a row that brought no new bytes."""
 WAIT_S = 2.0
-"""Before the second of them; before each of the next it is twice as long."""
-SILENCE_S = 60.0
-"""Without a byte the connection counts as broken."""
-REDIRECTS = 5
-PIECE = 1 << 20
-MB = 1_000_000
+"""Pause before the second try; it doubles before each further try."""
+READ_TIMEOUT_S = 60.0
+"""Seconds without a byte after which a connection counts as broken."""
+MAX_REDIRECTS = 5
+CHUNK_BYTES = 1 << 20
+BYTES_PER_MB = 1_000_000
 
 
 class PassingError(Exception):
-    """A try failed, and the next one may not."""
+    """A try failed, but the next one may succeed."""
 
 
 def fetch_model(model: Recommended, *, check: bool = False) -> bool:
-    """Fetch a model's file unless it is there; return whether it was fetched.
+    """Download a model's file unless it exists; return whether it was downloaded.
 
-    Until it is complete and checked it is ``NAME.gguf.part``, from whose end the next call goes on.
-    check: compare the SHA-256 of a file that is there, too; else its size alone.
+    Until it is complete and checked, the file is called ``NAME.gguf.part``; the next call resumes
+    at its end.
+
+    Args:
+        model: the model and its expected size and digest.
+        check: compare the SHA-256 of an existing file as well, not only its size.
 
     Raises:
-        BackendError: it cannot be fetched, is another file than expected, does not fit the disk, or
-            another process fetches it.
+        BackendError: it cannot be downloaded, is not the expected file, does not fit on the disk,
+            or another process is downloading it.
         OSError: the folder or the file cannot be written.
     """
     path = model.path
     if path.exists():
-        if fault := _fault(model, path, check=check):
+        if fault := _find_fault(model, path, check=check):
             message = f"remove it, and run trustassay models get {model.name}"
             raise BackendError(f"{path} has {fault}: {message}")
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     try:
+        # The lock on the partial file keeps two processes from appending to it.
         file = alone(part, wait=False)
     except BlockingIOError:
         raise BackendError(f"another process is fetching {model.name} to {part}") from None
     with named(part), file:
-        if path.exists():  # another process was faster
+        # Another process may have finished while this one waited for the lock.
+        if path.exists():
             part.unlink()
             return False
-        needed, free = model.bytes - _size(file), shutil.disk_usage(path.parent).free
+        # Check before the first byte: a full disk after an hour is worse.
+        needed, free = model.bytes - _file_size(file), shutil.disk_usage(path.parent).free
         if needed > free:
-            sizes = f"{needed / MB:,.0f} MB are needed, and {free / MB:,.0f} MB are free"
+            needed_mb, free_mb = needed / BYTES_PER_MB, free / BYTES_PER_MB
+            sizes = f"{needed_mb:,.0f} MB are needed, and {free_mb:,.0f} MB are free"
             raise BackendError(f"{model.name} does not fit into {path.parent}: {sizes}")
+        # The digest is computed over the complete file, since parts may stem from several calls.
         asyncio.run(_fetch(model, file))
-        if fault := _fault(model, part):
+        if fault := _find_fault(model, part):
             part.unlink()
             raise BackendError(f"{model.address} sent another file, which has {fault}; removed it")
+        # Renaming is atomic, so the final name never holds an incomplete file.
         part.replace(path)
     return True
 
 
-def _fault(model: Recommended, path: Path, *, check: bool = True) -> str | None:
-    """Return in what a file differs from the expected one, if it does."""
+def _find_fault(model: Recommended, path: Path, *, check: bool = True) -> str | None:
+    """Return how a file differs from the expected one; ``None`` if it does not."""
     if (size := path.stat().st_size) != model.bytes:
         return f"{size:,} bytes, expected {model.bytes:,}"
     if check:
@@ -83,29 +93,34 @@ def _fault(model: Recommended, path: Path, *, check: bool = True) -> str | None:
     return None
 
 
-def _size(file: IO[bytes]) -> int:
+def _file_size(file: IO[bytes]) -> int:
+    # Buffered bytes do not count in fstat.
     file.flush()
     return os.fstat(file.fileno()).st_size
 
 
 async def _fetch(model: Recommended, file: IO[bytes]) -> None:
-    """Complete a file, with as many tries as bring something new."""
+    """Complete a file; tries that bring new bytes do not count towards the limit."""
     import aiohttp
 
-    failed, furthest = 0, _size(file)
+    failed, furthest = 0, _file_size(file)
     session = aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=SILENCE_S),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=READ_TIMEOUT_S),
+        # identity and auto_decompress=False: byte ranges refer to the file itself, not to a
+        # compressed form.
         headers={"User-Agent": "trustassay", "Accept-Encoding": "identity"},
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
     )
-    with Progress(f"{model.name}, MB", model.bytes // MB) as progress:
+    with Progress(f"{model.name}, MB", model.bytes // BYTES_PER_MB) as progress:
         async with session:
-            while _size(file) != model.bytes:
+            while _file_size(file) != model.bytes:
                 try:
-                    await _go_on(session, model, file, progress)
+                    await _resume(session, model, file, progress)
                 except (aiohttp.ClientError, ConnectionError, TimeoutError, PassingError) as error:
-                    size = _size(file)
+                    size = _file_size(file)
+                    # Only progress beyond the furthest point resets the count: a server may restart
+                    # from 0.
                     failed = failed + 1 if size <= furthest else 1
                     furthest = max(furthest, size)
                     reason = f"{model.address}: {error or type(error).__name__}"
@@ -119,27 +134,30 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
                     await asyncio.sleep(wait_s)
 
 
-async def _go_on(
+async def _resume(
     session: "aiohttp.ClientSession", model: Recommended, file: IO[bytes], progress: Progress
 ) -> None:
-    """Ask for what is missing at the end of a file, and write it as it comes.
+    """Request the missing end of a file, and write it as it arrives.
 
     Raises:
-        PassingError, aiohttp.ClientError: it stopped before the end.
-        BackendError: the file is not there, or it is another one.
+        RetryableFetchError, aiohttp.ClientError: the transfer stopped before the end.
+        BackendError: the server does not have the file, or has another one.
     """
-    start = _size(file)
+    start = _file_size(file)
     if start > model.bytes:
         start = file.truncate(0)
-    async with await _answer(session, model, start) as response:
+    async with await _request(session, model, start) as response:
         result = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range", ""))
         if response.status == 200:
             total: int | None = response.content_length
+        # A partial reply is only usable if it starts exactly where the file ends.
         elif response.status == 206 and result and int(result[1]) == start:
             total = int(result[2])
+        # Range not satisfiable: the partial file does not belong to this file any more.
         elif response.status == 416:
             file.truncate(0)
             raise PassingError(f"cannot go on from byte {start:,}, starting over")
+        # Timeouts, rate limits and server errors pass.
         elif response.status in (408, 425, 429) or response.status >= 500:
             raise PassingError(f"{response.status} {response.reason}")
         else:
@@ -151,29 +169,35 @@ async def _go_on(
             raise BackendError(f"{model.address}: {message}")
         if response.status == 200:
             start = file.truncate(0)
-        progress.step(start // MB - progress.done)
-        async for piece in response.content.iter_chunked(PIECE):
+        progress.step(start // BYTES_PER_MB - progress.done)
+        async for piece in response.content.iter_chunked(CHUNK_BYTES):
             file.write(piece)
             start += len(piece)
-            progress.step(start // MB - progress.done)
+            progress.step(start // BYTES_PER_MB - progress.done)
 
 
-async def _answer(
+async def _request(
     session: "aiohttp.ClientSession", model: Recommended, start: int
 ) -> "aiohttp.ClientResponse":
-    """Return the response to a request for a file from a byte on, behind its redirects."""
+    """Request a file from byte ``start`` on, and follow its redirects."""
     from yarl import URL
 
     url = URL(model.address)
     local = url.host in LOOPBACK
-    for _ in range(REDIRECTS + 1):
+    for _ in range(MAX_REDIRECTS + 1):
+        # Plain http is accepted within this machine only, as for a local mirror.
         if url.scheme != "https" and not (local and url.host in LOOPBACK):
-            shown = f"{url.scheme}://{url.host}{url.path}"  # without what may be a signature
-            raise BackendError(f"{model.address}: leads to {shown}, expected https://...")
+            address_without_query = (
+                f"{url.scheme}://{url.host}{url.path}"  # without what may be a signature
+            )
+            raise BackendError(
+                f"{model.address}: leads to {address_without_query}, expected https://..."
+            )
         response = await session.get(
             url,
             headers={"Range": f"bytes={start}-"} if start else {},
             allow_redirects=False,
+            # Chosen for each address: a redirect may lead to a host without a proxy.
             proxy=environment_proxy(str(url)),
         )
         target = response.headers.get("Location")
@@ -181,4 +205,4 @@ async def _answer(
             return response
         response.close()
         url = url.join(URL(target, encoded=True))  # a signature in it must stay as it is
-    raise BackendError(f"{model.address}: more than {REDIRECTS} redirects")
+    raise BackendError(f"{model.address}: more than {MAX_REDIRECTS} redirects")

@@ -1,4 +1,4 @@
-"""Answers to a file of questions, written to a file that ``score`` reads."""
+"""``generate``: answers a file of questions, and writes a file that ``score`` reads."""
 
 import json
 import os
@@ -27,7 +27,8 @@ from trustassay.workflows.choose_metric import some_unanswered
 
 
 class UnfinishedError(UsageError):
-    """An earlier process left unfinished work with other settings, or is still working."""
+    """Another process is still working on the output, or left unfinished work with other
+    settings."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,20 @@ class GenerateOptions(InputOptions):
 
 @dataclass(slots=True)
 class Generated:
-    """What was written, and why some questions have no answer, by id.
-
-    without_tokens: answers whose log-probabilities were asked for and are not known.
-    """
+    """The counts of one call of :func:`generate`."""
 
     written: int = 0
+    """Answers in the file."""
     cut: int = 0
+    """Of these, new answers that the token limit cut short."""
     empty: int = 0
+    """Questions whose replies were empty; they are among ``failed``."""
     without_tokens: int = 0
+    """New answers without the log-probabilities that were requested."""
     failed: dict[str, str] = field(default_factory=dict)
+    """Why questions have no answer, by id."""
     endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
+    """The endpoints that were called, with their statistics."""
 
 
 def generate(
@@ -63,92 +67,107 @@ def generate(
     out: str | os.PathLike[str],
     options: GenerateOptions | None = None,
 ) -> Generated:
-    """Answer questions and write them with their answers to ``out``, whole or not at all.
+    """Answer questions, and write them with their answers to ``out``, completely or not at all.
 
-    What the model replied is in the cache, so that the same call after an interruption asks for
-    the rest alone. A question that was not answered is left out of the file; where none was, the
-    file is not touched.
+    Replies are cached, so the same call after an interruption only asks the remaining questions. A
+    question without an answer is left out of the file; if no question was answered, the file is not
+    touched.
 
     Raises:
-        BadInputError, InputError: the input has faults; nothing was asked.
+        BadInputError, InputError: the input has faults; no question was asked.
         BackendError, UnknownNameError: no such model.
         UnfinishedError: another process is writing ``out``.
     """
-    return run_anywhere(lambda: _generate(source, model, Path(out), options or GenerateOptions()))
+    return run_anywhere(
+        lambda: _generate_answers(source, model, Path(out), options or GenerateOptions())
+    )
 
 
-async def _generate(
+async def _generate_answers(
     source: Source, model: resolve.ChatChoice, out: Path, options: GenerateOptions
 ) -> Generated:
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
-    asks = options.again or some_unanswered(source, options.fields)
-    stores = [shared_file(options.calls.cache)] if asks else None
+    # 1. The model. The cache of calls is only needed if a question will be asked.
+    will_ask = options.again or some_unanswered(source, options.fields)
+    stores = [shared_file(options.calls.cache)] if will_ask else None
     backends = Backends(await load_all({Place("chat", MODEL): model}, stores=stores))
     backend = backends.find("chat", MODEL)
     assert backend is not None
+    # 2. Everything that can be checked before a question is asked.
     check_budget(backends, options.calls.prices, options.calls.budget)
     if options.progress:
-        for words in held_back("--calls-at-once", options.calls.calls_at_once, [backend]):
-            tell(words)
+        for message in held_back("--calls-at-once", options.calls.calls_at_once, [backend]):
+            tell(message)
+    # 3. One stage for each repeated answer to a question.
     stages = [
         Responses(options.answering, backend.name, repeat) for repeat in range(options.repeats)
     ]
-    done = Generated()
+    outcome = Generated()
+    # 4. Read the input, lock the output, then answer; the stack undoes this in reverse order.
     async with AsyncExitStack() as stack:
         opened = samples_of(source, options, checks_of([], stages[:1], asked=True))
         folder, intake = await stack.enter_async_context(opened)
         inventory = intake.inventory
-        asked = inventory.samples if options.again else inventory.samples - inventory.responses
-        if asked:
+        question_count = (
+            inventory.samples if options.again else inventory.samples - inventory.responses
+        )
+        if question_count:
+            # Without open questions no key is needed: then the input is only copied.
             check_keys([backend], [shared_file(options.calls.cache)])
+        # A hidden file beside the output, so that renaming it is atomic.
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
         stack.enter_context(named(out))
         file = stack.enter_context(locked(part))
+        # Registered after the lock, so the file is removed before the lock is released.
         stack.callback(part.unlink, missing_ok=True)
-        file.truncate(0)  # what a killed process left; its replies are in the cache
+        # A killed process may have left lines; its replies are in the cache.
+        file.truncate(0)
         client = await stack.enter_async_context(open_calls(backends, options.calls))
+        # Read ahead of the answers, so that slow questions do not leave the endpoint idle.
         ahead = AHEAD * (options.calls.calls_at_once or calls_at_once([backend]))
         progress = stack.enter_context(
-            Progress("answering", asked * options.repeats, shown=options.progress)
+            Progress("answering", question_count * options.repeats, shown=options.progress)
         )
         models = SampleModels(client)
-        questions = _questions(folder, stages, again=options.again)
+        questions = _read_questions(folder, stages, replaces_answers=options.again)
         async for result in filled(questions, models, ahead, progress.step):
             name = result.sample.id
             if options.repeats > 1:
+                # Repeated answers to one question need ids of their own.
                 name = f"{name}#{result.repeat + 1}"
             if failure := result.failures.get("response"):
-                done.failed[name] = failure.error
-                done.empty += failure.fault == "empty"
+                outcome.failed[name] = failure.error
+                outcome.empty += failure.fault == "empty"
                 continue
-            done.written += 1
+            outcome.written += 1
             metadata = result.sample.metadata
-            done.cut += CUT in metadata and bool(result.asked)
+            outcome.cut += CUT in metadata and bool(result.asked)
             wanted = options.answering.logprobs is not None and bool(result.asked)
-            done.without_tokens += wanted and TOKENS not in metadata
+            outcome.without_tokens += wanted and TOKENS not in metadata
             content = result.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()
-        done.endpoints = client.endpoints.all()
-        if done.written or not done.failed:
+        outcome.endpoints = client.endpoints.all()
+        # Keep an earlier file if every question failed.
+        if outcome.written or not outcome.failed:
             part.replace(out)
-    return done
+    return outcome
 
 
-def _questions(
-    folder: RunFolder, stages: Sequence[Responses], *, again: bool
+def _read_questions(
+    folder: RunFolder, stages: Sequence[Responses], *, replaces_answers: bool
 ) -> Iterator[tuple[Sample, Sequence[Stage], int]]:
-    """Yield each question as often as it is to be answered; one with an answer once."""
+    """Yield each question once for each answer to write; once only if it has an answer already."""
     for sample in folder.samples():
-        asked = unanswered(sample) if again else sample
-        for stage in stages if not asked.answered else stages[:1]:
-            yield asked, [stage], stage.repeat
+        question = unanswered(sample) if replaces_answers else sample
+        for stage in stages if not question.answered else stages[:1]:
+            yield question, [stage], stage.repeat
 
 
 def locked(path: Path) -> IO[bytes]:
-    """Open or make a file for this process alone; UnfinishedError: another one has locked it."""
+    """Open or create a file and lock it; raises UnfinishedError if another process locked it."""
     try:
         return alone(path, wait=False)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The pages of the guide, which are installed with the program, and a search in them."""
+"""The pages of the guide, which are installed with the program, and a search over them."""
 
 import math
 import re
@@ -11,16 +11,16 @@ from pathlib import Path
 
 from trustassay.errors import UsageError
 
-ERRANDS = ("errands/", "start", "which-metric")
-"""Pages that a person looks for more often than their words say."""
+BOOSTED_PAGES = ("errands/", "start", "which-metric")
+"""Prefixes of pages that people look for most often; their scores are multiplied by ``BOOST``."""
 BOOST = 1.5
-IN_HEADING = 4.0
-"""What a word in a heading counts as, in occurrences."""
-IN_TITLE = 1.0
-"""What a word in the title or the name of a page adds, in units of its rarity."""
+HEADING_WEIGHT = 4.0
+"""A word in a heading counts as this many further occurrences."""
+TITLE_WEIGHT = 1.0
+"""A word in the title or name of a page adds its rarity times this weight."""
 _SATURATION = 1.2
-"""k1 of BM25: how soon more occurrences of a word add little."""
-_STOP = frozenset(
+"""k1 of BM25: the larger, the more further occurrences of a word add."""
+_STOP_WORDS = frozenset(
     "a an and are as at be by do does for from how i if in is it my of on or the this to what when "
     "with you your can".split()
 )
@@ -30,10 +30,12 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 @dataclass(frozen=True)
 class GuidePage:
-    """A page of the guide. name: its path without ``.md``, such as ``errands/ci``."""
+    """A page of the guide."""
 
     name: str
+    """Its path without ``.md``, such as ``errands/ci``."""
     text: str
+    """Its Markdown."""
 
     @property
     def title(self) -> str:
@@ -48,23 +50,26 @@ class GuidePage:
 
     @cached_property
     def counts(self) -> Mapping[str, float]:
-        """How often each word occurs, those of the title and of headings more."""
+        """The weighted number of occurrences of each word; words in headings weigh more."""
         counts: Counter[str] = Counter(words(_COMMENT.sub("", self.text)))
         weights = {word: float(count) for word, count in counts.items()}
         for heading in re.findall(r"^##+ (.+)$", self.prose, re.MULTILINE):
+            # set(): a heading that repeats a word must not count twice.
             for word in set(words(heading)):
-                weights[word] = weights.get(word, 0.0) + IN_HEADING
+                weights[word] = weights.get(word, 0.0) + HEADING_WEIGHT
         return weights
 
 
 def pages() -> list[GuidePage]:
-    """Return the pages as installed, or of the clone it runs from; UsageError: there are none."""
+    """Read the installed pages, or those of the clone it runs from; UsageError: there are none."""
     folder = Path(str(files("trustassay").joinpath("guide")))
     if not folder.is_dir():
+        # An editable install has no copy of the pages, so read those of the clone.
         folder = Path(__file__).parents[3] / "docs"
     result = [
         GuidePage(path.relative_to(folder).with_suffix("").as_posix(), path.read_text("utf-8"))
         for path in sorted(folder.rglob("*.md"))
+        # The API pages are generated from docstrings and are empty as files.
         if path.relative_to(folder).parts[0] != "api"
     ]
     if not result:
@@ -73,45 +78,52 @@ def pages() -> list[GuidePage]:
 
 
 def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:
-    """Return the pages with words of the query, best first, by BM25 without lengths of pages."""
-    asked = sorted(set(words(query)))
+    """Return the pages with words of the query, best first, by BM25 with weak length correction."""
+    query_words = sorted(set(words(query)))
     rarity = {
-        word: math.log(1 + len(among) / (0.5 + sum(word in one.counts for one in among)))
-        for word in asked
+        # Rarity is the inverse document frequency of BM25; 0.5 avoids a division by zero.
+        word: math.log(1 + len(among) / (0.5 + sum(word in page.counts for page in among)))
+        for word in query_words
     }
 
-    def score(one: GuidePage) -> float:
-        counts = [(rarity[word], one.counts.get(word, 0.0)) for word in asked]
+    def score(page: GuidePage) -> float:
+        counts = [(rarity[word], page.counts.get(word, 0.0)) for word in query_words]
         # Half of the saturation depends on the length, so that long pages do not always win.
-        length = sum(one.counts.values()) / 800
+        length = sum(page.counts.values()) / 800
         bound = _SATURATION * (0.5 + 0.5 * length)
         total = sum(rare * count / (count + bound) for rare, count in counts)
-        named = words(f"{one.title} {one.name}")
-        total += sum(IN_TITLE * rarity[word] for word in asked if word in named)
-        return total * (BOOST if one.name.startswith(ERRANDS) else 1.0)
+        heading_words = words(f"{page.title} {page.name}")
+        total += sum(TITLE_WEIGHT * rarity[word] for word in query_words if word in heading_words)
+        return total * (BOOST if page.name.startswith(BOOSTED_PAGES) else 1.0)
 
-    scores = {one.name: score(one) for one in among}
+    scores = {page.name: score(page) for page in among}
     return sorted(
-        (one for one in among if scores[one.name]), key=lambda one: (-scores[one.name], one.name)
+        (page for page in among if scores[page.name]),
+        key=lambda page: (-scores[page.name], page.name),
     )
 
 
-def excerpt(one: GuidePage, query: str) -> str:
-    """Return the line of a page with most of the query's words."""
-    asked = set(words(query))
-    lines = [line.strip() for line in one.prose.splitlines() if line.strip()[:1] not in "#|"]
-    return max(lines, key=lambda line: len(asked.intersection(words(line))), default="")
+def excerpt(page: GuidePage, query: str) -> str:
+    """Return the line of a page that has the most words of the query."""
+    # Headings and tables (lines that begin with # or |) read badly as an excerpt.
+    query_words = set(words(query))
+    lines = [line.strip() for line in page.prose.splitlines() if line.strip()[:1] not in "#|"]
+    return max(lines, key=lambda line: len(query_words.intersection(words(line))), default="")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text by which pages are searched: lower case, without endings."""
-    return [stem(word) for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOP]
+    """Split a text into the words that are searched: lower case, stemmed, no stop words."""
+    return [
+        stem(word) for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOP_WORDS
+    ]
 
 
 def stem(word: str) -> str:
-    """Return a word without the common endings of English."""
+    """Strip the common English endings of a word."""
+    # Longer endings first: "queries" must match "ies" before "es".
     for ending in ("ing", "ies", "es", "ed", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
+            # "queries" and "query" have to meet; "es" and "ed" may leave a final "e" to strip.
             word = word.removesuffix(ending) + ("y" if ending == "ies" else "")
             break
     return word.removesuffix("e") if len(word) > 3 else word

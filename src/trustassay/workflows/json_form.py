@@ -1,4 +1,4 @@
-"""The JSON form of results: what their fields hold, by name."""
+"""Conversion of results to JSON: fields by name, nested objects, paths as text."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 
 class JsonForm:
-    """A dataclass whose JSON form has these of its attributes, else all of its fields in order."""
+    """Base of dataclasses whose JSON form has the attributes in ``json_names``, by default all
+    fields.
+    """
 
     __slots__ = ()
     json_names: ClassVar[Sequence[str]] = ()
@@ -18,33 +20,35 @@ class JsonForm:
 
 
 def fields_as_json(value: Any, *names: str) -> dict[str, Any]:
-    """Return these attributes of a dataclass, by default its fields, as :func:`as_json` does."""
-    chosen = names or [one.name for one in dataclasses.fields(value)]
-    return {name: as_json(getattr(value, name)) for name in chosen}
+    """Return attributes of a dataclass as JSON values, by default all fields in order."""
+    attribute_names = names or [field.name for field in dataclasses.fields(value)]
+    return {name: as_json(getattr(value, name)) for name in attribute_names}
 
 
 def flattened(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what nested objects hold, by dotted names."""
+    """Yield the values of nested objects with their dotted names."""
     for key, value in content.items():
         if isinstance(value, Mapping):
+            # Lists are values: their elements have no names.
             yield from flattened(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
 
 
 def as_json(value: Any) -> Any:
-    """Return a value with the JSON forms of what it holds, paths as text, sequences as lists."""
+    """Convert a value to JSON: objects by ``to_dict``, paths as text, sequences as lists."""
+    # First, since an object with its own form may be a tuple or a mapping as well.
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {key: as_json(one) for key, one in value.items()}
+        return {key: as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [as_json(one) for one in value]
+        return [as_json(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
 def difference_as_json(difference: Any) -> dict[str, Any]:
-    """Return a change, its interval, and why it has none."""
+    """Convert a difference to JSON: the change, and its interval or the reason why it has none."""
     interval = None if difference.interval is None else list(difference.interval)
     reason = {} if interval else {"without_interval": difference.without}
     return {"change": difference.value, "interval": interval, **reason}

@@ -1,4 +1,4 @@
-"""People and judges, one question of variance: how much of it is the answer's, and how much not."""
+"""Variance of the ratings of people and judges: how much stems from the answers, how much not."""
 
 import math
 from collections import Counter
@@ -33,21 +33,23 @@ JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
 
 @dataclass(frozen=True, slots=True)
 class Component(JsonForm):
-    """One part of the variance: what it comes to, 0 where the estimate lies below.
-
-    share: of the sum of all parts, in %; ``None`` where all ratings are the same.
-    """
+    """One component of the variance of ratings."""
 
     json_names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
     name: str
     estimate: float
+    """The unbiased estimate, which may lie below 0."""
     share: float | None
+    """Its part of the sum of all components, in per cent; ``None`` where all ratings are the
+    same."""
     share_interval: Interval | None = None
+    """The 95 % interval of ``share``."""
     sd_interval: Interval | None = None
+    """The 95 % interval of the standard deviation."""
 
     @property
     def variance(self) -> float:
-        """The estimate, which is not taken below 0."""
+        """The estimate, at least 0."""
         return max(self.estimate, 0.0)
 
     @property
@@ -58,24 +60,28 @@ class Component(JsonForm):
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """The variance of the ratings of one group of raters.
-
-    repeated: answers that a rater rated more than once. components: none where ``why`` says what
-    keeps them from being told apart. without: why there are no intervals.
-    """
+    """The variance of the ratings of one group of raters."""
 
     group: str
+    """``judges``, ``people``, or ``raters`` where the two are not told apart."""
     raters: int
+    """The number of raters."""
     answers: int
+    """The number of rated answers."""
     ratings: int
+    """The number of ratings."""
     repeated: int
+    """Answers that a rater rated more than once."""
     components: Sequence[Component] = ()
+    """Empty where the components cannot be estimated."""
     why: str = ""
+    """Why there are no components."""
     without: str = ""
+    """Why there are no intervals."""
 
     def component(self, name: str) -> Component | None:
-        """Return the component of this name, if these ratings tell it apart."""
-        return next((one for one in self.components if one.name == name), None)
+        """Return the component of this name, if these ratings allow estimating it."""
+        return next((component for component in self.components if component.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -88,15 +94,14 @@ class Decomposition:
 
 @dataclass(frozen=True, slots=True)
 class Variances:
-    """The decompositions of all groups, and what they say of judges and people.
-
-    difference: the judges' standard deviation at a repeat less the people's, where both rated
-    answers again, with its interval.
-    """
+    """The decompositions of all groups, and the comparison of judges with people."""
 
     groups: Mapping[str, Decomposition] = field(default_factory=dict)
     difference: float | None = None
+    """The standard deviation of judges at a repeat minus that of people, where both rated answers
+    again."""
     difference_interval: Interval | None = None
+    """The 95 % interval of ``difference``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -108,28 +113,29 @@ class Variances:
         }
 
     def in_words(self) -> str:
-        """Answer in a sentence whether judges vary more or less than people."""
+        """Write whether judges vary more or less than people."""
         judges, people = self.groups.get(JUDGES), self.groups.get(PEOPLE)
         if judges is None or people is None:
             (only,) = self.groups.values()
             return (
-                f"{_again(only)} Only repeated ratings by both show whether judges vary more or "
-                "less than people."
+                f"{_describe_repeats(only)} Only repeated ratings by both show whether judges vary "
+                "more or less than people."
             )
         if self.difference is None:
             return (
-                f"{_again(judges)} {_again(people)} So it is not known whether judges vary "
-                "more or less than people."
+                f"{_describe_repeats(judges)} {_describe_repeats(people)} So it is not known "
+                "whether judges vary more or less than people."
             )
-        one, other = (_spread(group) for group in (judges, people))
+        spread_of_judges, spread_of_people = (_format_spread(group) for group in (judges, people))
         message = (
             f"Asked again about the same answer, a judge differs from itself by a standard "
-            f"deviation of {one}, a person from themselves by {other}: "
+            f"deviation of {spread_of_judges}, a person from themselves by {spread_of_people}: "
         )
         if self.difference_interval is None:
             reason = judges.without or people.without or "it is the same without any of the answers"
             return f"{message}whether they differ is not known: {reason}."
         low, high = self.difference_interval
+        # The interval decides, not the sign of the difference.
         if low <= 0 <= high:
             verdict = "there is no significant difference"
         else:
@@ -137,24 +143,24 @@ class Variances:
         return f"{message}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
 
 
-def _again(group: Decomposition) -> str:
-    """Say how far one group differs from itself, or why that is not known."""
-    own = "itself" if group.group == JUDGES else "themselves"
+def _describe_repeats(group: Decomposition) -> str:
+    """Describe how far the raters of a group differ from themselves, or why that is unknown."""
+    reflexive = "itself" if group.group == JUDGES else "themselves"
     who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
     if not group.repeated:
         return (
             f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
-            f"differs from {own} is not known."
+            f"differs from {reflexive} is not known."
         )
     if group.component(variance.REPEAT) is None:
         return f"The variance of the {group.group} cannot be decomposed: {group.why}."
     return (
-        f"Asked again about the same answer, {who} differs from {own} by a standard deviation of "
-        f"{_spread(group)}."
+        f"Asked again about the same answer, {who} differs from {reflexive} by a standard "
+        f"deviation of {_format_spread(group)}."
     )
 
 
-def _spread(group: Decomposition) -> str:
+def _format_spread(group: Decomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
     result = group.component(variance.REPEAT)
     assert result is not None
@@ -170,113 +176,157 @@ def variances(
     *,
     units: Mapping[str, int] | None = None,
 ) -> Variances:
-    """Take the variance of ratings apart, of people and judges each by themselves.
+    """Decompose the variance of ratings, separately for people and judges.
+
+    Intervals are 95 % jackknife intervals over units: each unit is left out in turn, for both
+    groups at once. The raters are fixed: the intervals do not cover what other raters would give.
 
     Args:
-        ratings: of any number of raters, missing and repeated ones as they come; one at least.
+        ratings: at least one, of any number of raters; some may be missing or repeated.
         machines: the raters that are judges; without any, all raters are one group.
-        units: the number of the unit to which an item belongs; others are units by themselves, with
-            all models' answers to them.
-
-    Intervals are 95 % intervals over units, each of which is left out in turn, for both groups at
-    once. The raters stay those that there are: what others would give, intervals do not say.
+        units: the number of the unit of an item. Any other item is a unit by itself, together with
+            all models' answers to it.
     """
     places: dict[tuple[str, str], int] = {}
-    for one in ratings:
-        places.setdefault((one.item, one.model), len(places))
-    own_units = cluster_numbers([(units or {}).get(item, item) for item, _ in places])
+    for rating in ratings:
+        # The same number for an answer in all groups, so that units can be left out together.
+        places.setdefault((rating.item, rating.model), len(places))
+    # 1. Number the answers and the units that they belong to.
+    unit_of_answer = cluster_numbers([(units or {}).get(item, item) for item, _ in places])
+    # 2. Divide the ratings into people and judges.
     by_group: dict[str, list[Rating]] = {}
-    for one in ratings:
-        group = (JUDGES if one.rater in machines else PEOPLE) if machines else RATERS
-        by_group.setdefault(group, []).append(one)
+    for rating in ratings:
+        group = (JUDGES if rating.rater in machines else PEOPLE) if machines else RATERS
+        by_group.setdefault(group, []).append(rating)
+    # 3. Decompose each group, and again with each unit left out.
     result, spreads = {}, {}
-    for group, own in by_group.items():
+    for group, ratings_of_group in by_group.items():
         try:
-            table = _cells(own, places)
+            # Not every design can be decomposed, for instance one rating per answer.
+            table = _build_cells(ratings_of_group, places)
         except variance.NotEstimableError as error:
-            result[group] = _counted(group, own, why=str(error))
+            result[group] = _count_ratings(group, ratings_of_group, why=str(error))
             continue
-        without, touched = [], []
-        for weights in variance.weights_without(own_units):
-            kept = weights[:, table.rows]
-            without.append(table.components(kept))
-            touched.append((kept == 0).any(axis=1))
-        left, units_of = np.concatenate(without), own_units[table.rows]
-        result[group] = _decomposed(group, own, table, left[np.concatenate(touched)], units_of)
+        components_by_block, is_left_out = [], []
+        for weights in variance.weights_without(unit_of_answer):
+            weights_of_rows = weights[:, table.rows]
+            components_by_block.append(table.components(weights_of_rows))
+            # A unit that this group did not rate leaves it unchanged, and must not count as a
+            # replicate.
+            is_left_out.append((weights_of_rows == 0).any(axis=1))
+        components_without_units, units_of = (
+            np.concatenate(components_by_block),
+            unit_of_answer[table.rows],
+        )
+        result[group] = _decompose(
+            group,
+            ratings_of_group,
+            table,
+            components_without_units[np.concatenate(is_left_out)],
+            units_of,
+        )
+        # For the comparison all units are kept: both groups must be left out together.
         if variance.REPEAT in table.names and not result[group].without:
-            spreads[group] = np.sqrt(np.maximum(left[:, table.names.index(variance.REPEAT)], 0.0))
-    return _compared(result, spreads)
+            spreads[group] = np.sqrt(
+                np.maximum(components_without_units[:, table.names.index(variance.REPEAT)], 0.0)
+            )
+    return _compare_groups(result, spreads)
 
 
-def _cells(own: Sequence[Rating], places: Mapping[tuple[str, str], int]) -> variance.Cells:
-    raters = {rater: at for at, rater in enumerate(dict.fromkeys(one.rater for one in own))}
+def _build_cells(
+    ratings: Sequence[Rating], places: Mapping[tuple[str, str], int]
+) -> variance.Cells:
+    raters = {
+        rater: at for at, rater in enumerate(dict.fromkeys(rating.rater for rating in ratings))
+    }
     result = variance.cells(
-        [places[one.item, one.model] for one in own],
-        [raters[one.rater] for one in own],
-        [one.value for one in own],
+        [places[rating.item, rating.model] for rating in ratings],
+        [raters[rating.rater] for rating in ratings],
+        [rating.value for rating in ratings],
         (len(places), len(raters)),
     )
-    result.components()  # raises where the ratings do not tell them apart
+    # Raises NotEstimableError where the ratings cannot tell the components apart.
+    result.components()
     return result
 
 
-def _counted(group: str, own: Sequence[Rating], **more: Any) -> Decomposition:
-    again = {(one.item, one.model) for one in own if one.repeat}
-    answers = {(one.item, one.model) for one in own}
-    raters = {one.rater for one in own}
-    return Decomposition(group, len(raters), len(answers), len(own), len(again), **more)
+def _count_ratings(group: str, ratings: Sequence[Rating], **more: Any) -> Decomposition:
+    repeated_answers = {(rating.item, rating.model) for rating in ratings if rating.repeat}
+    answers = {(rating.item, rating.model) for rating in ratings}
+    raters = {rating.rater for rating in ratings}
+    return Decomposition(
+        group, len(raters), len(answers), len(ratings), len(repeated_answers), **more
+    )
 
 
-def _decomposed(
-    group: str, own: Sequence[Rating], table: variance.Cells, left: Floats, units: Places
+def _decompose(
+    group: str,
+    ratings: Sequence[Rating],
+    table: variance.Cells,
+    components_without_units: Floats,
+    units: Places,
 ) -> Decomposition:
-    """Decompose a group; ``left``: the components without each unit, shape (units, components)."""
+    """Decompose the ratings of a group.
+
+    ``components_without_units`` holds the components with each unit left out in turn, shape (units,
+    components).
+    """
     estimate = table.components()[0]
     part = variance.shares(estimate)
+    # The effective number of units: unequal sizes are worth less than their count.
     worth = unit_mean(np.zeros(len(units)), units).units
     without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
+    # Shares of a total variance of 0 are not defined.
     if np.isnan(part).any():
         without = "all ratings are the same"
-    elif not without and np.isnan(left).any():
+    # Leaving out a unit can remove the only answer that two raters share.
+    elif not without and np.isnan(components_without_units).any():
         without = "too few answers were rated by two raters"
     components = []
     for at, name in enumerate(table.names):
         value, share = float(estimate[at]), None if np.isnan(part[at]) else float(part[at])
         intervals: tuple[Interval | None, Interval | None] = (None, None)
         if share is not None and not without:
-            within = jackknife_interval(share / 100, variance.shares(left)[:, at] / 100, "logit")
-            spread = np.sqrt(np.maximum(left[:, at], 0.0))
+            # Intervals on the logit and log scales stay within their bounds.
+            within = jackknife_interval(
+                share / 100, variance.shares(components_without_units)[:, at] / 100, "logit"
+            )
+            # Estimates below 0 are taken as 0 in replicates as well.
+            spread = np.sqrt(np.maximum(components_without_units[:, at], 0.0))
             intervals = (
                 within and (100 * within[0], 100 * within[1]),
                 jackknife_interval(math.sqrt(max(value, 0.0)), spread, "log"),
             )
         components.append(Component(name, value, share, *intervals))
-    return _counted(group, own, components=components, without=without)
+    return _count_ratings(group, ratings, components=components, without=without)
 
 
-def _compared(found: Mapping[str, Decomposition], spreads: Mapping[str, Floats]) -> Variances:
-    """Add how far the judges' deviation at a repeat lies from the people's."""
+def _compare_groups(
+    by_group: Mapping[str, Decomposition], spreads: Mapping[str, Floats]
+) -> Variances:
+    """Compare the standard deviations of judges and people at a repeat."""
     judges, people = (
-        found[group].component(variance.REPEAT) if group in found else None
+        by_group[group].component(variance.REPEAT) if group in by_group else None
         for group in (JUDGES, PEOPLE)
     )
     if judges is None or people is None:
-        return Variances(found)
+        return Variances(by_group)
     difference = judges.sd - people.sd
+    # The difference is known, its uncertainty is not.
     if JUDGES not in spreads or PEOPLE not in spreads:
-        return Variances(found, difference)
-    left = spreads[JUDGES] - spreads[PEOPLE]
-    return Variances(found, difference, jackknife_interval(difference, left))
+        return Variances(by_group, difference)
+    spread_without_units = spreads[JUDGES] - spreads[PEOPLE]
+    return Variances(by_group, difference, jackknife_interval(difference, spread_without_units))
 
 
 METRIC = "judge"
 
 
 def votes_of(path: Path) -> Ratings | None:
-    """Return the votes of the judges of a run, or ``None`` where it holds none.
+    """Read the votes of the judges of a run as ratings; ``None`` where it holds none.
 
-    A judge is a rater, a later vote on the same answer a repeat, whichever text stood first. Levels
-    that are words are categories in the order of their values.
+    A judge is a rater; a later vote on the same answer is a repeat, whichever text came first in
+    it. Levels that are words are categories in the order of their values.
 
     Raises:
         RunFolderError: the folder is not a run's, or the run's rubric cannot be read any more.
@@ -291,93 +341,116 @@ def votes_of(path: Path) -> Ratings | None:
         metric = metric_from_settings(METRIC, run["metrics"][METRIC])
     except (RubricError, OSError) as error:
         raise RunFolderError(f"{path}: the rubric of its judges cannot be read: {error}") from None
+    # An entailer as a judge gives scores, no votes for levels.
     if not isinstance(metric, Judge) or metric.by != "model":
         return None
     scale = metric.scale
+    # A rubric lists its levels in any order.
     upwards = sorted(scale.values, key=scale.values.__getitem__)
     places = {
         label: float(label if scale.numeric else place) for place, label in enumerate(upwards)
     }
-    models = {one["id"]: str(one.get("model") or "") for one in folder.sample_records()}
+    models = {record["id"]: str(record.get("model") or "") for record in folder.sample_records()}
     result: list[Rating] = []
     for assessment in folder.assessments(METRIC):
-        seen: Counter[str] = Counter()
+        votes_by_judge: Counter[str] = Counter()
         for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
+            # The vote could not be read.
             if vote.level is None:
                 continue
+            # The rubric was edited after the run, so the level has no value any more.
             if vote.level not in places:
                 raise RunFolderError(
                     f"{path}: {assessment.id!r} holds a vote for {vote.level[:40]!r}, which is not "
                     f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
                 )
-            own = (assessment.id, vote.judge, places[vote.level], seen[vote.judge])
-            result.append(Rating(*own, models.get(assessment.id, "")))
-            seen[vote.judge] += 1
+            vote_fields = (
+                assessment.id,
+                vote.judge,
+                places[vote.level],
+                votes_by_judge[vote.judge],
+            )
+            result.append(Rating(*vote_fields, models.get(assessment.id, "")))
+            votes_by_judge[vote.judge] += 1
     if not result:
         return None
     categories = () if scale.numeric else tuple(upwards)
     return Ratings(result, categories, scale.ordinal, tuple(sorted(places.values())))
 
 
-def joined(given: Ratings, votes: Ratings) -> Ratings:
-    """Return ratings and votes together; an answer is the same where its id is.
+def joined(ratings: Ratings, votes: Ratings) -> Ratings:
+    """Join the ratings of people with the votes of judges, matching answers by id.
 
-    A rating or vote that names no model is of the answer with its id, whichever model wrote that.
+    A rating or vote without a model belongs to the answer with its id, whichever model wrote it.
 
     Raises:
-        ValueError: a rater has the name of a judge, or words stand beside numbers or other words.
+        UsageError: a rater has the name of a judge, or one side has words and the other numbers or
+            other words.
     """
-    raters = {one.rater for one in given.ratings}
-    if both := sorted(raters & {one.rater for one in votes.ratings}):
+    raters = {rating.rater for rating in ratings.ratings}
+    # Their ratings would become repeats of one rater.
+    if both := sorted(raters & {rating.rater for rating in votes.ratings}):
         raise UsageError(f"a rater and a judge have the same name {both[0][:60]!r}")
-    if bool(given.categories) != bool(votes.categories):
-        kinds = ("words", "numbers") if given.categories else ("numbers", "words")
+    if bool(ratings.categories) != bool(votes.categories):
+        kinds = ("words", "numbers") if ratings.categories else ("numbers", "words")
         raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
-    categories = _together(given, votes) if given.categories else ()
+    categories = _merge_categories(ratings, votes) if ratings.categories else ()
     models: dict[str, set[str]] = {}
-    for one in given.ratings:
-        models.setdefault(one.item, set()).add(one.model)
-    result = [replace(one, value=_moved(one.value, given, categories)) for one in given.ratings]
-    for one in votes.ratings:
-        model = one.model
-        rated = models.get(one.item, {model})
+    for rating in ratings.ratings:
+        models.setdefault(rating.item, set()).add(rating.model)
+    result = [
+        replace(rating, value=_move_to_categories(rating.value, ratings, categories))
+        for rating in ratings.ratings
+    ]
+    for rating in votes.ratings:
+        model = rating.model
+        rated = models.get(rating.item, {model})
+        # People rated the answer without naming a model, so the vote joins that answer.
         if model and model not in rated and "" in rated:
             model = ""
         elif not model and len(rated) == 1:
-            (model,) = rated  # a sample without a model, of which annotate names the one asked
-        result.append(replace(one, value=_moved(one.value, votes, categories), model=model))
-    ordered = votes.ordered or (given.ordered and bool(given.categories))
-    return Ratings(result, categories, ordered, _scale(given, votes, categories), given.missing)
+            # annotate adds the run's model to samples that name none.
+            (model,) = rated
+        result.append(
+            replace(rating, value=_move_to_categories(rating.value, votes, categories), model=model)
+        )
+    # Plain numbers of people have an order only if the judges' levels have one.
+    ordered = votes.ordered or (ratings.ordered and bool(ratings.categories))
+    return Ratings(
+        result, categories, ordered, _merge_scales(ratings, votes, categories), ratings.missing
+    )
 
 
-def _scale(given: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
-    """Return all values of both scales; none where a rating is outside of what is known."""
-    if given.categories:
-        whole = given.scale or set(categories) <= {label.lower() for label in votes.categories}
-        return tuple(map(float, range(len(categories)))) if whole else ()
-    known = {*given.scale, *votes.scale}
-    rated = {one.value for of in (given, votes) for one in of.ratings}
-    return tuple(sorted(known)) if rated <= known else ()
+def _merge_scales(ratings: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
+    """Merge the values of both scales; empty where a rating lies outside the known values."""
+    if ratings.categories:
+        is_complete = ratings.scale or set(categories) <= {
+            label.lower() for label in votes.categories
+        }
+        return tuple(map(float, range(len(categories)))) if is_complete else ()
+    scale_values = {*ratings.scale, *votes.scale}
+    rated = {rating.value for of in (ratings, votes) for rating in of.ratings}
+    return tuple(sorted(scale_values)) if rated <= scale_values else ()
 
 
-def _together(given: Ratings, votes: Ratings) -> tuple[str, ...]:
-    """Return the categories of the side that has an order, which then holds the other's."""
+def _merge_categories(ratings: Ratings, votes: Ratings) -> tuple[str, ...]:
+    """Return the categories of the side that has an order; it must contain those of the other."""
     levels = tuple(label.lower() for label in votes.categories)
-    if given.ordered and not set(levels) <= set(given.categories):
-        strange = next(level for level in levels if level not in given.categories)
+    if ratings.ordered and not set(levels) <= set(ratings.categories):
+        strange = next(level for level in levels if level not in ratings.categories)
         raise UsageError(f"the judges' level {strange!r} is not among the levels that were given")
-    if given.ordered:
-        return tuple(given.categories)
-    if votes.ordered and not set(given.categories) <= set(levels):
-        strange = next(word for word in given.categories if word not in levels)
+    if ratings.ordered:
+        return tuple(ratings.categories)
+    if votes.ordered and not set(ratings.categories) <= set(levels):
+        strange = next(word for word in ratings.categories if word not in levels)
         raise UsageError(f"the rating {strange[:40]!r} is not a level of the run's judges")
     if votes.ordered:
         return levels
-    return tuple(dict.fromkeys((*levels, *given.categories)))
+    return tuple(dict.fromkeys((*levels, *ratings.categories)))
 
 
-def _moved(value: float, of: Ratings, categories: Sequence[str]) -> float:
-    """Return the place of a word among other categories; a number stays."""
+def _move_to_categories(value: float, of: Ratings, categories: Sequence[str]) -> float:
+    """Convert a word to its place among the merged categories; a number stays the same."""
     if not of.categories:
         return value
     return float(categories.index(of.categories[int(value)].lower()))

@@ -1,4 +1,4 @@
-"""The address at which a server of this machine listens, and how it is served."""
+"""Opens the socket of a local server, and the options to run it without logs."""
 
 import ipaddress
 import socket
@@ -17,11 +17,11 @@ QUIET: Mapping[str, Any] = {
     "proxy_headers": False,
     "server_header": False,
 }
-"""Options of uvicorn with which nothing is logged or said of the server."""
+"""Options with which uvicorn logs nothing, and does not identify itself."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone."""
+    """Whether a host name or address is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -29,22 +29,26 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there, port 0: at a free one; InputError: it cannot be taken."""
+    """Open a listening socket; port 0 takes a free one; InputError: the address is not
+    available."""
     try:
+        # getaddrinfo resolves names and covers IPv4 and IPv6.
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        result = socket.socket(family, kind, protocol)
+        server_socket = socket.socket(family, kind, protocol)
         try:
-            result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            result.bind(address)
-            result.listen(128)
+            # Without it a restart within a minute fails, as old connections still hold the port.
+            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server_socket.bind(address)
+            server_socket.listen(128)
         except OSError:
-            result.close()
+            # Opened but not bound: close it before the error leaves.
+            server_socket.close()
             raise
     except OSError as error:
         raise InputError(
             f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
             "free one) or --host"
         ) from None
-    return result
+    return server_socket

@@ -1,4 +1,4 @@
-"""Scorers that stay open in a process, one a key, so that models are loaded once."""
+"""Scorers that stay open for the whole process, one for each key, so that models load once."""
 
 import os
 import threading
@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from trustassay.workflows.scorer import OpenScorer, ScorerClosedError, ThreadScorer
 
 _opened: dict[Hashable, tuple[ThreadScorer, OpenScorer]] = {}
-"""Open scorers by key; the second one keeps objects that are told apart by identity."""
+"""Open scorers by key. The opener is kept too: keys may contain the id() of objects that it holds,
+and an id is only unique while its object is alive."""
 _lock = threading.Lock()
-_ended = False
+_is_ending = False
 
 
 def opened(key: Hashable, door: OpenScorer) -> ThreadScorer:
@@ -21,7 +22,7 @@ def opened(key: Hashable, door: OpenScorer) -> ThreadScorer:
         ScorerClosedError: the process is ending.
     """
     with _lock:
-        if _ended:
+        if _is_ending:
             raise ScorerClosedError("the process is ending; nothing more is scored")
         if key not in _opened:
             _opened[key] = door.__enter__(), door
@@ -29,43 +30,48 @@ def opened(key: Hashable, door: OpenScorer) -> ThreadScorer:
 
 
 def forget(key: Hashable, scorer: ThreadScorer) -> None:
-    """Let the next call of :func:`opened` open another one, unless it was done already."""
+    """Forget a scorer, so that the next :func:`get_open_scorer` opens another one.
+
+    Does nothing if another thread has replaced it already.
+    """
     with _lock:
         if key in _opened and _opened[key][0] is scorer:
             del _opened[key]
 
 
 def close(key: Hashable) -> None:
-    """Finish what the scorer of a key began, and close it; a later call opens it again."""
+    """Close the scorer of a key when its samples are finished; a later call opens it again."""
     with _lock:
+        # Closing can take long, so it happens outside the lock.
         result = _opened.pop(key, None)
     if result is not None:
         result[0].close()
 
 
 def close_all() -> None:
-    """Close every scorer of the process: what was begun is finished, folders are written."""
+    """Close every scorer of the process: finish samples in progress and write folders."""
     with _lock:
         result = list(_opened.values())
         _opened.clear()
-    with ExitStack() as closing:  # one that cannot write its folder leaves no other open
+    # ExitStack runs every callback, even if a scorer fails to write its folder.
+    with ExitStack() as closing:
         for scorer, _ in result:
             closing.callback(scorer.close)
 
 
-def _end() -> None:
-    global _ended  # noqa: PLW0603 - the process ends once
-    _ended = True
+def _close_at_exit() -> None:
+    global _is_ending  # noqa: PLW0603 - the process ends once
+    _is_ending = True
     close_all()
 
 
-def _begin_anew() -> None:
-    """In a forked process: the threads of the scorers are not there."""
+def _reset_after_fork() -> None:
+    """Reset the state in a forked process, which has none of the scorers' threads."""
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _opened.clear()
 
 
 # `atexit` comes too late: no thread can be started any more, and closing needs some.
-threading._register_atexit(_end)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_begin_anew)
+threading._register_atexit(_close_at_exit)  # type: ignore[attr-defined]
+os.register_at_fork(after_in_child=_reset_after_fork)

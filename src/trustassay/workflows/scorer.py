@@ -1,4 +1,8 @@
-"""A resident scorer: models loaded once, single samples of many callers scored together."""
+"""A resident scorer: loads models once, and scores the samples of many callers together.
+
+:func:`open_scorer` opens a :class:`Scorer` in an event loop; a :class:`ThreadScorer` runs one in a
+thread of its own, for callers without an event loop.
+"""
 
 from __future__ import annotations
 
@@ -41,23 +45,29 @@ EVENT = "gen_ai.evaluation.result"
 TRACEPARENT = "traceparent"
 """Field of a record: the span that wrote the response, as W3C Trace Context spells it."""
 RESPONSE_ID = ("gen_ai.response.id", "response_id")
-"""Fields of a record that hold the id which the model's provider gave the response."""
-LONGEST_ID = 256
+"""Fields of a record that may hold the id that the provider gave the response."""
+MAX_RESPONSE_ID_CHARS = 256
 OTHER = "_OTHER"
-"""The conventions' word for an error of no known kind."""
+"""The value of ``error.type`` that the conventions define for errors of no known kind."""
 
 
 class EvaluationEvents:
-    """Sends an event for each assessment; a provider that fails costs events, never a score.
+    """Sends an OpenTelemetry event for each assessment; a failing provider never costs a score.
 
-    One event ``gen_ai.evaluation.result`` an assessment, with the attributes of OpenTelemetry's
-    semantic conventions for generative AI (status: development), to the provider that the user
-    configured. No provider and no exporter is made.
+    The event ``gen_ai.evaluation.result`` has the attributes of OpenTelemetry's semantic
+    conventions for generative AI (status: development). It goes to the logger provider that the
+    user configured; no provider or exporter is created here.
     """
 
     def __init__(self, *, explanations: bool = False) -> None:
-        """Take the provider that is configured now; BackendError: there is none. explanations: also
-        send the reason of each score, which may quote question, response and documents.
+        """Use the provider that is configured now.
+
+        Args:
+            explanations: also send the reason of each score, which may quote the question, the
+                response and the documents.
+
+        Raises:
+            BackendError: there is no provider.
         """
         try:
             from opentelemetry import _logs
@@ -67,7 +77,8 @@ class EvaluationEvents:
                 f"events of OpenTelemetry need its SDK: {install('opentelemetry')}"
             ) from None
         provider = _logs.get_logger_provider()
-        if type(provider).__module__.startswith("opentelemetry._logs"):  # its own send nothing
+        # The API's own default providers drop every event.
+        if type(provider).__module__.startswith("opentelemetry._logs"):
             raise BackendError(
                 "no logger provider of OpenTelemetry is configured, so events would go nowhere; "
                 "call opentelemetry._logs.set_logger_provider first, or start the program with "
@@ -79,85 +90,102 @@ class EvaluationEvents:
 
     @classmethod
     def of(cls, choice: EventsChoice) -> EvaluationEvents | None:
-        """Return what an option asks for; ``None`` for ``False``.
+        """Build the sender that an option asks for; ``None`` for ``False``.
 
         Raises:
-            ValueError: it is no such option.
-            BackendError: as of the constructor.
+            UsageError: the option has another value.
+            BackendError: there is no provider.
         """
         if choice not in (True, False, "explanations"):
             message = f"opentelemetry: expected True, False or 'explanations', got {choice!r:.60}"
             raise UsageError(message)
         return cls(explanations=choice == "explanations") if choice else None
 
-    def send(self, sample: Sample, found: Assessment) -> None:
-        """Send one assessment, below the span that the field ``traceparent`` names, if any."""
+    def send(self, sample: Sample, assessment: Assessment) -> None:
+        """Send one assessment, as a child of the span in the field ``traceparent``, if there is
+        one."""
         try:
             self._logger.emit(
                 event_name=EVENT,
                 timestamp=time.time_ns(),
-                context=_parent(sample),
-                attributes=event_attributes(sample, found, explanations=self._explanations),
+                context=_parent_context(sample),
+                attributes=event_attributes(sample, assessment, explanations=self._explanations),
             )
         except Exception as error:
-            if not self._has_failed:  # its text may hold a key of an exporter
+            # Only the type is reported, once: the message may contain a key of an exporter.
+            if not self._has_failed:
                 self._has_failed = True
                 tell(f"OpenTelemetry fails to take events: {type(error).__name__}")
 
 
 def event_attributes(
-    sample: Sample, found: Assessment, *, explanations: bool = False
+    sample: Sample, assessment: Assessment, *, explanations: bool = False
 ) -> dict[str, Any]:
-    """Return the attributes of the event of an assessment, those of the conventions and the
-    sample's id; with ``explanations`` the reason, which may quote the sample."""
-    explanation = found.error or found.reason if explanations else None
+    """Build the attributes of an event: those of the conventions, and the sample's id.
+
+    With ``explanations`` the reason is included, which may quote the sample.
+    """
+    explanation = assessment.error or assessment.reason if explanations else None
     ids = [sample.metadata.get(name) for name in RESPONSE_ID]
-    ids = [one for one in ids if isinstance(one, str) and 0 < len(one) <= LONGEST_ID]
+    ids = [
+        identifier
+        for identifier in ids
+        if isinstance(identifier, str) and 0 < len(identifier) <= MAX_RESPONSE_ID_CHARS
+    ]
     attributes = {
-        "gen_ai.evaluation.name": found.metric,
-        "gen_ai.evaluation.score.value": None if found.score is None else float(found.score),
-        "gen_ai.evaluation.score.label": found.verdict,
+        "gen_ai.evaluation.name": assessment.metric,
+        "gen_ai.evaluation.score.value": None
+        if assessment.score is None
+        else float(assessment.score),
+        "gen_ai.evaluation.score.label": assessment.verdict,
         "gen_ai.evaluation.explanation": explanation or None,
         "gen_ai.response.id": ids[0] if ids else None,
-        "error.type": None if found.error is None else found.fault or OTHER,
+        "error.type": None if assessment.error is None else assessment.fault or OTHER,
         "trustassay.sample.id": sample.id,
     }
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-def _parent(sample: Sample) -> Context | None:
+def _parent_context(sample: Sample) -> Context | None:
     """Return the context of the span that wrote the response, if the sample names it."""
-    named = sample.metadata.get(TRACEPARENT)
-    if not isinstance(named, str):
+    traceparent = sample.metadata.get(TRACEPARENT)
+    # Samples come from anywhere, so the field may hold anything.
+    if not isinstance(traceparent, str):
         return None
     from opentelemetry.context import get_current
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    return TraceContextTextMapPropagator().extract({TRACEPARENT: named}, get_current())
+    return TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}, get_current())
 
 
-AGAIN_AFTER_S = 30.0
-"""An endpoint that was given up is asked again after so long: a scorer is not started again."""
+RETRY_ENDPOINT_AFTER_S = 30.0
+"""Seconds after which a failed endpoint is tried again: a scorer runs for days and, unlike a run,
+is not started again."""
 
 
 class ScorerClosedError(RuntimeError):
-    """A sample came to a scorer that is closed or closing; it was not accepted."""
+    """The scorer is closed or closing; the sample was not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assay:
-    """A sample and what each metric found in it: ``assay["faithfulness"].score``."""
+    """A sample with the assessment of each metric: ``assay["faithfulness"].score``."""
 
     sample: Sample
     assessments: Mapping[str, Assessment]
+    """The assessments, by the name of the metric."""
 
     def __getitem__(self, metric: str) -> Assessment:
         return self.assessments[metric]
 
     @property
     def errors(self) -> dict[str, str]:
-        """Why a metric gave no score, by its name; only metrics that failed."""
-        return {name: one.error for name, one in self.assessments.items() if one.error is not None}
+        """The errors of the metrics that failed, by name."""
+        return {
+            name: assessment.error
+            for name, assessment in self.assessments.items()
+            if assessment.error is not None
+        }
 
 
 @asynccontextmanager
@@ -168,14 +196,14 @@ async def open_scorer(
     options: RunOptions,
     events: EvaluationEvents | None = None,
 ) -> AsyncIterator[Scorer]:
-    """Open a scorer; at the end of the block it finishes what it accepted.
+    """Open a scorer; at the end of the block it finishes the samples that it accepted.
 
-    With a folder, all samples and assessments are added to the run in it, and its results are
-    written at the end. What an earlier process accepted there and did not score is scored as well.
-    With ``events`` each assessment is sent to them.
+    With a folder, all samples and assessments are added to the run in it, and the results are
+    written at the end. Samples that an earlier process accepted there but did not score are scored
+    as well. With ``events`` each assessment is sent as an event.
 
     Raises:
-        ValueError: a metric looks at all samples together.
+        UsageError: a metric looks at all samples together.
         BackendError: a key is needed and not set.
         RunFolderError: the folder holds another run, or another process works in it.
         OSError: at the end, if the results cannot be written.
@@ -187,49 +215,55 @@ async def open_scorer(
                 "use score(samples, ...)"
             )
     check_budget(backends, options.calls.prices, options.calls.budget)
-    own = None if folder is None else folder.calls_path
-    check_run_keys(metrics, backends, [own, shared_file(options.calls.cache)], missing=1)
+    calls_path = None if folder is None else folder.calls_path
+    # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
+    check_run_keys(metrics, backends, [calls_path, shared_file(options.calls.cache)], missing=1)
     run = None if folder is None else GrowingRun(folder, metrics, backends, options)
-    calls = dataclasses.replace(options.calls, again_after_s=AGAIN_AFTER_S)
+    # A resident scorer outlives outages of its endpoints.
+    calls = dataclasses.replace(options.calls, again_after_s=RETRY_ENDPOINT_AFTER_S)
     with ExitStack() as stack:
+        # Opening the run locks its folder, and returns the samples that an earlier process left.
         waiting = stack.enter_context(run.opened()) if run else []
-        async with open_calls(backends, calls, own) as client:
+        async with open_calls(backends, calls, calls_path) as client:
             scorer = Scorer(metrics, backends, client, run, options, events)
+            # Started first, so that samples of an earlier process come before new ones.
             scorer.take_up(waiting)
             try:
                 yield scorer
             finally:
+                # Also after an error in the block: accepted samples are never dropped silently.
                 await scorer.close()
         if run:
             await run.finish()
 
 
 def record_of(
-    given: Any, fields: Mapping[str, str], expected: str = "one answer"
+    record: Any, fields: Mapping[str, str], expected: str = "one answer"
 ) -> Located | Fault:
-    """Return the sample of a single record, or why it has none."""
+    """Read a single record; return its sample, or the fault that prevents it."""
     try:
-        result, *others = read_samples([given], fields=fields)
+        result, *other_samples = read_samples([record], fields=fields)
     except InputError as error:
         return Fault("", (Problem("record", str(error)),))
+    # Some layouts hold one answer for each of several systems in a record.
     message = f"holds answers of several systems (expected {expected})"
-    return Fault("", (Problem("record", message),)) if others else result
+    return Fault("", (Problem("record", message),)) if other_samples else result
 
 
 def problems_of(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
-    """Return what keeps metrics from scoring a sample with these backends."""
+    """List the problems that keep metrics from scoring a sample with these backends."""
     result: list[Problem] = []
-    asked = backends.find("chat", MODEL) is not None
+    has_model = backends.find("chat", MODEL) is not None
     for metric in metrics:
         result += metric.problems(sample)
-        result += [] if asked else metric.problems_without_model(sample)
+        result += [] if has_model else metric.problems_without_model(sample)
     return result
 
 
 class Scorer:
-    """Scores samples as they come; used inside the event loop in which it was opened.
+    """Scores samples as they arrive, inside the event loop in which it was opened.
 
-    Requests of samples in progress are gathered into batches, and equal ones are made once.
+    Requests of all samples in progress are batched together, and equal requests are made once.
     """
 
     def __init__(
@@ -244,23 +278,24 @@ class Scorer:
         self._metrics, self._backends = metrics, backends
         self._client, self._run, self._options = client, run, options
         self._events = events
+        # Limits the samples in progress, not the requests: each sample makes many.
         at_once = samples_at_once(options.samples_at_once, SAMPLES, backends.endpoints())
-        self._free = asyncio.Semaphore(at_once)
+        self._sample_slots = asyncio.Semaphore(at_once)
         self._tasks: set[asyncio.Task[Assay]] = set()
-        self._settled: dict[tuple[int, ...], Sequence[Metric]] = {}
+        self._metrics_by_inventory: dict[tuple[int, ...], Sequence[Metric]] = {}
         self._closed = False
 
     @property
     def in_progress(self) -> int:
-        """The number of samples that are accepted and not finished."""
+        """The number of accepted samples that are not finished."""
         return len(self._tasks)
 
     async def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
-        """Return what the metrics find; their failures are values in it, never exceptions.
+        """Score a sample with all metrics; a metric that fails is a value, never an exception.
 
-        A record may have any layout that :func:`trustassay.score` reads. A caller that is cancelled
-        gives its own sample up, or, in a scorer with a folder, leaves it to be finished there; the
-        other callers notice nothing.
+        A record may have any layout that :func:`trustassay.score` reads. If the caller is
+        cancelled, its sample is given up, or, in a scorer with a folder, finished there; other
+        callers are not affected.
 
         Raises:
             SampleError: a field is missing or wrong; with a folder, an earlier sample with other
@@ -269,13 +304,13 @@ class Scorer:
         """
         return await self.finished(self.begin(self.check(sample)))
 
-    def check(self, given: Sample | Mapping[str, Any]) -> Sample:
-        """Return the sample of a record, and accept nothing.
+    def check(self, record: Sample | Mapping[str, Any]) -> Sample:
+        """Return the sample of a record without accepting it.
 
         Raises:
-            SampleError: it is none, or cannot be scored.
+            SampleError: the record is no sample, or cannot be scored.
         """
-        result = record_of(given, self._options.fields)
+        result = record_of(record, self._options.fields)
         if isinstance(result, Fault):
             raise SampleError(result.problems)
         problems = problems_of(result.sample, self._metrics, self._backends)
@@ -286,11 +321,11 @@ class Scorer:
         except UsageError as error:
             problems.append(Problem("documents", str(error)))
         if problems:
-            raise SampleError([result.in_own_words(one) for one in dict.fromkeys(problems)])
+            raise SampleError([result.in_own_words(problem) for problem in dict.fromkeys(problems)])
         return result.sample
 
     def begin(self, sample: Sample) -> asyncio.Task[Assay]:
-        """Accept a sample that :meth:`check` returned; :meth:`finished` waits for its task.
+        """Accept a sample that :meth:`check` returned; :meth:`wait_for` waits for its task.
 
         Raises:
             SampleError: with a folder, an earlier sample with other content has the same id.
@@ -302,18 +337,20 @@ class Scorer:
             try:
                 self._run.accept(sample)
             except DiskFullError as error:
-                return asyncio.create_task(self._unstored(sample, error))
+                return asyncio.create_task(self._fail_all(sample, error))
         return self._start(sample)
 
     async def finished(self, task: asyncio.Task[Assay]) -> Assay:
-        """Wait for a task of :meth:`begin`, which belongs to this caller alone; see :meth:`score`.
+        """Wait for a task of :meth:`begin` that no other caller waits for; see :meth:`score`.
 
         Raises:
             ScorerClosedError: the scorer was interrupted before the sample was scored.
         """
         try:
+            # shield: cancelling the caller must not cancel a sample that a folder has accepted.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
+            # The task itself was cancelled, by close(); otherwise the caller was.
             if task.cancelled():
                 message = f"the scorer was interrupted before {task.get_name()!r} was scored"
                 raise ScorerClosedError(message) from None
@@ -321,30 +358,35 @@ class Scorer:
             raise
 
     def give_up(self, task: asyncio.Task[Assay]) -> None:
-        """Nobody waits for a task any more: it ends, or, with a folder, is finished there."""
+        """Cancel a task that nobody waits for; with a folder, let it finish there."""
         if not self._run:
             task.cancel()
 
     def metrics_for(self, sample: Sample) -> Sequence[Metric]:
-        """Return the metrics as they score a sample, their ``auto`` options settled; without a
-        folder as in a run of this sample alone.
+        """Return the metrics with their ``auto`` options resolved for a sample.
+
+        Without a folder they are resolved as in a run of this sample alone.
         """
         if self._run:
             return self._run.metrics
         inventory = Inventory()
         inventory.add(sample)
+        # Resolving options takes time, and samples with the same contents give the same result.
         key = dataclasses.astuple(inventory)
-        if key not in self._settled:
-            self._settled[key] = resolved(self._metrics, inventory, self._backends.names())
-        return self._settled[key]
+        if key not in self._metrics_by_inventory:
+            self._metrics_by_inventory[key] = resolved(
+                self._metrics, inventory, self._backends.names()
+            )
+        return self._metrics_by_inventory[key]
 
     def take_up(self, waiting: Sequence[Sample]) -> None:
-        """Score what an earlier process accepted; nobody waits for it but :meth:`close`."""
+        """Score samples that an earlier process accepted; only :meth:`close` waits for them."""
         for sample in waiting:
-            self._start(sample, contextvars.Context())  # the span of the opener is not its caller's
+            # An empty context: the current span belongs to whoever opened the scorer.
+            self._start(sample, contextvars.Context())
 
     async def close(self) -> None:
-        """Accept nothing more, and wait for what was accepted; cancelled, give that up."""
+        """Accept no more samples, and wait for the accepted ones; if cancelled, give these up."""
         self._closed = True
         try:
             while self._tasks:
@@ -352,25 +394,28 @@ class Scorer:
         finally:
             for task in self._tasks:
                 task.cancel()
+            # Let cancelled tasks run their cleanup before the client is closed.
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(
         self, sample: Sample, context: contextvars.Context | None = None
     ) -> asyncio.Task[Assay]:
-        """Begin to score a sample, in a copy of the caller's context unless another is given."""
+        """Start to score a sample, in a copy of the caller's context unless ``context`` is
+        given."""
         task = asyncio.create_task(self._assay(sample), name=sample.id, context=context)
         self._tasks.add(task)
+        # The set also keeps the task alive: the event loop holds weak references only.
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _unstored(self, sample: Sample, error: DiskFullError) -> Assay:
-        return Assay(sample, {m.name: _failed(sample, m, error) for m in self._metrics})
+    async def _fail_all(self, sample: Sample, error: DiskFullError) -> Assay:
+        return Assay(sample, {m.name: _fail_assessment(sample, m, error) for m in self._metrics})
 
     async def _assay(self, sample: Sample) -> Assay:
-        async with self._free:
+        async with self._sample_slots:
             metrics = self.metrics_for(sample)
             result = await all_of(self._assess(metric, sample) for metric in metrics)
-        return Assay(sample, {one.metric: one for one in result})
+        return Assay(sample, {assessment.metric: assessment for assessment in result})
 
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
         path = self._run.folder.path if self._run else None
@@ -379,22 +424,22 @@ class Scorer:
             if self._run:
                 self._run.note(result, line)
         except DiskFullError as error:
-            result = _failed(sample, metric, error)
+            result = _fail_assessment(sample, metric, error)
         if self._events:
             self._events.send(sample, result)
         return result
 
 
 Door = Callable[[], AbstractAsyncContextManager[Scorer]]
-"""Opens a scorer."""
+"""A function that opens a scorer."""
 
 
-def _failed(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
+def _fail_assessment(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
     return Assessment.failed(sample.id, metric.name, f"cannot be stored: {error}")
 
 
 class OpenScorer:
-    """Opens a scorer: ``async with`` a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
+    """Opens a scorer: ``async with`` gives a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
 
     def __init__(self, door: Door) -> None:
         self._door = door
@@ -419,29 +464,34 @@ class OpenScorer:
 
 
 class ThreadScorer:
-    """A scorer in an event loop of its own, whose :meth:`score` any number of threads may call."""
+    """A scorer in an event loop of its own; any number of threads may call :meth:`score`."""
 
     def __init__(self, door: Door) -> None:
-        """Open the scorer; raises what opening it raises."""
+        """Open the scorer in a new thread; errors of opening it are raised here."""
         ready: Future[Scorer] = Future()
         self._ended: Future[None] = Future()
         self._thread = threading.Thread(
-            target=self._run, args=(door, ready), name="trustassay-scorer", daemon=True
+            # A daemon: a program that forgets to close the scorer can still exit.
+            target=self._run,
+            args=(door, ready),
+            name="trustassay-scorer",
+            daemon=True,
         )
         self._thread.start()
         self._scorer = ready.result()
 
     def score(self, sample: Sample | Mapping[str, Any]) -> Assay:
-        """Wait for the result; as :meth:`Scorer.score`, with the same errors."""
+        """Score a sample and wait for the result; raises the errors of :meth:`Scorer.score`."""
         future = self.submit(sample)
         try:
             return future.result()
         except BaseException:
-            future.cancel()  # of an interruption; a finished one stays as it is
+            # An interruption, such as Ctrl-C; cancelling a finished future does nothing.
+            future.cancel()
             raise
 
     def submit(self, sample: Sample | Mapping[str, Any]) -> Future[Assay]:
-        """Return a future of what :meth:`score` returns, without waiting.
+        """Return a future of the result of :meth:`score`, without waiting.
 
         Raises:
             ScorerClosedError: the scorer is closed.
@@ -449,18 +499,20 @@ class ThreadScorer:
         work = self._scorer.score(sample)
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:  # the loop is closed
+        except RuntimeError:
+            # The loop is closed. Closing the coroutine avoids a warning that it was never awaited.
             work.close()
             raise ScorerClosedError("this scorer is closed; open another one") from None
 
     def close(self) -> None:
-        """Finish what was accepted, and close; raises what closing raises."""
+        """Finish the accepted samples and close; errors of closing are raised here."""
         self.stop()
         self._ended.result()
 
     def stop(self) -> None:
-        """Begin to close, and do not wait for it."""
-        with suppress(RuntimeError):  # the loop is closed
+        """Start to close, without waiting."""
+        # RuntimeError: the loop is closed already.
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._close.set)
 
     def _run(self, door: Door, ready: Future[Scorer]) -> None:
@@ -473,6 +525,7 @@ class ThreadScorer:
         try:
             asyncio.run(serve())
         except BaseException as error:
+            # An error before the scorer is open goes to __init__, a later one to close().
             (self._ended if ready.done() else ready).set_exception(error)
         else:
             self._ended.set_result(None)

@@ -1,7 +1,7 @@
-"""How a page of this machine is served: who may ask, what a form may hold, what a browser may do.
+"""Serves local pages safely: access tokens, allowed hosts, limits of forms, browser headers.
 
-An address begins with a token that only whoever was given it knows. A request that a foreign page
-made, or that names a foreign host, is refused.
+Each address begins with a secret token. A request that another site's page made, or that names
+another host, is refused.
 """
 
 import asyncio
@@ -30,49 +30,60 @@ from trustassay.data.records import InputError
 from trustassay.files import whole
 from trustassay.workflows.listening import QUIET, is_loopback
 
-BYTES = 18
-"""Bytes of a token."""
+TOKEN_BYTES = 18
+"""Random bytes of a token."""
 LARGEST_BODY = 64 * 1024
-"""Bytes of a form; a note has at most 2,000 characters."""
+"""Largest form; a note has at most 2,000 characters."""
 GRACE_S = 3
 NUMBER = re.compile("[0-9]{1,9}")
+# Nothing is loaded from or sent to other sites, cached, or embedded in another page.
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
         "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "cache-control": "no-store",
-    "referrer-policy": "same-origin",  # with no-referrer a form of the page has no origin
+    # "no-referrer" would make browsers send "Origin: null" with the page's own forms.
+    "referrer-policy": "same-origin",
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
 Fields = dict[str, str]
 Tell = Callable[[str], None]
-"""Says something to whoever started the server; it is never told what an answer says."""
+"""Writes a message to the terminal of whoever started the server; never the text of an answer."""
 
 
 class Links:
-    """The tokens of people, kept in ``.NAME.links`` beside a file, so that links stay the same when
-    the command is run again. Only its owner can read that file.
+    """The tokens of people, stored in ``.NAME.links`` beside a file.
+
+    Because they are stored, links stay the same when the command runs again. Only the owner of the
+    file can read it.
     """
 
     def __init__(self, beside: Path, names: Sequence[str]) -> None:
-        """Read the tokens, and make those that are missing; InputError: the file is damaged."""
+        """Read the tokens and create missing ones; raises InputError if the file is damaged."""
         path = beside.with_name(f".{beside.name}.links")
-        known = _read_tokens(path)
-        new = {name: secrets.token_urlsafe(BYTES) for name in names if name not in known}
-        if new:
+        stored_tokens = _read_tokens(path)
+        new_tokens = {
+            name: secrets.token_urlsafe(TOKEN_BYTES) for name in names if name not in stored_tokens
+        }
+        if new_tokens:
             with whole(path) as file:
+                # Before the content is written, so that nobody can read it in between.
                 os.fchmod(file.fileno(), 0o600)
-                file.write(json.dumps(known | new, indent=2).encode() + b"\n")
-        self.tokens: Mapping[str, str] = {name: (known | new)[name] for name in names}
+                file.write(json.dumps(stored_tokens | new_tokens, indent=2).encode() + b"\n")
+        self.tokens: Mapping[str, str] = {
+            name: (stored_tokens | new_tokens)[name] for name in names
+        }
 
     def owner(self, token: str) -> str | None:
-        """Return whose token it is; ``None`` if nobody's. The time it takes tells nothing."""
+        """Return the owner of a token, ``None`` if nobody has it, in constant time."""
         result = None
-        for name, known in self.tokens.items():
-            if hmac.compare_digest(known.encode(), token.encode(errors="replace")):
+        for name, token_of_person in self.tokens.items():
+            # No early return: the loop compares every token, so the time does not depend on the
+            # match.
+            if hmac.compare_digest(token_of_person.encode(), token.encode(errors="replace")):
                 result = name
         return result
 
@@ -85,7 +96,7 @@ def _read_tokens(path: Path) -> dict[str, str]:
     except ValueError:
         result = None
     if not isinstance(result, dict) or not all(
-        isinstance(token, str) and len(token) >= BYTES for token in result.values()
+        isinstance(token, str) and len(token) >= TOKEN_BYTES for token in result.values()
     ):
         raise InputError(f"{path}: damaged; remove it, and all raters get new links")
     return result
@@ -93,30 +104,34 @@ def _read_tokens(path: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Hosts:
-    """Under which names a server that listens at ``host`` may be asked, at any port, since a tunnel
-    may have another one.
+    """The host names under which a server accepts requests, to prevent DNS rebinding.
 
-    One of this machine alone has the names of this machine; another one also those under which
-    others reach it: an address, or the name of this machine. A page elsewhere whose name was made
-    to lead here (DNS rebinding) gives neither. ``public`` is the name, with a port if it has one,
-    of a proxy that shows the page.
+    A server that listens on this machine only accepts the machine's loopback names. Any other
+    server also accepts addresses and the machine's own name. A page of another site, whose name was
+    made to resolve to this machine, has neither. Ports are ignored, since a tunnel may use another
+    one.
     """
 
     host: str
+    """The host at which the server listens."""
     public: str = ""
+    """The name, with its port if it has one, of a proxy in front of the server."""
 
     def known(self, value: str) -> bool:
-        """Whether a header Host is of this server."""
+        """Whether a header Host names this server."""
         if self.public and value == self.public:
             return True
+        # Cut the port: the last colon, unless it is part of an IPv6 address, [::1].
         name = value.rpartition(":")[0] if value.rfind(":") > value.rfind("]") else value
         name = name.removeprefix("[").removesuffix("]")
+        # Loopback names are always fine; a loopback server accepts no other names.
         if is_loopback(name) or is_loopback(self.host):
             return is_loopback(name)
         return name in {self.host, socket.gethostname(), socket.getfqdn()} or _is_address(name)
 
     def own(self, origin: str, host: str) -> bool:
-        """Whether a header Origin is of a page of this server, which was asked as ``host``."""
+        """Whether a header Origin names a page of this server, which was requested as ``host``."""
+        # Without a public name the set must not contain "", which "Origin: null" would match.
         return origin.partition("://")[2] in {host, self.public} - {""}
 
 
@@ -129,81 +144,95 @@ def _is_address(name: str) -> bool:
 
 
 def starlette(routes: Sequence[BaseRoute], tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
-    """Return the application of these routes. A fault of it tells its name alone, since its words
-    may quote an answer. Without ``hosts`` any name of a host may be given.
+    """Build the application of these routes.
+
+    Of an unexpected error only the type is reported, since its message may quote an answer. Without
+    ``hosts`` any host name is accepted.
     """
 
-    async def failed(_request: Request, error: Exception) -> Response:
+    async def answer_failure(_request: Request, error: Exception) -> Response:
         tell(f"a request failed: {type(error).__name__}")
         return PlainTextResponse("the server failed.", 500)
 
-    async def refused(_request: Request, error: Exception) -> Response:
+    async def answer_refusal(_request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        # Only these messages are written for the user; others may describe the server.
         detail = error.detail if error.status_code in (400, 409, 503) else ""
         return PlainTextResponse(detail, error.status_code)
 
     result = Starlette(
-        routes=list(routes), exception_handlers={HTTPException: refused, Exception: failed}
+        routes=list(routes),
+        exception_handlers={HTTPException: answer_refusal, Exception: answer_failure},
     )
+    # An address with a trailing slash is not found, instead of redirected.
     result.router.redirect_slashes = False
-    return _guarded(result, hosts)
+    return _guard(result, hosts)
 
 
-def _guarded(application: ASGIApp, hosts: Hosts | None) -> ASGIApp:
-    """Refuse what another page asks for, and add the headers that keep this one from loading or
-    telling anything elsewhere.
-    """
-    raw = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+def _guard(application: ASGIApp, hosts: Hosts | None) -> ASGIApp:
+    """Refuse requests of other sites' pages, and add headers that stop a page from contacting
+    them."""
+    raw_headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
-    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-        async def sending(message: Message) -> None:
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *raw]
+                message["headers"] = [*message.get("headers", ()), *raw_headers]
             await send(message)
 
-        if scope["type"] == "http" and (why := _foreign(Request(scope), hosts)):
-            await PlainTextResponse(why, 403)(scope, receive, sending)
+        if scope["type"] == "http" and (reason := _explain_foreign_request(Request(scope), hosts)):
+            await PlainTextResponse(reason, 403)(scope, receive, send_with_headers)
         else:
-            await application(scope, receive, sending)
+            await application(scope, receive, send_with_headers)
 
-    return wrapped
+    return guarded
 
 
-def _foreign(request: Request, hosts: Hosts | None) -> str:
-    """Return why a request is not one of this page; empty if it is."""
-    given = request.headers.getlist("host")
-    if len(given) != 1 or not (hosts is None or hosts.known(given[0])):
+def _explain_foreign_request(request: Request, hosts: Hosts | None) -> str:
+    """Return why a request does not come from this server's pages; empty if it does."""
+    host_headers = request.headers.getlist("host")
+    # Two Host headers are a way to smuggle one past the check.
+    if len(host_headers) != 1 or not (hosts is None or hosts.known(host_headers[0])):
         return "the header Host names another server; --public takes the name of a proxy."
     origin = request.headers.get("origin")
-    if origin is not None and not (hosts or Hosts("")).own(origin, given[0]):
+    if origin is not None and not (hosts or Hosts("")).own(origin, host_headers[0]):
         return "another page sent this request."
+    # Links from other sites may open a page (GET) but not send a form.
     if request.headers.get("sec-fetch-site", "none") == "cross-site" and request.method != "GET":
         return "another page sent this request."
     return ""
 
 
 def asset_routes(assets: Mapping[str, Sequence[tuple[str, str]]]) -> list[BaseRoute]:
-    """Return the routes of style sheets and scripts: of each the files, as (package, name), of
-    which it is made.
+    """Build the routes of style sheets and scripts.
+
+    ``assets`` maps the name of each to the files it is joined from, as (package, name).
     """
 
-    async def served(request: Request) -> Response:
+    async def serve_asset(request: Request) -> Response:
         name = request.url.path.removeprefix("/")
         kind = "text/css" if name.endswith(".css") else "text/javascript"
-        return Response("\n".join(_template(*one) for one in assets[name]), media_type=kind)
+        return Response(
+            "\n".join(_read_template(*asset_file) for asset_file in assets[name]), media_type=kind
+        )
 
-    return [Route(f"/{name}", served) for name in assets]
+    return [Route(f"/{name}", serve_asset) for name in assets]
 
 
 @cache
-def _template(package: str, name: str) -> str:
+def _read_template(package: str, name: str) -> str:
     return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 async def read_fields(request: Request) -> Fields:
-    """Read a form: what is not UTF-8 is replaced, of a field that comes twice the last counts."""
+    """Read a form; bytes that are not UTF-8 are replaced, and the last of equal fields counts.
+
+    Raises:
+        HTTPException: 413, the form is larger than :data:`MAX_BODY_BYTES`.
+    """
     body = b""
     async for piece in request.stream():
+        # Counted while reading: the header Content-Length may be missing or wrong.
         body += piece
         if len(body) > LARGEST_BODY:
             raise HTTPException(413)
@@ -212,28 +241,31 @@ async def read_fields(request: Request) -> Fields:
 
 
 def serve(application: ASGIApp, at: socket.socket, drain: Callable[[], Awaitable[object]]) -> None:
-    """Serve until the process is interrupted; ``drain`` waits for what is being stored then."""
+    """Serve until the process is interrupted, then call ``drain`` to finish storing."""
     import uvicorn
 
+    # h11 is pure Python and always installed with uvicorn.
     config = uvicorn.Config(application, http="h11", timeout_graceful_shutdown=GRACE_S, **QUIET)
 
     async def run() -> None:
         try:
             await uvicorn.Server(config).serve(sockets=[at])
         finally:
+            # A rating that a request has sent must be on disk before the process ends.
             await drain()
 
     asyncio.run(run())
 
 
 def address(host: str, at: socket.socket) -> str:
-    """Return ``http://HOST:PORT`` as a person opens it."""
-    shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    return f"http://{f'[{shown}]' if ':' in shown else shown}:{at.getsockname()[1]}"
+    """Write the address as a person opens it: ``http://HOST:PORT``."""
+    # 0.0.0.0 and :: mean every interface, and cannot be opened in a browser.
+    host_name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return f"http://{f'[{host_name}]' if ':' in host_name else host_name}:{at.getsockname()[1]}"
 
 
 def warning_of(host: str) -> str:
-    """Return what to say of a host that other machines reach; empty if they do not."""
+    """Write a warning for a host that other machines can reach; empty if they cannot."""
     if is_loopback(host):
         return ""
     return (

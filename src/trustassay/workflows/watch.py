@@ -1,4 +1,4 @@
-"""Scores the records of a growing file as they arrive, into a run's folder."""
+"""``score --watch``: scores the records of a growing file as they arrive, into a run's folder."""
 
 from __future__ import annotations
 
@@ -39,15 +39,18 @@ POLL_S = 0.25
 
 @dataclass(slots=True)
 class Place:
-    """How far a file was read: its inode, the number of the last line read, and its hash."""
+    """How far a file was read."""
 
     file: int = 0
+    """The inode of the file; 0 before it is opened."""
     line: int = 0
+    """The number of the last line that was read, from 1 on."""
     mark: str = ""
+    """The hash of that line."""
 
     @classmethod
     def of(cls, stored: Any) -> Place:
-        """Read back what :func:`dataclasses.asdict` made; the beginning for anything else."""
+        """Parse the output of :func:`dataclasses.asdict`; for anything else, the beginning."""
         try:
             return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))
         except (TypeError, KeyError, ValueError):
@@ -55,11 +58,11 @@ class Place:
 
 
 class GrowingFile:
-    """The lines of a file that something else appends to.
+    """The lines of a file that another program appends to.
 
-    place: how far it was read; may be set before :meth:`lines` to go on from there.
-    reads_again: the file was cut or rewritten, so that lines may come that came before; the reader
-    sets it to ``False`` at the first new one.
+    ``place`` is how far it was read; set it before :meth:`lines` to continue from there.
+    ``reads_again`` is set when the file was cut or rewritten, so that known lines may come again;
+    the reader resets it at the first new line.
     """
 
     def __init__(
@@ -73,23 +76,26 @@ class GrowingFile:
     def first(self, count: int) -> list[bytes]:
         """Return the first complete lines, at most ``count``."""
         with self._path.open("rb") as file:
-            return list(islice(_complete_lines(file, ending=self._once), count))
+            return list(islice(_read_complete_lines(file, ending=self._once), count))
 
     async def lines(self) -> AsyncIterator[bytes | None]:
-        """Yield each complete line after ``place``, and ``None`` whenever there is no new one.
+        """Yield each complete line after ``place``, and ``None`` whenever there is no new line.
 
-        Ends with the file as it is now (``once``), or after ``idle_s`` without a line.
+        Ends at the present end of the file (``once``), or after ``idle_s`` seconds without a line.
         """
         quiet_s = 0.0
         with ExitStack() as stack:
             file: IO[bytes] = self._path.open("rb")
             stack.callback(file.close)
-            self._skip_read(file)
+            self._skip_lines_read(file)
             while True:
-                replaced = self._is_replaced(file)  # what is in the old one is read first
+                # Asked before reading: lines written to the old file until then are still read.
+                replaced = self._is_replaced(file)
                 before = self.place.line
-                for line in _complete_lines(file, ending=self._once):
-                    self.place.line, self.place.mark = self.place.line + 1, _hash(line)
+                for line in _read_complete_lines(file, ending=self._once):
+                    # Updated before the line is yielded, so that the sample can store its own
+                    # position.
+                    self.place.line, self.place.mark = self.place.line + 1, _hash_line(line)
                     yield line
                 if replaced:
                     self._report(f"{self._path}: was replaced; read from its beginning")
@@ -98,6 +104,7 @@ class GrowingFile:
                     self.place = Place(os.fstat(file.fileno()).st_ino)
                     continue
                 quiet_s = 0.0 if self.place.line > before else quiet_s + POLL_S
+                # Quiet time is counted in polls, so time spent scoring does not end the watch.
                 if self._once or (self._idle_s is not None and quiet_s >= self._idle_s):
                     if file.tell() < os.fstat(file.fileno()).st_size:
                         where = f"{self._path}:{self.place.line + 1}"
@@ -105,26 +112,28 @@ class GrowingFile:
                     return
                 yield None
                 await asyncio.sleep(POLL_S)
+                # The file became shorter than what was read, so it was truncated in place.
                 if os.fstat(file.fileno()).st_size < file.tell():
                     self._report(f"{self._path}: was cut; read from its beginning")
-                    self._begin_again(file)
+                    self._restart(file)
 
-    def _skip_read(self, file: IO[bytes]) -> None:
-        """Go to the end of the last line that was read, if the file still has it there."""
+    def _skip_lines_read(self, file: IO[bytes]) -> None:
+        """Skip the lines that were read before, if the file still has the last of them."""
         inode = os.fstat(file.fileno()).st_ino
         if self.place.file == inode:
             line = b""
             for _ in range(self.place.line):
                 line = file.readline()
-            if self.place.line and _hash(line) != self.place.mark:
+            # The same inode, but another line at this number: it was rewritten in place.
+            if self.place.line and _hash_line(line) != self.place.mark:
                 self._report(f"{self._path}: was cut or rewritten; read from its beginning")
-                self._begin_again(file)
+                self._restart(file)
             return
         if self.place.file:
             self._report(f"{self._path}: is another file now; read from its beginning")
         self.place = Place(inode)
 
-    def _begin_again(self, file: IO[bytes]) -> None:
+    def _restart(self, file: IO[bytes]) -> None:
         file.seek(0)
         self.place = Place(os.fstat(file.fileno()).st_ino)
         self.reads_again = True
@@ -133,16 +142,19 @@ class GrowingFile:
         try:
             return self._path.stat().st_ino != os.fstat(file.fileno()).st_ino
         except FileNotFoundError:
-            return False  # it is being replaced
+            # In the middle of being replaced: look again at the next poll.
+            return False
 
 
-def _hash(line: bytes) -> str:
+def _hash_line(line: bytes) -> str:
+    # Line ends are left out, since the last line may get its line end later.
     return hashlib.blake2b(line.rstrip(b"\r\n"), digest_size=8).hexdigest()
 
 
-def _complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
-    """Yield the complete lines; if ``ending`` also a last record without a line end."""
+def _read_complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
+    """Yield complete lines; with ``ending`` also a last record without a line end."""
     while line := file.readline():
+        # An incomplete line is still being written; go back and read it again later.
         if not line.endswith(b"\n") and not (ending and _is_record(line)):
             file.seek(-len(line), os.SEEK_CUR)
             return
@@ -157,12 +169,12 @@ def _is_record(line: bytes) -> bool:
 
 
 SAMPLES = 64
-"""Samples that are scored at once where no number is given."""
+"""Samples that are scored concurrently by default."""
 STATUS_S = 60.0
 PLACE = "watched"
-"""Field of a sample: the :class:`Place` of its line."""
+"""The field of a sample that holds the :class:`FilePosition` of its line."""
 FIRST = 100
-"""Records by which ``auto`` options are settled."""
+"""The number of records from which ``auto`` options are resolved."""
 
 
 @dataclass(frozen=True)
@@ -194,24 +206,25 @@ class WatchOptions:
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen by this process: records scored, faulty ones, those beyond the threshold.
-
-    ``scoreless`` records can have no score, as a refusal that nobody can judge.
-    """
+    """The counts of records that this process read."""
 
     scored: int = 0
     scoreless: int = 0
+    """Records that can have no score, such as a refusal that cannot be judged."""
     failed: int = 0
+    """Records whose metric failed."""
     faulty: int = 0
+    """Lines that are no valid record."""
     beyond: int = 0
+    """Records whose score is beyond the threshold."""
 
 
 class Watch:
-    """Follows a file of JSON Lines, and scores each record when its line is complete.
+    """Follows a file of JSON Lines, and scores each record once its line is complete.
 
-    ``tell`` is given a line of text for each fault, each answer beyond the threshold, and when the
-    file was cut or replaced. The folder is a run like any other at the end, and the same call goes
-    on behind the last record that it holds.
+    ``tell`` is called with a message for each fault, for each answer beyond the threshold, and when
+    the file was cut or replaced. The folder is an ordinary run; the same call continues after the
+    last record in it.
     """
 
     def __init__(
@@ -223,11 +236,11 @@ class Watch:
         options: WatchOptions,
         tell: Callable[[str], None],
     ) -> None:
-        """Check what is given.
+        """Check the arguments; nothing is read or written yet.
 
         Raises:
-            InputError: there is no such file.
-            ValueError: the threshold is outside the range of the metric's scores.
+            InputError: there is no such file, or it cannot be watched.
+            UsageError: the threshold is outside the range of the metric's scores.
             BackendError: a key is needed and not set; OpenTelemetry is asked for and not
                 configured.
         """
@@ -236,29 +249,34 @@ class Watch:
         if not source.is_file():
             raise InputError(f"{source}: no such file")
         if metric.pool:
-            why = "looks at all samples together, so it cannot be watched"
-            raise UsageError(f"{metric.name}: {why}")
+            message = "looks at all samples together, so it cannot be watched"
+            raise UsageError(f"{metric.name}: {message}")
         with source.open("rb") as file:
-            start = file.read(LONGEST)
-        packed = start.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
-        if result := packed or other_than_text(start):
-            raise InputError(f"{source}: {result}")
+            # A compressed or binary file would only give faults, one for each line.
+            first_bytes = file.read(LONGEST)
+        packed_fault = (
+            first_bytes.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
+        )
+        if fault := packed_fault or other_than_text(first_bytes):
+            raise InputError(f"{source}: {fault}")
         check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
         self._source, self._backends, self._options, self._tell = source, backends, options, tell
         self._limit = read_score(metric, "--threshold", options.threshold)
         self._events = EvaluationEvents.of(options.opentelemetry)
-        self._found = Watched()
+        self._counts = Watched()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
         self._status_at = time.monotonic()
-        self._how = RunOptions(
+        self._run_options = RunOptions(
             seed=options.seed,
             longest_answer=options.longest_answer,
             progress=False,
             calls=options.calls,
         )
-        self._run = GrowingRun(folder, [metric], backends, self._how, str(source), self._place)
+        self._run = GrowingRun(
+            folder, [metric], backends, self._run_options, str(source), self._position_metadata
+        )
 
-    def _place(self) -> dict[str, Any]:
+    def _position_metadata(self) -> dict[str, Any]:
         return {PLACE: asdict(self._file.place)}
 
     @property
@@ -266,41 +284,44 @@ class Watch:
         return self._run.metrics[0]
 
     async def run(self) -> Watched:
-        """Watch until the options end it, and write the run's results, also where it is
-        interrupted.
+        """Watch until the options end it; write the run's results then, or when interrupted.
 
         Raises:
             RunFolderError: the folder holds another run, or another process works in it.
         """
         with self._run.opened() as waiting:
-            self._go_on()
+            self._resume_from_run()
+            # "auto" options are resolved once for a run, so that all its scores are comparable.
             if self._run.settled is None:
-                self._run.settle(await self._first_records())
+                self._run.settle(await self._read_first_records())
             try:
                 await self._follow(waiting)
             finally:
+                # Also when interrupted, so that the folder always holds a readable result.
                 await self._run.finish()
-        return self._found
+        return self._counts
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
-        own, wanted = self._run.folder.calls_path, self._options.samples_at_once
-        async with open_calls(self._backends, self._options.calls, own) as client:
+        calls_path, wanted = self._run.folder.calls_path, self._options.samples_at_once
+        async with open_calls(self._backends, self._options.calls, calls_path) as client:
             at_once = samples_at_once(wanted, SAMPLES, self._backends.held.values())
             async with TaskLimiter(at_once) as limiter:
+                # Samples that an earlier process accepted and did not score.
                 for sample in waiting:
                     await limiter.start(self._score(sample, client))
-                async for sample in self._arriving():
+                async for sample in self._read_arriving():
                     self._run.accept(sample)
                     await limiter.start(self._score(sample, client))
 
-    async def _first_records(self) -> Inventory:
-        """Return what the first records of the file bring, those that can be read; wait for one."""
+    async def _read_first_records(self) -> Inventory:
+        """Return the inventory of the first readable records of the file; wait for at least one."""
         waited = time.monotonic()
+        # With --once there is nothing to wait for.
         idle_s = 0.0 if self._options.once else self._options.idle_s
         while True:
             inventory = Inventory()
             for line in self._file.first(FIRST):
-                result = self._read(line)
+                result = self._read_line(line)
                 if not isinstance(result, Fault):
                     inventory.add(result.sample)
             ended = idle_s is not None and time.monotonic() - waited >= idle_s
@@ -308,59 +329,66 @@ class Watch:
                 return inventory
             await asyncio.sleep(POLL_S)
 
-    def _go_on(self) -> None:
-        """Take up the place where an earlier watch in this folder ended."""
+    def _resume_from_run(self) -> None:
+        """Continue at the position where an earlier watch in this folder ended."""
         run = self._run
         if not run.before:
             return
         place = Place.of(run.last.metadata.get(PLACE)) if run.last else Place()
         ended = Place.of(run.before.get(PLACE))
+        # Faulty lines after the last sample were read too; they are only in the stored end
+        # position.
         if ended.file and (ended.file != place.file or ended.line > place.line):
             place = ended
         self._file.place = place
 
     # records
 
-    async def _arriving(self) -> AsyncIterator[Sample]:
-        """Yield the samples of the file, those that are there and those that come."""
+    async def _read_arriving(self) -> AsyncIterator[Sample]:
+        """Yield the samples of the file: first those it has, then those that arrive."""
         async for line in self._file.lines():
             if line is None:
                 if time.monotonic() - self._status_at >= STATUS_S:
                     self._status_at = time.monotonic()
-                    self._tell(f"{self._found.scored:,} scored, {self._found.beyond:,} beyond")
-            elif sample := self._sample(line):
+                    self._tell(f"{self._counts.scored:,} scored, {self._counts.beyond:,} beyond")
+            elif sample := self._accept_line(line):
                 yield sample
+                # Let scoring tasks run: a large existing file would otherwise be read in one go.
                 await asyncio.sleep(0)
 
-    def _sample(self, line: bytes) -> Sample | None:
-        """Return the sample of a line; a faulty one is told of and counted."""
+    def _accept_line(self, line: bytes) -> Sample | None:
+        """Return the sample of a line, or ``None``; a faulty line is reported and counted."""
         if not line.strip():
             return None
-        result = self._read(line)
+        result = self._read_line(line)
         if isinstance(result, Fault):
-            self._note(result)
+            self._note_fault(result)
             return None
         sample = result.sample
-        taken = hash64(sample.id) in self._run.ids
-        if taken and self._file.reads_again:
+        is_id_used = hash64(sample.id) in self._run.ids
+        # A rewritten file repeats records that are scored already.
+        if is_id_used and self._file.reads_again:
             return None
         self._file.reads_again = False
         problems = problems_of(sample, [self._metric], self._backends)
-        if taken and result.has_id:
+        # Only an id that the record itself gives is an error; generated ids are made unique below.
+        if is_id_used and result.has_id:
             problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:
-            self._note(Fault(result.where, tuple(map(result.in_own_words, problems))))
+            self._note_fault(Fault(result.where, tuple(map(result.in_own_words, problems))))
             return None
+        # Generated ids count from the line, which starts again when a file is replaced.
         name, number = sample.id, 1
         while hash64(name) in self._run.ids:
             number += 1
             name = f"{sample.id}-{number}"
-        return replace(sample, id=name, metadata={**sample.metadata, **self._place()})
+        return replace(sample, id=name, metadata={**sample.metadata, **self._position_metadata()})
 
-    def _read(self, line: bytes) -> Located | Fault:
+    def _read_line(self, line: bytes) -> Located | Fault:
         where = f"{self._source}:{self._file.place.line}"
         try:
             record = json.loads(line)
+        # Deeply nested JSON raises RecursionError.
         except (ValueError, RecursionError) as error:
             return Fault(where, (Problem("record", f"is not JSON ({error})"),))
         result = record_of(record, self._options.fields, "one answer a line")
@@ -368,8 +396,8 @@ class Watch:
             return replace(result, where=where)
         return result._replace(where=where)
 
-    def _note(self, fault: Fault) -> None:
-        self._found.faulty += 1
+    def _note_fault(self, fault: Fault) -> None:
+        self._counts.faulty += 1
         self._run.faulty += 1
         self._tell(str(fault))
 
@@ -377,19 +405,20 @@ class Watch:
 
     async def _score(self, sample: Sample, client: Client) -> None:
         path = self._run.folder.path
-        result, line = await assessed_by_both(self._metric, sample, client, self._how, path)
+        result, line = await assessed_by_both(self._metric, sample, client, self._run_options, path)
         self._run.note(result, line)
         if self._events:
             self._events.send(sample, result)
         if result.score is None:
-            self._found.failed += result.error is not None
-            self._found.scoreless += result.error is None
+            # Without an error there is no score by design, for instance for a refusal.
+            self._counts.failed += result.error is not None
+            self._counts.scoreless += result.error is None
             if result.error is not None:
                 self._tell(f"{sample.id}: failed: {result.error}")
             return
-        self._found.scored += 1
+        self._counts.scored += 1
         if self._is_beyond(result.score):
-            self._found.beyond += 1
+            self._counts.beyond += 1
             self._tell(f"{sample.id}: {self._metric.name} {result.score:.3f}: {sample.question}")
 
     def _is_beyond(self, score: float) -> bool:

@@ -1,4 +1,4 @@
-"""What is rated: answers of a file or a run, or pairs of answers to the same question."""
+"""Reads what is rated: answers of a file or a run, or pairs of answers to the same question."""
 
 import asyncio
 import hashlib
@@ -19,77 +19,82 @@ from trustassay.sample import Document, Sample
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What one rating is about: an answer, or the answers ``a`` and ``b`` of a pair.
-
-    golds: of each gold answer its aliases, of a claim the claim alone.
-    """
+    """The object of one rating: an answer, or a pair of answers."""
 
     id: str
     question: str
     answers: tuple[str, ...]
+    """One answer, or the answers ``a`` and ``b`` of a pair."""
     model: str = ""
+    """The model that wrote the answer; empty if unknown, and for pairs."""
     domain: str = ""
     golds: tuple[tuple[str, ...], ...] = ()
+    """The aliases of each gold answer, or each gold claim by itself."""
     documents: tuple[Document, ...] = ()
 
     @property
     def question_key(self) -> str:
-        """The question as it is compared with others."""
+        """The question with normalised white space, by which questions are compared."""
         return " ".join(self.question.split())
 
     def sides(self, *, swapped: bool) -> tuple[str, ...]:
-        """Return the answers as they are shown."""
+        """Return the answers in the order in which they are shown."""
         return self.answers[::-1] if swapped else self.answers
 
 
 @dataclass(frozen=True)
 class Material:
-    """All that can be rated. sha256: of the samples in it. remarks: for the user."""
+    """Everything in the input that can be rated."""
 
     items: Sequence[Item]
     sha256: str
+    """The digest of all samples, by which ratings of another input are recognised."""
     remarks: Sequence[str] = ()
+    """Messages for the user on what was left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(InputOptions):
-    """How samples are read. domain: the field of a sample's domain."""
+    """How the samples to be rated are read."""
 
     domain: str = "domain"
+    """The field that holds the domain of a sample."""
 
 
 def one_by_one(source: Path, reading: Reading) -> Material:
     """Read the answers of a file, or of a run's folder.
 
     Raises:
-        BadInputError, InputError, RunFolderError: the input cannot be read, or nothing in it can be
-            rated.
+        BadInputError, InputError, RunFolderError: the input cannot be read, or has no answer.
     """
-    samples, asked, faulty = _samples(source, reading)
+    samples, model_of_run, faulty = _read_samples(source, reading)
+    # An empty response can be rated; only a missing one cannot.
     answered = [sample for sample in samples if sample.response is not None]
     if not answered:
         raise InputError(f"{source}: no sample has a response; there is nothing to rate")
-    left = len(samples) - len(answered)
-    remarks = [f"left out without a response: {left:,}"] if left else []
-    remarks += _skipped(faulty)
-    items = [_item(sample, reading, sample.model or asked) for sample in answered]
-    return Material(items, _digest(samples), remarks)
+    without_response = len(samples) - len(answered)
+    remarks = [f"left out without a response: {without_response:,}"] if without_response else []
+    remarks += _describe_faulty(faulty)
+    # A run that generated its answers names their model only once, in its settings.
+    items = [_build_item(sample, reading, sample.model or model_of_run) for sample in answered]
+    return Material(items, _digest_samples(samples), remarks)
 
 
 def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
-    """Read two files or runs, and pair their answers by id; by question where no id is in both.
+    """Read two files or runs, and pair their answers by id, or by question if they share no id.
 
     Raises:
-        BadInputError, InputError, RunFolderError: an input cannot be read, no question is in both,
-            or questions that have to identify the answers occur twice.
+        BadInputError, InputError, RunFolderError: an input cannot be read, the inputs share no
+            question, or a question that must identify an answer occurs twice.
     """
-    read = [_samples(source, reading) for source in (first, second)]
+    read = [_read_samples(source, reading) for source in (first, second)]
     sides = [samples for samples, _, _ in read]
-    answered = [[one for one in samples if one.response is not None] for samples in sides]
-    tables = [{one.id: one for one in samples} for samples in answered]
+    answered = [[sample for sample in samples if sample.response is not None] for samples in sides]
+    # Ids are preferred: a question may occur several times in a file.
+    tables = [{sample.id: sample for sample in samples} for samples in answered]
     if not tables[0].keys() & tables[1].keys():
         tables = [
-            _by_question(source, samples)
+            _index_by_question(source, samples)
             for source, samples in zip((first, second), answered, strict=True)
         ]
     common = [key for key in tables[0] if key in tables[1]]
@@ -98,30 +103,33 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
     items = []
     for key in common:
         a, b = tables[0][key], tables[1][key]
+        # Files that number their own rows share ids without sharing questions.
         if a.question.split() != b.question.split():
             raise InputError(
                 f"{first} and {second}: {a.id!r} has different questions; expected the same "
                 "questions under the same ids"
             )
-        items.append(_item(a, reading, "", (a.response or "", b.response or "")))
-    alone = sum(map(len, sides)) - 2 * len(common)
-    remarks = [f"left out, since in one of the files alone: {alone:,}"] if alone else []
-    remarks += _skipped(sum(faulty for _, _, faulty in read))
-    digest = hashlib.sha256("".join(map(_digest, sides)).encode()).hexdigest()
+        # No model: raters must not learn which side is which, and no column names one.
+        items.append(_build_item(a, reading, "", (a.response or "", b.response or "")))
+    left_out = sum(map(len, sides)) - 2 * len(common)
+    remarks = [f"left out, since in one of the files alone: {left_out:,}"] if left_out else []
+    remarks += _describe_faulty(sum(faulty for _, _, faulty in read))
+    # The order matters: with the two inputs exchanged, a and b mean the opposite.
+    digest = hashlib.sha256("".join(map(_digest_samples, sides)).encode()).hexdigest()
     return Material(items, digest, remarks)
 
 
-def _by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
-    counts = Counter(" ".join(one.question.split()) for one in samples)
-    if twice := [question for question, count in counts.items() if count > 1]:
+def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
+    counts = Counter(" ".join(sample.question.split()) for sample in samples)
+    if repeated_questions := [question for question, count in counts.items() if count > 1]:
         raise InputError(
-            f"{source}: {len(twice):,} questions occur more than once, so answers cannot be paired "
-            "by question; expected the same ids in both files"
+            f"{source}: {len(repeated_questions):,} questions occur more than once, so answers "
+            "cannot be paired by question; expected the same ids in both files"
         )
-    return {" ".join(one.question.split()): one for one in samples}
+    return {" ".join(sample.question.split()): sample for sample in samples}
 
 
-def _item(
+def _build_item(
     sample: Sample, reading: Reading, model: str, answers: tuple[str, ...] | None = None
 ) -> Item:
     record = sample.to_dict()
@@ -137,30 +145,32 @@ def _item(
     )
 
 
-def _skipped(faulty: int) -> list[str]:
+def _describe_faulty(faulty: int) -> list[str]:
     return [f"skipped as faulty: {faulty:,}"] if faulty else []
 
 
-def _samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
-    """Return the samples, the model that a run asked, and how many records were skipped."""
+def _read_samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
+    """Return the samples, the model that a run asked, and the number of skipped records."""
     if (source / "run.json").is_file():
+        # A run stores samples under the canonical names.
         if reading.fields:
             raise InputError(f"{source}: --field is for files; a run's samples have our names")
         folder = RunFolder(source)
         run: Mapping[str, Any] = folder.read_run() or {}
-        asked = run.get("backends", {}).get("model")
-        most = math.inf if reading.limit is None else reading.limit
-        result = [one for number, one in enumerate(folder.samples()) if number < most]
-        return result, asked if isinstance(asked, str) else "", 0
+        model_of_run = run.get("backends", {}).get("model")
+        max_samples = math.inf if reading.limit is None else reading.limit
+        result = [sample for number, sample in enumerate(folder.samples()) if number < max_samples]
+        return result, model_of_run if isinstance(model_of_run, str) else "", 0
 
     async def read() -> tuple[list[Sample], str, int]:
         async with samples_of(source, reading) as (folder, intake):
             return list(folder.samples()), "", intake.faulty
 
+    # samples_of is an asynchronous context, and no event loop runs here.
     return asyncio.run(read())
 
 
-def _digest(samples: Sequence[Sample]) -> str:
+def _digest_samples(samples: Sequence[Sample]) -> str:
     digest = hashlib.sha256()
     for sample in samples:
         digest.update(encoded_sample(sample))

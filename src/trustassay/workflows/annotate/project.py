@@ -1,4 +1,5 @@
-"""What a rating session is: options, answers, and what each rater is asked in which order."""
+"""A rating project: its options, the answers, and which rater rates which of them in which
+order."""
 
 import hashlib
 import json
@@ -20,52 +21,58 @@ from trustassay.workflows.annotate.items import Item, Material, Reading, one_by_
 from trustassay.workflows.label.plan import LabelPlan
 
 Page = tuple[int, ...]
-"""Places of the items that are shown together."""
+"""The places of items that are shown together."""
 
 
 class Step(NamedTuple):
-    """One rating that is asked for: of the item at the place ``item``.
-
-    repeat: 0 for the first showing to this rater, 1 for the second. page: steps of the same number
-    are shown together. swapped: of a pair, ``b`` is shown first.
-    """
+    """One item that a rater is asked to rate."""
 
     item: int
+    """The place of the item."""
     repeat: int
+    """0 when it is shown for the first time, 1 for the second time."""
     page: int
+    """Steps with the same number are shown together."""
     swapped: bool = False
+    """Whether answer ``b`` of a pair is shown first."""
 
 
 def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[int]:
-    """Return the places of ``number`` members drawn from each group, in their order.
+    """Draw ``number`` members from each group, and return their places in ascending order.
 
-    ``groups`` names the group of each member.
+    Args:
+        groups: the group of each member.
+        number: how many members to draw from each group.
+        seed: of the draws.
 
     Raises:
-        ValueError: a group has fewer; names the smallest and its size.
+        UsageError: a group has fewer members; the message names the smallest and its size.
     """
     members: dict[Hashable, list[int]] = {}
     for place, group in enumerate(groups):
         members.setdefault(group, []).append(place)
     smallest = min(members, key=lambda group: len(members[group]))
     if len(members[smallest]) < number:
-        named = smallest if isinstance(smallest, tuple) else (smallest,)
-        name = ", ".join(repr(str(part)[:40]) for part in named if part)
+        group_parts = smallest if isinstance(smallest, tuple) else (smallest,)
+        name = ", ".join(repr(str(part)[:40]) for part in group_parts if part)
         raise UsageError(
             f"--per-group {number}: the smallest group{f' ({name})' if name else ''} has "
             f"{len(members[smallest]):,}; expected a number up to that"
         )
     chosen: list[int] = []
     for group, places in members.items():
+        # A generator for each group: a new group does not change the draws of the others.
         rng = generator(seed, "annotate", "group", repr(group))
         chosen += rng.choice(places, number, replace=False).tolist()
     return sorted(chosen)
 
 
 def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[str, list[int]]:
-    """Return the pages of each rater: a share ``double`` of them is for all raters, the others are
-    divided among them as evenly as can be.
+    """Divide pages among raters.
+
+    A share ``double`` of the pages is for all raters; the others are divided as evenly as possible.
     """
+    # Shuffled first, so that no rater gets all pages of one model.
     order = generator(seed, "annotate", "shares").permutation(pages).tolist()
     common = round(double * pages)
     return {
@@ -77,9 +84,9 @@ def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[
 def shares_in_order(
     pages: int, raters: Sequence[str], double: float, seed: int
 ) -> dict[str, list[int]]:
-    """Return the pages of each rater as :func:`shares` does, for a list of pages that may grow: who
-    rates a page does not depend on those behind it. Each page is for all raters with the
-    probability ``double``, else the raters take turns.
+    """Divide pages among raters so that later pages do not change who rates earlier ones.
+
+    Each page is for all raters with probability ``double``; otherwise the raters take turns.
     """
     common = generator(seed, "annotate", "plan").random(pages) < double
     return {
@@ -89,79 +96,96 @@ def shares_in_order(
 
 
 def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> list[Step]:
-    """Return what a rater is asked of the pages with these numbers, each page shuffled."""
+    """Build the steps of a rater for the pages with these numbers, in order, each page shuffled."""
     return [
         Step(item, 0, place)
         for place, number in enumerate(numbers)
+        # Seeded by the page's number, so that all raters see a page in the same order and new pages
+        # change nothing.
         for item in generator(seed, "annotate", "page", str(number))
         .permutation(pages[number])
         .tolist()
     ]
 
 
-def order_with_repeats(size: int, again: float, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Return (place, repeat) of ``size`` pages in a random order, a share ``again`` of them twice.
+def order_with_repeats(
+    size: int, repeated_share: float, rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """Draw the order of ``size`` pages, of which a share is shown twice; return (place, repeat).
 
-    A second showing comes later than the first with at least one page between them, as a rule a
-    third of all. A single page is not shown again, since nothing could stand between.
+    At least one page, and as a rule a third of all pages, lies between the two showings of a page.
+    A single page is not repeated, since nothing could lie in between.
     """
     order = rng.permutation(size).tolist()
-    twice = min(round(again * size), size) if size > 1 else 0
+    repeat_count = min(round(repeated_share * size), size) if size > 1 else 0
+    # A third of all pages in between: raters should have forgotten their first rating.
     gap = max(2, size // 3)
     early = max(size - gap, 0)
-    repeated = rng.choice(max(twice, early), twice, replace=False).tolist() if twice else []
+    repeated = (
+        rng.choice(max(repeat_count, early), repeat_count, replace=False).tolist()
+        if repeat_count
+        else []
+    )
+    # First showings are at whole positions; repeats are inserted between them.
     showings = [(float(place), page, 0) for place, page in enumerate(order)]
     for place in sorted(repeated):
         # The last third is repeated behind everything, in its order.
-        at = place + gap + rng.uniform(0, early - place) if place < early else size + place
-        showings.append((at, order[place], 1))
+        position = place + gap + rng.uniform(0, early - place) if place < early else size + place
+        showings.append((position, order[place], 1))
     # Of two at one place the first showing is first: the other comes behind, never before.
     return [(page, repeat) for _, page, repeat in sorted(showings, key=lambda s: (s[0], s[2]))]
 
 
 def steps(
-    pages: Sequence[Page], rater: str, again: float, seed: int, *, pairs: bool = False
+    pages: Sequence[Page], rater: str, repeated_share: float, seed: int, *, pairs: bool = False
 ) -> list[Step]:
-    """Return what a rater is asked; drawn are the order of pages, within them, and sides."""
+    """Build the steps of a rater in random order: of pages, within pages, and of the two sides."""
     rng = generator(seed, "annotate", "order", rater)
     result = []
-    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), again, rng)):
+    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), repeated_share, rng)):
         for item in rng.permutation(pages[place]).tolist():
             swapped = bool(pairs and rng.integers(2))
             result.append(Step(item, repeat, number, swapped))
     return result
 
 
-KEYS = "1234567890qwertyiopd"
-"""Keys of levels that are not single digits: none is the key of another action."""
+LEVEL_KEYS = "1234567890qwertyiopd"
+"""Keys for levels that are not single digits; none is the key of another action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a rater can choose: the ``value`` that is stored, and the keys that choose it."""
+    """One option that a rater can choose."""
 
     value: str
+    """The value that a form sends."""
     label: str
+    """The text of the button."""
     keys: tuple[str, ...]
+    """The keys that choose it."""
     name: str = ""
+    """The name of the level in the rubric."""
     means: str = ""
+    """The explanation of the level."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """One thing that is rated. rubric: what its levels mean; of pairs a guide, or none."""
+    """One scale on which answers or pairs are rated."""
 
     rubric: Rubric | None
+    """The meaning of its levels; for pairs a guide to the choice, or ``None``."""
     pairs: bool = False
+    """Whether one of two answers is chosen."""
 
     @property
     def name(self) -> str:
-        """The rubric's name; empty where there is none."""
+        """The name of the rubric; empty where there is none."""
         return self.rubric.name if self.rubric else ""
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
-        """The levels, the highest first; of a pair the sides."""
+        """The levels, the highest first; for pairs the sides and a tie."""
         if self.pairs or self.rubric is None:
             return (
                 Choice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
@@ -170,9 +194,10 @@ class Scale:
             )
         levels = list(self.rubric.levels)
         if self.rubric.ordinal:
+            # Nominal levels keep the order of the rubric.
             levels.sort(key=lambda level: -level.value)
         digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
-        keys = [level.label for level in levels] if digits else KEYS
+        keys = [level.label for level in levels] if digits else LEVEL_KEYS
         return tuple(
             Choice(level.label, level.label, (keys[place],), level.name, level.means)
             for place, level in enumerate(levels)
@@ -180,34 +205,38 @@ class Scale:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the first line of the file of ratings says of it."""
+        """The description of this scale in the first line of the file of ratings."""
         rubric = self.rubric
         facts: dict[str, Any] = {
             "rubric": f"{rubric.name}/{rubric.version}" if rubric else None,
             "choices": [choice.value for choice in self.choices],
         }
         if rubric is not None and not self.pairs and rubric.ordinal and not rubric.numeric:
+            # Words with an order: the file must say which is higher.
             facts["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
         return facts
 
     def stored(self, step: Step, choice: str) -> str | int:
-        """Return how a choice is stored: a number, a word, or of a pair ``a``, ``b``, ``tie``."""
+        """Convert a choice to its stored form: a number, a word, or for pairs ``a``, ``b``,
+        ``tie``."""
         if self.pairs:
             if choice == "tie":
                 return choice
+            # What is stored does not depend on which side was shown first.
             return "a" if (choice == "first") != step.swapped else "b"
         return int(choice) if self.rubric is not None and self.rubric.numeric else choice
 
     def choice_of(self, step: Step, stored: object) -> str | None:
-        """Return the choice that is stored as ``stored``; ``None`` where none is."""
+        """Convert a stored rating back to a choice; ``None`` if no choice is stored like this."""
         return next(
-            (one.value for one in self.choices if self.stored(step, one.value) == stored), None
+            (choice.value for choice in self.choices if self.stored(step, choice.value) == stored),
+            None,
         )
 
     def choice_named(self, text: str) -> str | None:
-        """Return the choice that a cell of a sheet names: a level, its name, a number as 4.0."""
+        """Parse the cell of a sheet: a level, its name, or a number such as 4.0."""
         if self.pairs or self.rubric is None:
-            values = [one.value for one in self.choices]
+            values = [choice.value for choice in self.choices]
             return text.lower() if text.lower() in values else None
         return self.rubric.label_of(text)
 
@@ -239,6 +268,7 @@ class AnnotateOptions:
                 )
         if not self.raters:
             raise UsageError("expected a --rater; give it once for each person")
+        # Sheets are files named after raters, and some file systems ignore case.
         if len({name.casefold() for name in self.raters}) < len(self.raters):
             raise UsageError(f"--rater: two have the same name ({', '.join(self.raters)})")
         names = [rubric.name for rubric in self.rubrics]
@@ -261,7 +291,7 @@ class AnnotateOptions:
 
 @dataclass(frozen=True)
 class Project:
-    """Answers to rate, and who is asked which of them in which order."""
+    """The answers to rate, and which rater is asked which of them in which order."""
 
     options: AnnotateOptions
     material: Material
@@ -269,20 +299,21 @@ class Project:
 
     @property
     def items(self) -> Sequence[Item]:
-        """All that can be rated."""
+        """All items that can be rated."""
         return self.material.items
 
     @cached_property
     def scales(self) -> tuple[Scale, ...]:
-        """What is rated of each answer, one or more: a scale for each rubric."""
+        """The scales on which each answer is rated, one for each rubric."""
         return tuple(Scale(rubric, self.pairs) for rubric in self.options.rubrics or (None,))
 
     @cached_property
     def pages(self) -> list[tuple[int, ...]]:
-        """What is shown together: places of items. Drawn from each group where that is wanted."""
+        """The places of the items on each page; with ``per_group``, of the pages that were
+        drawn."""
         options, items = self.options, self.items
         if options.plan is not None:
-            return _planned_pages(options.plan, items, together=options.together)
+            return _build_planned_pages(options.plan, items, together=options.together)
         by_question: dict[Any, list[int]] = {}
         for place, item in enumerate(items):
             key = item.question_key if options.together else place
@@ -290,15 +321,17 @@ class Project:
         pages = [tuple(places) for places in by_question.values()]
         if options.per_group is None:
             return pages
-        alone = not (options.together or self.pairs)
-        groups = [(items[p[0]].model if alone else "", items[p[0]].domain) for p in pages]
+        by_model = not (options.together or self.pairs)
+        # Pages that show several models are grouped by domain alone.
+        groups = [(items[p[0]].model if by_model else "", items[p[0]].domain) for p in pages]
         chosen = drawn_per_group(groups, options.per_group, options.seed)
         return [pages[place] for place in chosen]
 
     @cached_property
     def steps(self) -> Mapping[str, Sequence[Step]]:
-        """What each rater is asked, in order."""
+        """The steps of each rater, in order."""
         options, pages, seed = self.options, self.pages, self.options.seed
+        # A plan grows while people rate, so the division must not depend on its length.
         divide = shares if options.plan is None else shares_in_order
         divided = divide(len(pages), options.raters, options.double, seed)
         if options.plan is not None:
@@ -306,13 +339,19 @@ class Project:
                 rater: steps_in_order(pages, numbers, seed) for rater, numbers in divided.items()
             }
         return {
-            rater: steps([pages[one] for one in own], rater, options.again, seed, pairs=self.pairs)
-            for rater, own in divided.items()
+            rater: steps(
+                [pages[number] for number in page_numbers],
+                rater,
+                options.again,
+                seed,
+                pairs=self.pairs,
+            )
+            for rater, page_numbers in divided.items()
         }
 
     @property
     def start(self) -> dict[str, Any]:
-        """The first line of the file of ratings: what has to be the same to go on with it."""
+        """The first line of the file of ratings: the settings that must match to continue it."""
         options, scales = self.options, self.scales
         line: dict[str, Any] = {
             ACTION: START,
@@ -326,33 +365,39 @@ class Project:
             "seed": options.seed,
         }
         if len(scales) == 1:
+            # A single scale is described in the line itself, several by their names.
             line |= scales[0].facts
         else:
             line["rubrics"] = {scale.name: scale.facts for scale in scales}
-        if options.double < 1:  # where answers are divided, who takes part decides who gets what
+        # Where answers are divided, another list of raters would divide them in another way.
+        if options.double < 1:
             line["raters"] = list(options.raters)
         if options.plan is not None:
             line |= {"plan": options.plan.name, "chances": options.plan.start["chances"]}
         return line
 
     def row_key(self, rater: str, step: int) -> str:
-        """Return the name of a step in a sheet, which no other session has."""
+        """Return the key of a step in a sheet, which differs from the keys of all other
+        projects."""
+        # The key contains the settings, so rows of another project are recognised.
         text = json.dumps([self.start, rater, step], sort_keys=True)
         return "k" + hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def _planned_pages(
+def _build_planned_pages(
     plan: LabelPlan, items: Sequence[Item], *, together: bool
 ) -> list[tuple[int, ...]]:
-    """Return the answers of a plan that are among the items: one a page, or a draw together."""
+    """Build the pages of a plan from the items: one answer a page, or all answers of a draw."""
+    # Answers of a plan may be missing here, when only one of its runs is rated.
     places = {item.id: place for place, item in enumerate(items)}
     pages: list[tuple[int, ...]] = []
     for draw in plan.draws:
         result = []
         for sample, model in draw.answers:
             place = places.get(sample)
-            own = "" if place is None else items[place].model
-            if place is not None and (not model or not own or model == own):
+            model_of_item = "" if place is None else items[place].model
+            # A plan or an input without models matches by id alone.
+            if place is not None and (not model or not model_of_item or model == model_of_item):
                 result.append(place)
         pages += [tuple(result)] if together and result else [(place,) for place in result]
     return pages
@@ -361,12 +406,13 @@ def _planned_pages(
 def open_project(
     source: Path | None, options: AnnotateOptions, pairs: tuple[Path, Path] | None = None
 ) -> Project:
-    """Read what is to be rated, and check that the options fit it.
+    """Read the answers to rate, and check that the options fit them.
 
     Raises:
-        ValueError: the options do not go together, or do not fit the input.
+        UsageError: the options contradict each other, or do not fit the input.
         BadInputError, InputError, RunFolderError: the input cannot be read.
     """
+    # Exactly one of the two must be given.
     if (source is None) == (pairs is None):
         raise UsageError("expected either a file or a run to rate, or two with --pairs")
     if pairs is not None:
@@ -386,12 +432,13 @@ def open_project(
     if options.plan is not None and not project.pages:
         raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
     if options.shows_gold and not any(item.golds for item in project.items):
-        guided = next((one.name for one in options.rubrics if "gold" in one.shows), "")
-        why = "--gold" if options.gold else f"the rubric {guided}"
+        guided = next((rubric.name for rubric in options.rubrics if "gold" in rubric.shows), "")
+        source_of_gold = "--gold" if options.gold else f"the rubric {guided}"
         raise UsageError(
-            f"{why}: shows gold answers, and no sample has one in `answers` or `claims`; take "
-            "another --rubric, or --no-gold"
+            f"{source_of_gold}: shows gold answers, and no sample has one in `answers` or "
+            "`claims`; take another --rubric, or --no-gold"
         )
-    if empty := [rater for rater, asked in project.steps.items() if not asked]:
+    # A rater without a page would only see an empty link.
+    if empty := [rater for rater, steps_of_rater in project.steps.items() if not steps_of_rater]:
         raise UsageError(f"{', '.join(empty)}: nothing is left to rate; fewer raters will do")
     return project

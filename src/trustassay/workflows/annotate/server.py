@@ -1,6 +1,7 @@
-"""The pages that a rater sees, and their server: a link and one tab for each rater, no one else.
+"""The pages that a rater sees, and the server that shows them and stores ratings.
 
-Pages are blind to models, scores and ids. All text may be hostile.
+Each rater has a secret link and may write from one browser tab at a time. Pages do not show models,
+scores or ids. All texts of answers count as hostile.
 """
 
 import time
@@ -37,100 +38,106 @@ ASSETS = {
     "annotate.css": (("trustassay.show", "report.css"), (__package__, "annotate.css")),
     "annotate.js": ((__package__, "annotate.js"),),
 }
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+ANSWER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def page(
     project: Project, rater: RaterState, token: str, step: int | None = None, scale: int = 0
 ) -> str:
-    """Return the page of a rater as it is now, or that of an earlier ``step``."""
+    """Render the current page of a rater, or that of an earlier ``step``."""
     current = rater.current if step is None else step
-    task = None if current is None else _task(project, rater, current, scale)
-    again = step is not None
-    return _rendered("annotate.html.jinja", project, rater, token, task=task, again=again)
+    task = None if current is None else _build_task(project, rater, current, scale)
+    is_revisited = step is not None
+    return _render("annotate.html.jinja", project, rater, token, task=task, again=is_revisited)
 
 
 def list_page(project: Project, rater: RaterState, token: str) -> str:
-    """Return the list of all answers that a rater has rated or skipped, the latest shown first."""
+    """Render the list of all answers that a rater has rated or skipped, the latest first."""
     listed = []
     for step in sorted({rating // rater.scales for rating in rater.done}, reverse=True):
         item = project.items[rater.steps[step].item]
         answers = " | ".join(item.sides(swapped=rater.steps[step].swapped))
-        ratings, note = _given(project, rater, step), rater.note(step)
+        ratings, note = _describe_ratings(project, rater, step), rater.note(step)
         listed.append((step, item.question, answers, ratings, note))
-    return _rendered("ratings.html.jinja", project, rater, token, listed=listed)
+    return _render("ratings.html.jinja", project, rater, token, listed=listed)
 
 
-def _rendered(
-    template: str, project: Project, rater: RaterState, token: str, **more: object
-) -> str:
+def _render(template: str, project: Project, rater: RaterState, token: str, **more: object) -> str:
     more |= {"rater": rater, "base": f"/{token}", "longest_note": LONGEST_NOTE}
     more |= {"pairs": project.pairs, "shows_gold": project.options.shows_gold}
-    return _environment().get_template(template).render(total=len(rater.steps), **more)
+    return _create_environment().get_template(template).render(total=len(rater.steps), **more)
 
 
-def _given(project: Project, rater: RaterState, step: int) -> str:
-    """Return what a rater gave a step, on all scales; empty where that is nothing yet."""
+def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
+    """Describe a rater's ratings of a step on all scales; empty if there are none yet."""
     states = [rater.done.get(rating) for rating in rater.ratings(step)]
     if not any(states):
         return ""
-    words = ["open" if one is None else one.choice or "skipped" for one in states]
-    if len(set(words)) == 1 and (len(words) == 1 or words[0] == "skipped"):
-        return words[0]
-    named = zip(project.scales, words, strict=True)
-    return ", ".join(f"{scale.name} {word}" for scale, word in named)
+    choices = ["open" if state is None else state.choice or "skipped" for state in states]
+    # One word is enough for a single scale, or if the whole step was skipped.
+    if len(set(choices)) == 1 and (len(choices) == 1 or choices[0] == "skipped"):
+        return choices[0]
+    ratings_by_scale = zip(project.scales, choices, strict=True)
+    return ", ".join(f"{scale.name} {word}" for scale, word in ratings_by_scale)
 
 
-def _task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
-    """Return what the page asks: the question with its answers, one of which is rated now."""
-    asked = rater.steps[step]
-    item = project.items[asked.item]
+def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
+    """Build the content of a page: the question and its answers, one of which is rated now."""
+    current_step = rater.steps[step]
+    item = project.items[current_step.item]
     if project.pairs:
-        sides = zip(("First", "Second"), item.sides(swapped=asked.swapped), strict=True)
+        sides = zip(("First", "Second"), item.sides(swapped=current_step.swapped), strict=True)
         answers: list[tuple[str, str, bool, str]] = [(*side, True, "") for side in sides]
     else:
-        answers = _answers(project, rater, step)
+        answers = _build_answers(project, rater, step)
     return {
         "step": step,
         "question": item.question,
         "answers": answers,
-        "scales": _scales(project, rater, step, scale),
+        "scales": _build_scales(project, rater, step, scale),
         "golds": item.golds if project.options.shows_gold else (),
         "documents": item.documents,
         "note": rater.note(step),
     }
 
 
-def _scales(project: Project, rater: RaterState, step: int, scale: int) -> list[dict[str, Any]]:
-    """Return a step's scales; active is the first open one, else that at place ``scale``."""
+def _build_scales(
+    project: Project, rater: RaterState, step: int, scale: int
+) -> list[dict[str, Any]]:
+    """Build the scales of a step; the first open one is active, else the one at ``scale``."""
     ratings = rater.ratings(step)
+    # With several rubrics an answer is rated on one scale after the other.
     active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
     result: list[dict[str, Any]] = []
-    for place, (rating, one) in enumerate(zip(ratings, project.scales, strict=True)):
-        prefix = f"{one.name}/" if len(ratings) > 1 else ""
-        result.append({"scale": one, "prefix": prefix, "active": place == active})
+    for place, (rating, scale_of_rating) in enumerate(zip(ratings, project.scales, strict=True)):
+        prefix = f"{scale_of_rating.name}/" if len(ratings) > 1 else ""
+        result.append({"scale": scale_of_rating, "prefix": prefix, "active": place == active})
+        # "former" is a rating that was taken back; the page shows it as a reminder.
         for name, states in (("given", rater.done), ("former", rater.undone)):
             result[-1][name] = states[rating].choice if rating in states else None
     return result
 
 
-def _answers(project: Project, rater: RaterState, current: int) -> list[tuple[str, str, bool, str]]:
-    """Return title, text, whether it is rated now, and what was given, of each answer shown."""
+def _build_answers(
+    project: Project, rater: RaterState, current: int
+) -> list[tuple[str, str, bool, str]]:
+    """Return for each answer shown its title, text, whether it is rated now, and its ratings."""
     page = rater.steps[current].page
     same = [place for place, step in enumerate(rater.steps) if step.page == page]
     result = []
     for letter, place in enumerate(same):
-        title = f"Answer {LETTERS[letter] if letter < len(LETTERS) else letter + 1}"
+        title = f"Answer {ANSWER_LETTERS[letter] if letter < len(ANSWER_LETTERS) else letter + 1}"
         text = project.items[rater.steps[place].item].answers[0]
-        now = place == current
-        given = "" if now else _given(project, rater, place)
-        result.append((title if len(same) > 1 else "Answer", text, now, given))
+        is_current = place == current
+        rating_in_words = "" if is_current else _describe_ratings(project, rater, place)
+        result.append((title if len(same) > 1 else "Answer", text, is_current, rating_in_words))
     return result
 
 
 @cache
-def _environment() -> Environment:
+def _create_environment() -> Environment:
     environment = Environment(
+        # autoescape and StrictUndefined: answers may contain markup, and a misspelt name must fail.
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
         finalize=finalized,
@@ -144,123 +151,140 @@ def _environment() -> Environment:
 
 
 LEASE_S = 15.0
-"""Seconds after which a tab that gave no sign counts as closed; an open one gives one every 5."""
+"""Seconds after which a silent tab counts as closed; an open tab sends a sign every 5 seconds."""
 
 
 class Tabs:
-    """The tab of each rater that writes. A tab's name is drawn by the page."""
+    """The tab from which each rater may write; each page draws a random name for its tab."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._held: dict[str, tuple[str, float]] = {}
+        self._leases: dict[str, tuple[str, float]] = {}
 
     def claim(self, rater: str, tab: str, *, take: bool = False) -> bool:
-        """Let a tab write, and return whether it may: no other one does, or it takes over.
+        """Reserve writing for a tab, and return whether it may write.
 
-        A page without scripts has no name (``""``); it may write while no other tab does.
+        It may if no other tab does, or if it takes over. A page without scripts has no name
+        (``""``); it may write while no other tab does.
         """
-        held, until = self._held.get(rater, ("", 0.0))
-        if held != tab and self._now() < until and not take:
+        holder, until = self._leases.get(rater, ("", 0.0))
+        # Two tabs of a rater would show the same step, and the later rating would replace the
+        # earlier one.
+        if holder != tab and self._now() < until and not take:
             return False
         if tab:
-            self._held[rater] = tab, self._now() + LEASE_S
+            self._leases[rater] = tab, self._now() + LEASE_S
         return True
 
     def leave(self, rater: str, tab: str) -> None:
-        """Take note that a tab was closed."""
-        if self._held.get(rater, ("", 0.0))[0] == tab:
-            del self._held[rater]
+        """Release the reservation of a tab that was closed."""
+        if self._leases.get(rater, ("", 0.0))[0] == tab:
+            del self._leases[rater]
 
 
-LONGEST_TAB = 64
-ELSEWHERE = "this rater is already rating in another tab."
+MAX_TAB_NAME_CHARS = 64
+OTHER_TAB_MESSAGE = "this rater is already rating in another tab."
 
-ACTS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
+ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
-        rater, _number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
+        rater, _parse_number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
     ),
     "skip": lambda session, rater, fields: session.skip(
-        rater, _number(fields, "step"), fields.get("note", "")
+        rater, _parse_number(fields, "step"), fields.get("note", "")
     ),
-    "undo": lambda session, rater, fields: session.undo(rater, _number(fields, "last")),
+    "undo": lambda session, rater, fields: session.undo(rater, _parse_number(fields, "last")),
     "reopen": lambda session, rater, _: session.reopen(rater),
 }
-"""What a rater can do, by the name under which a form is sent."""
+"""The actions of a rater, by the last part of the address to which the form is sent."""
 
 
 def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
-    """Return the ASGI application that shows and stores ratings.
+    """Build the ASGI application that shows pages and stores ratings.
 
-    ``/TOKEN`` is a rater's page, ``/TOKEN/ratings`` the list of what is rated; ``/TOKEN/rate``,
+    ``/TOKEN`` is a rater's page and ``/TOKEN/ratings`` the list of all ratings; ``/TOKEN/rate``,
     ``skip``, ``undo``, ``reopen`` and ``tab`` take forms.
     """
+    # One state for the whole application: handlers run in a single event loop.
     tabs = Tabs()
 
-    def who(request: Request) -> RaterState:
+    # 404 and not 403, so that guessing tokens gives no hint.
+    def find_rater(request: Request) -> RaterState:
         rater = links.owner(request.path_params["token"])
         if rater is None:
             raise HTTPException(404)
         return session.raters[rater]
 
-    async def shown(request: Request) -> Response:
-        rater, token = who(request), request.path_params["token"]
+    async def show_page(request: Request) -> Response:
+        rater, token = find_rater(request), request.path_params["token"]
         if "step" not in request.query_params:
             return HTMLResponse(page(session.project, rater, token))
         texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
         step, scale = (int(text) if NUMBER.fullmatch(text) else -1 for text in texts)
-        known = any(one in rater.done for one in rater.ratings(step))
-        if not (known and 0 <= scale < rater.scales):
-            return RedirectResponse(f"/{token}", 303)  # it was taken back, or never shown
+        is_rated = any(rating in rater.done for rating in rater.ratings(step))
+        if not (is_rated and 0 <= scale < rater.scales):
+            # The rating was taken back meanwhile, or the step was never shown.
+            return RedirectResponse(f"/{token}", 303)
         return HTMLResponse(page(session.project, rater, token, step, scale))
 
-    async def listed(request: Request) -> Response:
-        return HTMLResponse(list_page(session.project, who(request), request.path_params["token"]))
+    async def show_list(request: Request) -> Response:
+        return HTMLResponse(
+            list_page(session.project, find_rater(request), request.path_params["token"])
+        )
 
-    async def tab(request: Request) -> Response:
-        rater, fields = who(request), await read_fields(request)
-        name = fields.get("tab", "")[:LONGEST_TAB]
+    async def update_tab(request: Request) -> Response:
+        rater, fields = find_rater(request), await read_fields(request)
+        name = fields.get("tab", "")[:MAX_TAB_NAME_CHARS]
         if "leave" in fields:
             tabs.leave(rater.name, name)
         elif not tabs.claim(rater.name, name, take="take" in fields):
-            return PlainTextResponse(ELSEWHERE, 409)
+            return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
         return Response(status_code=204)
 
-    def acts(name: str) -> Callable[[Request], Awaitable[Response]]:
+    def build_endpoint(name: str) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            rater, fields = who(request), await read_fields(request)
-            if not tabs.claim(rater.name, fields.get("tab", "")[:LONGEST_TAB]):
-                return PlainTextResponse(ELSEWHERE, 409)
+            rater, fields = find_rater(request), await read_fields(request)
+            # Checked before anything is stored.
+            if not tabs.claim(rater.name, fields.get("tab", "")[:MAX_TAB_NAME_CHARS]):
+                return PlainTextResponse(OTHER_TAB_MESSAGE, 409)
+            # To report the end once, when the last step is finished.
             open_before = rater.current is not None
             try:
-                await ACTS[name](session, rater.name, fields)
+                await ACTIONS[name](session, rater.name, fields)
             except NotOfferedError as error:
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
-                why = "the disk is full" if is_full(error) else "the file cannot be written"
+                # The rater learns the cause; the path in the error goes to the terminal only.
+                cause = "the disk is full" if is_full(error) else "the file cannot be written"
                 tell(f"{rater.name}: a rating was not stored: {error}")
-                return PlainTextResponse(f"{why}.", 503)
+                return PlainTextResponse(f"{cause}.", 503)
             if open_before and rater.current is None:
                 skipped = f", {len(rater.skipped):,} skipped" if rater.skipped else ""
                 tell(f"{rater.name} is at the end: {rater.rated:,} rated{skipped}")
-            return RedirectResponse(f"/{request.path_params['token']}{after(rater, fields)}", 303)
+            # 303, so that reloading the page does not send the form again.
+            return RedirectResponse(
+                f"/{request.path_params['token']}{next_address(rater, fields)}", 303
+            )
 
         return endpoint
 
-    def after(rater: RaterState, fields: Fields) -> str:
-        """Return where a request leads: of an answer that was gone back to, to its next scale."""
+    def next_address(rater: RaterState, fields: Fields) -> str:
+        """Return the page after a request: when revisiting an answer, its next scale."""
         if "again" not in fields or "choice" not in fields:
             return ""
         scale = session.offered(fields["choice"])[0] + 1
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
-    routes = [*asset_routes(ASSETS), Route("/{token}", shown)]
-    routes.append(Route("/{token}/ratings", listed))
-    routes.append(Route("/{token}/tab", tab, methods=["POST"]))
-    routes += [Route(f"/{{token}}/{name}", acts(name), methods=["POST"]) for name in ACTS]
+    # Assets first: "/{token}" would match their addresses as well.
+    routes = [*asset_routes(ASSETS), Route("/{token}", show_page)]
+    routes.append(Route("/{token}/ratings", show_list))
+    routes.append(Route("/{token}/tab", update_tab, methods=["POST"]))
+    routes += [
+        Route(f"/{{token}}/{name}", build_endpoint(name), methods=["POST"]) for name in ACTIONS
+    ]
     return starlette(routes, tell, hosts)
 
 
-def _number(fields: Fields, name: str) -> int:
+def _parse_number(fields: Fields, name: str) -> int:
     text = fields.get(name, "")
     if not NUMBER.fullmatch(text):
         raise NotOfferedError(f"{name}: expected a number")

@@ -1,4 +1,4 @@
-"""What raters do: the file of ratings, what each did so far and does next."""
+"""A rating session: the file of ratings, and what each rater has done and does next."""
 
 import asyncio
 import errno
@@ -21,21 +21,24 @@ from trustassay.workflows.annotate.project import Project, Scale, Step
 
 
 class RatingsFile:
-    """Appends lines to a file that this process alone holds, until it is closed.
+    """Appends lines to a file that is locked by this process until it is closed.
 
-    Lines that arrive while others are written are written together: one wait for the disk serves
-    many raters.
+    Lines that arrive while others are being written are written together, so that many raters share
+    one wait for the disk.
     """
 
     def __init__(self, path: Path, wait_s: float = 0.0) -> None:
-        """Open and claim a file, or a new one; InputError: another process holds it, after
-        ``wait_s`` seconds still.
+        """Open or create a file, and lock it.
+
+        Raises:
+            InputError: another process still holds the lock after ``wait_s`` seconds.
         """
         self.path = path
         with named(path):
+            # O_APPEND: every write goes to the end, whatever another process does.
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         end = time.monotonic() + wait_s
-        while not self._claimed():
+        while not self._try_lock():
             if time.monotonic() < end:
                 time.sleep(0.01)
                 continue
@@ -44,24 +47,25 @@ class RatingsFile:
                 f"{path}: another process writes to this file; end it, or choose another --out"
             )
         self._size = os.fstat(self._file).st_size
-        self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
+        self._queued_lines: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
 
-    def _claimed(self) -> bool:
+    def _try_lock(self) -> bool:
         try:
+            # The lock ends with the process, so a crash leaves none behind.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
         return True
 
     def begin(self, start: Mapping[str, Any]) -> Journal:
-        """Return what the file holds; a line that a killed process left unfinished is cut off. A
-        new file gets its first line.
+        """Read the file, cut off a line that a killed process left unfinished, or start a new file.
 
         Raises:
-            InputError: it is another kind of file, damaged, or of another input or other options.
+            InputError: it is another kind of file, damaged, or has another input or other options.
             OSError: it cannot be written.
         """
+        # Checked before parsing: a user may name any file by mistake, and it must not be changed.
         with self.path.open("rb") as file:
             beginning = file.read(len(BEGINNING))
         if not BEGINNING.startswith(beginning):
@@ -71,22 +75,25 @@ class RatingsFile:
             )
         journal = read_journal(self.path)
         if journal.start:
-            self._check(journal.start, start)
+            self._check_start(journal.start, start)
         with named(self.path):
+            # Only a last line without its end may be cut: it was never confirmed to the rater.
             if journal.sound < self._size:
                 os.ftruncate(self._file, journal.sound)
                 self._size = journal.sound
         if not journal.start:
+            # Written and synchronised before the first rater sees a page.
             self.write(encoded(start))
-            self._keep_name()
+            self._sync_folder()
         return journal
 
-    def _check(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
+    def _check_start(self, result: Mapping[str, Any], start: Mapping[str, Any]) -> None:
         if result.get("input") != start["input"]:
             raise InputError(
                 f"{self.path}: holds ratings of another input, or of an earlier state of it; "
                 "choose another --out"
             )
+        # Every difference is listed, so that the user can decide what to change back.
         different = [
             f"{name} {result.get(name)!r}, now {start.get(name)!r}"
             for name in {**result, **start}
@@ -98,8 +105,8 @@ class RatingsFile:
                 "options that it was made with"
             )
 
-    def _keep_name(self) -> None:
-        """Let a new file's name survive a power cut, as its content does."""
+    def _sync_folder(self) -> None:
+        """Make the name of a new file survive a power cut, as its content does."""
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -107,50 +114,58 @@ class RatingsFile:
             os.close(folder)
 
     def write(self, lines: bytes) -> None:
-        """Write whole lines, and return when they are on disk.
+        """Write complete lines, and return when they are on disk.
 
         Raises:
-            DiskFullError: there is no room; no part of them is left.
+            DiskFullError: there is no room; no part of the lines remains in the file.
             OSError: the file cannot be written, or is not the one that this process opened.
         """
         with named(self.path):
-            self._check_place()
+            self._check_unchanged()
             try:
+                # A full disk may accept a part of the bytes without an error.
                 if os.write(self._file, lines) != len(lines):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(self._file)
             except OSError as error:
+                # Remove what was written in part, so that the next line does not join it.
                 os.ftruncate(self._file, self._size)
                 if is_full(error):
                     raise DiskFullError(self.path) from None
                 raise
         self._size += len(lines)
 
-    def _check_place(self) -> None:
-        """Raise an :class:`OSError` unless the file stands under its name as it was written."""
-        own = os.fstat(self._file)
-        if not os.path.samestat(own, self.path.stat()):
+    def _check_unchanged(self) -> None:
+        """Raise :class:`OSError` if the file was replaced, moved or changed by something else."""
+        opened_file = os.fstat(self._file)
+        if not os.path.samestat(opened_file, self.path.stat()):
             raise OSError(errno.ESTALE, "it was replaced by another file; restore it", self.path)
-        if own.st_size != self._size:
+        if opened_file.st_size != self._size:
             message = "something else changed it; end this process, look at it and run the same"
             raise OSError(errno.ESTALE, f"{message} command again", self.path)
 
     async def append(self, line: Mapping[str, Any]) -> None:
-        """Store one line; it is on disk when this returns; OSError: it could not be stored."""
+        """Store one line; it is on disk when this returns; raises OSError if it could not be
+        stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((encoded(line), stored))
+        self._queued_lines.append((encoded(line), stored))
+        # A running task takes this line with its next batch.
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_waiting())
         await stored
 
     async def _write_waiting(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
+        while self._queued_lines:
+            # Lines that arrive during the write go into a new list.
+            batch, self._queued_lines = self._queued_lines, []
             error = None
             try:
+                # In a thread: fsync takes milliseconds to seconds, and other raters must not wait.
                 await asyncio.to_thread(self.write, b"".join(line for line, _ in batch))
             except OSError as failed:
                 error = failed
+            # A future may be cancelled, when its browser closed the connection; the line is stored
+            # all the same.
             for stored in (future for _, future in batch if not future.done()):
                 if error:
                     stored.set_exception(error)
@@ -158,7 +173,7 @@ class RatingsFile:
                     stored.set_result(None)
 
     async def drain(self) -> None:
-        """Wait until everything that was appended is on disk."""
+        """Wait until all appended lines are on disk."""
         if self._writing is not None:
             await self._writing
 
@@ -168,52 +183,57 @@ class RatingsFile:
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
-    """Return the line of a file of JSON Lines."""
+    """Encode a line of a file of JSON Lines."""
     return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 LONGEST_NOTE = 2000
-"""Characters of a note."""
+"""Longest note, in characters."""
 
 
 class NotOfferedError(ValueError):
-    """A rater's request names a step or a choice that was not on offer."""
+    """A rater's request names a step or a choice that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a rater chose on a scale for a step, ``None`` where it was skipped, and a note."""
+    """A rater's rating of a step on one scale."""
 
     choice: str | None
+    """``None`` where the rating was skipped."""
     note: str = ""
 
 
 @dataclass
 class RaterState:
-    """One rater's steps, and the ratings asked for: ``scales`` of each step, numbered through, so
-    that rating ``r`` is of the step ``r // scales`` on the scale ``r % scales``.
+    """The steps of one rater, and the ratings so far.
 
-    ``done`` holds those given and skipped, the latest one last; ``undone`` what was taken back, for
-    the note in it.
+    Each step has one rating for each scale. Ratings are numbered through: rating ``r`` is that of
+    step ``r // scales`` on scale ``r % scales``.
     """
 
     name: str
     steps: Sequence[Step]
     scales: int = 1
+    """The number of scales."""
     done: dict[int, State] = field(default_factory=dict)
+    """Ratings that were given or skipped, the latest last."""
     undone: dict[int, State] = field(default_factory=dict)
-    _first: int = 0
+    """Ratings that were taken back; their notes are offered again."""
+    _first_open: int = 0
+    """No rating before this number is open."""
 
     @property
     def next(self) -> int | None:
-        """The rating to give next: the first one that is open; ``None`` at the end."""
-        while self._first in self.done:
-            self._first += 1
-        return self._first if self._first < len(self.steps) * self.scales else None
+        """The first open rating; ``None`` at the end."""
+        # Ratings are mostly given in order, so the search continues where it stopped.
+        while self._first_open in self.done:
+            self._first_open += 1
+        return self._first_open if self._first_open < len(self.steps) * self.scales else None
 
     @property
     def current(self) -> int | None:
-        """The step to do next; ``None`` at the end."""
+        """The step of the first open rating; ``None`` at the end."""
         return None if self.next is None else self.next // self.scales
 
     def ratings(self, step: int) -> range:
@@ -221,54 +241,64 @@ class RaterState:
         return range(step * self.scales, (step + 1) * self.scales)
 
     def note(self, step: int) -> str:
-        """Return the note on a step; also of ratings that were taken back."""
-        states = [made.get(one) for made in (self.done, self.undone) for one in self.ratings(step)]
+        """Return the note on a step, also from ratings that were taken back."""
+        states = [
+            states_by_rating.get(rating)
+            for states_by_rating in (self.done, self.undone)
+            for rating in self.ratings(step)
+        ]
         return next((state.note for state in reversed(states) if state and state.note), "")
 
     @property
     def last(self) -> int | None:
-        """The rating that was given last, which can be undone."""
+        """The latest rating, which can be undone."""
         return next(reversed(self.done), None)
 
     @property
     def finished(self) -> list[int]:
-        """The steps that are rated on all scales or skipped, in order."""
+        """The steps that are rated or skipped on all scales, in order."""
         counts = Counter(rating // self.scales for rating in self.done)
         return sorted(step for step, count in counts.items() if count == self.scales)
 
     @property
     def skipped(self) -> list[int]:
-        """The finished steps that were skipped, on one scale at least, in order."""
-        left = {rating // self.scales for rating, one in self.done.items() if one.choice is None}
-        return [step for step in self.finished if step in left]
+        """The finished steps that were skipped on at least one scale, in order."""
+        steps_with_skip = {
+            rating // self.scales for rating, state in self.done.items() if state.choice is None
+        }
+        return [step for step in self.finished if step in steps_with_skip]
 
     @property
     def rated(self) -> int:
-        """How many steps are rated on all scales."""
+        """The number of steps that are rated on all scales."""
         return len(self.finished) - len(self.skipped)
 
     def set(self, rating: int, state: State | None) -> None:
-        """Take note of what was stored for a rating; ``None``: it was taken back."""
+        """Record what was stored for a rating; ``None`` means that it was taken back."""
+        # Removed first, so that a changed rating moves to the end of the dictionary, which is the
+        # order of undo.
         former = self.done.pop(rating, None)
         if state is not None:
             self.done[rating] = state
             self.undone.pop(rating, None)
         elif former is not None:
             self.undone[rating] = former
-            self._first = min(self._first, rating)
+            # An undone rating is open again and comes first.
+            self._first_open = min(self._first_open, rating)
 
 
 class Session:
-    """The raters of a project, and the file that holds what they do."""
+    """The raters of a project, and the file that records what they do."""
 
     def __init__(self, project: Project, file: RatingsFile, journal: Journal) -> None:
-        """Go on with what the file holds; InputError: a line belongs to nothing that was asked."""
+        """Restore the state from the file; raises InputError if a line fits no step."""
         self.project, self._file = project, file
         self.scales = project.scales
         self.raters = {
             name: RaterState(name, steps, len(self.scales)) for name, steps in project.steps.items()
         }
         items = project.items
+        # Lines name items by id, so the file survives a change of the order of steps.
         places = {
             (name, items[step.item].id, step.repeat): place
             for name, rater in self.raters.items()
@@ -278,7 +308,8 @@ class Session:
         for where, line in journal.lines:
             rater = line["rater"]
             if rater not in self.raters and "raters" not in project.start:
-                continue  # a rater who takes no part this time
+                # The rater takes no part this time; their ratings stay in the file.
+                continue
             step = places.get((rater, line["item"], line.get("repeat", 0)))
             if step is None:
                 raise InputError(f"{where}: a rating of what {rater[:40]!r} was not asked to rate")
@@ -289,26 +320,28 @@ class Session:
                     f"{str(line.get(RUBRIC))[:40]!r}"
                 )
             rating = self.raters[rater].ratings(step)[scale]
-            self.raters[rater].set(rating, self._state(where, rater, rating, line))
+            self.raters[rater].set(rating, self._parse_state(where, rater, rating, line))
 
-    def _state(self, where: str, rater: str, rating: int, line: Mapping[str, Any]) -> State | None:
+    def _parse_state(
+        self, where: str, rater: str, rating: int, line: Mapping[str, Any]
+    ) -> State | None:
         if line.get(ACTION) == UNDO:
             return None
         note = str(line.get("note") or "")
         if line.get(ACTION) == SKIP:
             return State(None, note)
-        step, scale = self._asked(rater, rating)
+        step, scale = self._step_and_scale(rater, rating)
         choice = scale.choice_of(step, line.get("rating"))
         if choice is None:
             raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not a level")
         return State(choice, note)
 
-    def _asked(self, rater: str, rating: int) -> tuple[Step, Scale]:
+    def _step_and_scale(self, rater: str, rating: int) -> tuple[Step, Scale]:
         step, scale = divmod(rating, len(self.scales))
         return self.raters[rater].steps[step], self.scales[scale]
 
     def offered(self, choice: str) -> tuple[int, str]:
-        """Return the place of a choice's scale, and its value there.
+        """Parse a choice: return the place of its scale, and its value there.
 
         Raises:
             NotOfferedError: there is no such choice.
@@ -316,54 +349,68 @@ class Session:
         several = len(self.scales) > 1
         name, _, value = choice.partition("/") if several else (self.scales[0].name, "", choice)
         for place, scale in enumerate(self.scales):
-            if scale.name == name and value in {one.value for one in scale.choices}:
+            if scale.name == name and value in {
+                offered_choice.value for offered_choice in scale.choices
+            }:
                 return place, value
         raise NotOfferedError("that is not one of the levels")
 
     async def rate(self, rater: str, step: int, choice: str, note: str = "") -> bool:
-        """Store a rating; return whether it was new. Of several rubrics ``choice`` names its own:
-        ``truthfulness/4``.
+        """Store a rating, and return whether it was new.
+
+        With several rubrics, ``choice`` contains the rubric: ``truthfulness/4``.
 
         Raises:
             NotOfferedError: there is no such step or choice.
-            OSError: it could not be stored; nothing has changed then.
+            OSError: it could not be stored; then nothing has changed.
         """
         scale, value = self.offered(choice)
-        rating = self._ratings(rater, step)[scale]
+        rating = self._ratings_of_step(rater, step)[scale]
         return await self._store(rater, rating, State(value, tidy(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
-        """Leave a step without the ratings that it lacks, without all if it has all."""
-        result, ratings = self.raters[rater], self._ratings(rater, step)
-        for rating in [one for one in ratings if one not in result.done] or ratings:
+        """Skip the open ratings of a step, or all of them if none is open."""
+        result, ratings = self.raters[rater], self._ratings_of_step(rater, step)
+        for rating in [
+            rating_of_step for rating_of_step in ratings if rating_of_step not in result.done
+        ] or ratings:
             await self._store(rater, rating, State(None, tidy(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
-        """Take back what the rater did last, if that was ``rating``: one rating, or the skip of a
-        step. A second request for the same changes nothing.
+        """Take back the rater's latest action if that was ``rating``: a rating, or the skip of a
+        step.
+
+        A repeated request changes nothing.
 
         Raises:
-            OSError: that could not be stored; nothing has changed then.
+            OSError: it could not be stored; then nothing has changed.
         """
         result = self.raters[rater]
+        # The button was pressed twice, or in an outdated tab.
         if result.last != rating:
             return
+        # A skip covers all open scales of a step, and is undone as a whole.
         skip = result.done[rating].choice is None
-        for one in result.ratings(rating // result.scales) if skip else (rating,):
-            if one == rating or (one in result.done and result.done[one].choice is None):
-                await self._take_back(rater, one)
+        for rating_of_step in result.ratings(rating // result.scales) if skip else (rating,):
+            if rating_of_step == rating or (
+                rating_of_step in result.done and result.done[rating_of_step].choice is None
+            ):
+                await self._take_back(rater, rating_of_step)
 
     async def reopen(self, rater: str) -> None:
-        """Ask again for all that the rater skipped; errors as of :meth:`undo`."""
-        done = self.raters[rater].done
-        for rating in sorted(one for one, state in done.items() if state.choice is None):
+        """Ask again for everything that the rater skipped; raises the same errors as
+        :meth:`undo`."""
+        states_by_rating = self.raters[rater].done
+        for rating in sorted(
+            number for number, state in states_by_rating.items() if state.choice is None
+        ):
             await self._take_back(rater, rating)
 
     async def drain(self) -> None:
-        """Wait until everything is on disk that was sent there."""
+        """Wait until everything that was sent to the file is on disk."""
         await self._file.drain()
 
-    def _ratings(self, rater: str, step: int) -> range:
+    def _ratings_of_step(self, rater: str, step: int) -> range:
         if not 0 <= step < len(self.raters[rater].steps):
             raise NotOfferedError("there is no such answer to rate")
         return self.raters[rater].ratings(step)
@@ -375,7 +422,9 @@ class Session:
     async def _store(self, rater: str, rating: int, state: State) -> bool:
         result = self.raters[rater]
         if result.done.get(rating) == state:
-            return False  # a request that is sent again, since no reply came
+            # The browser sent the request again, since it got no reply.
+            return False
+        # Stored before it is recorded in memory: the page never shows what a crash could lose.
         await self._file.append(self.line(rater, rating, state))
         result.set(rating, state)
         return True
@@ -383,17 +432,17 @@ class Session:
     def line(
         self, rater: str, rating: int, state: State, *, action: str | None = None
     ) -> dict[str, Any]:
-        """Return the line that says what a rater did."""
-        asked, scale = self._asked(rater, rating)
-        item = self.project.items[asked.item]
+        """Build the line that records an action of a rater."""
+        step, scale = self._step_and_scale(rater, rating)
+        item = self.project.items[step.item]
         more: dict[str, object] = {RUBRIC: scale.name} if len(self.scales) > 1 else {}
         if item.model:
             more["model"] = item.model
         if self.project.pairs:
-            more["first"] = "b" if asked.swapped else "a"
-        value = None if state.choice is None else scale.stored(asked, state.choice)
+            more["first"] = "b" if step.swapped else "a"
+        value = None if state.choice is None else scale.stored(step, state.choice)
         return rating_line(
-            item.id, rater, value, state.note, action=action, repeat=asked.repeat, **more
+            item.id, rater, value, state.note, action=action, repeat=step.repeat, **more
         )
 
 
@@ -407,7 +456,7 @@ def rating_line(
     repeat: int = 0,
     **more: object,
 ) -> dict[str, Any]:
-    """Return a line of a file of ratings; without a rating it is a skip, or another ``action``."""
+    """Build a line of a file of ratings; without a rating it is a skip, or another ``action``."""
     line = {"item": item, "rater": rater, "rating": rating, "repeat": repeat, **more}
     line |= {"note": note, "time": datetime.now(UTC).isoformat(timespec="milliseconds")}
     if rating is None:
@@ -416,5 +465,5 @@ def rating_line(
 
 
 def tidy(note: str) -> str:
-    """Return a note as it is stored."""
+    """Normalise a note to the form in which it is stored."""
     return clean(note).replace("\r\n", "\n").strip()[:LONGEST_NOTE]

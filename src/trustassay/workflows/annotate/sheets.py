@@ -1,4 +1,4 @@
-"""Sheets for those who rate in a spreadsheet: a CSV for each rater, and the way back."""
+"""CSV sheets for people who rate in a spreadsheet: written for each rater, and read back."""
 
 import asyncio
 import csv
@@ -14,66 +14,75 @@ from trustassay.workflows.annotate.project import Project, Scale, Step
 from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
 
 KEY, RATING, NOTE = "key", "rating", "note"
-"""Columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
-LONGEST_CELL = 2**27
-FAULTS_TOLD = 20
+"""Names of columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
+MAX_CELL_CHARS = 2**27
+MAX_FAULTS_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rating of a sheet that came back. choice: as of :meth:`Session.rate`."""
+    """A rating in a sheet that was filled in."""
 
     rater: str
     step: int
+    """The place of the step among those of the rater."""
     choice: str
+    """The choice, as :meth:`AnnotationSession.rate` takes it."""
     note: str
 
 
 def write_sheets(project: Project, path: Path) -> list[Path]:
-    """Write a sheet for each rater, blind as the page is, and return their paths: ``path``, or
-    ``NAME-RATER.csv`` where there are several raters.
+    """Write a sheet for each rater, and return their paths.
+
+    Like the page, sheets do not show models, scores or ids. A single sheet is written to ``path``,
+    several to ``NAME-RATER.csv``.
 
     Raises:
-        InputError: there is such a file, which may hold ratings; nothing is written then.
+        InputError: a file exists and may hold ratings; nothing is written then.
         OSError: a file cannot be written.
     """
     result = [path.with_name(f"{path.stem}-{rater}{path.suffix}") for rater in project.steps]
     result = [path] if len(result) == 1 else result
-    if there := [target for target in result if target.exists()]:
+    if existing_files := [target for target in result if target.exists()]:
         raise InputError(
-            f"{there[0]}: this file exists, and what it holds would be lost; choose another "
-            "--export, or remove it"
+            f"{existing_files[0]}: this file exists, and what it holds would be lost; choose "
+            "another --export, or remove it"
         )
     for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole(target) as file:
+            # With a byte order mark, as Excel reads other files in a legacy encoding.
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
             rows = csv.writer(text)
             answers = ["first", "second"] if project.pairs else ["answer"]
             gold = ["gold"] if project.options.shows_gold else []
-            named = [KEY, *_columns(project), NOTE, "question", *answers, *gold, "passages"]
-            rows.writerow(named)
+            header = [KEY, *_rating_columns(project), NOTE, "question", *answers, *gold, "passages"]
+            rows.writerow(header)
             for place, step in enumerate(steps):
-                cells = [defused(cell) for cell in _cells(project, step)]
-                empty = [""] * (len(_columns(project)) + 1)
+                # Answers are hostile input: a cell like "=HYPERLINK(...)" must not run in a
+                # spreadsheet.
+                cells = [defused(cell) for cell in _build_cells(project, step)]
+                empty = [""] * (len(_rating_columns(project)) + 1)
+                # The key identifies rater and step, so that rows may be sorted or deleted.
                 rows.writerow([project.row_key(rater, place), *empty, *cells])
+            # Otherwise the wrapper closes the file before it is renamed into place.
             text.detach()
     return result
 
 
-def _plain(cell: str) -> str:
-    """Return a cell without what :func:`defused` put before it."""
+def _remove_defusing(cell: str) -> str:
+    """Remove the quote that :func:`defused` put before a cell that looks like a formula."""
     return cell[1:] if cell.startswith("'") and defused(cell[1:]) != cell[1:] else cell
 
 
-def _columns(project: Project) -> dict[str, Scale]:
-    """Return the columns of ratings, each with its scale."""
+def _rating_columns(project: Project) -> dict[str, Scale]:
+    """Return the scale of each column of ratings."""
     if len(project.scales) == 1:
         return {RATING: project.scales[0]}
     return {f"{RATING} {scale.name}".lower(): scale for scale in project.scales}
 
 
-def _cells(project: Project, step: Step) -> list[str]:
+def _build_cells(project: Project, step: Step) -> list[str]:
     item = project.items[step.item]
     golds = "\n".join(" / ".join(aliases) for aliases in item.golds)
     gold = [golds] if project.options.shows_gold else []
@@ -85,56 +94,65 @@ def _cells(project: Project, step: Step) -> list[str]:
 
 
 def read_sheet(project: Project, path: Path) -> list[Row]:
-    """Read the rows of a sheet that hold a rating; any order, other columns are left alone.
+    """Read the rows of a sheet that hold a rating, in any order; other columns are ignored.
 
     Raises:
-        InputError: the file is not such a sheet, or rows of it have faults: names row and column of
-            each. Nothing of it should be stored then.
+        InputError: the file is no such sheet, or rows have faults; the message names row and column
+            of each. None of its ratings should be stored then.
     """
-    known = {
+    step_by_key = {
         project.row_key(rater, place): (rater, place)
         for rater, steps in project.steps.items()
         for place in range(len(steps))
     }
-    columns = _columns(project)
-    result, faults, seen = [], [], set()
-    for number, cells in _rows(path, list(columns)):
+    columns = _rating_columns(project)
+    result, faults, keys_read = [], [], set()
+    for number, cells in _read_rows(path, list(columns)):
         where = f"{path}: row {number}"
         key = cells[KEY].strip()
-        given = {name: cells[name].strip() for name in columns if cells[name].strip()}
-        if not given:
+        ratings_by_column = {name: cells[name].strip() for name in columns if cells[name].strip()}
+        if not ratings_by_column:
             continue
-        if key not in known:
+        if key not in step_by_key:
             faults.append(
                 f"{where}: {KEY}: {key[:20]!r} is not of this input with these options and raters"
             )
             continue
-        if key in seen:
+        if key in keys_read:
             faults.append(f"{where}: {KEY}: {key!r} is already rated in an earlier row")
-        seen.add(key)
-        note = _plain(cells.get(NOTE, "").strip())
+        keys_read.add(key)
+        note = _remove_defusing(cells.get(NOTE, "").strip())
         if len(note) > LONGEST_NOTE:
             faults.append(f"{where}: {NOTE}: has {len(note):,} characters, of {LONGEST_NOTE:,}")
-        for name, rating in given.items():
+        for name, rating in ratings_by_column.items():
             scale = columns[name]
-            choice = scale.choice_named(_plain(rating))
+            # Spreadsheets may write 4 as 4.0, which the scale accepts.
+            choice = scale.choice_named(_remove_defusing(rating))
             if choice is None:
-                offered = ", ".join(one.value for one in scale.choices)
+                offered = ", ".join(choice_of_scale.value for choice_of_scale in scale.choices)
                 faults.append(f"{where}: {name}: expected one of {offered}, got {rating[:40]!r}")
                 continue
             result.append(
-                Row(*known[key], f"{scale.name}/{choice}" if len(columns) > 1 else choice, note)
+                Row(
+                    *step_by_key[key],
+                    f"{scale.name}/{choice}" if len(columns) > 1 else choice,
+                    note,
+                )
             )
+    # All faults are collected first: whoever filled in the sheet fixes them in one go.
     if faults:
-        more = len(faults) - FAULTS_TOLD
-        message = "\n".join(faults[:FAULTS_TOLD]) + (f"\n... {more:,} more" if more > 0 else "")
+        more = len(faults) - MAX_FAULTS_LISTED
+        message = "\n".join(faults[:MAX_FAULTS_LISTED]) + (
+            f"\n... {more:,} more" if more > 0 else ""
+        )
         raise InputError(f"{message}\nnothing was stored")
     return result
 
 
-def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows with their numbers, as a spreadsheet counts them."""
-    csv.field_size_limit(LONGEST_CELL)
+def _read_rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows with their numbers as a spreadsheet counts them, from 1 for the header."""
+    # The default limit of 128 KiB is smaller than some cells with passages.
+    csv.field_size_limit(MAX_CELL_CHARS)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -142,7 +160,8 @@ def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, s
             f"{path}: byte {error.start + 1} is not UTF-8; save it as CSV in UTF-8"
         ) from None
     first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # spreadsheets write what their language does
+    # Spreadsheets choose the delimiter by the language of the system.
+    delimiter = max(",;\t", key=first.count)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     number = 0
     try:
@@ -158,6 +177,7 @@ def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, s
             if any(cell.strip() for cell in cells):
                 if len(cells) > len(header):
                     raise InputError(f"{path}: row {number}: more cells than the header names")
+                # Spreadsheets drop empty cells at the end of a row.
                 padded = [*cells, *[""] * (len(header) - len(cells))]
                 yield number, dict(zip(header, padded, strict=True))
     except csv.Error as error:
@@ -165,6 +185,7 @@ def _rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[str, s
 
 
 async def store_rows(session: Session, rows: Sequence[Row]) -> int:
-    """Store ratings of sheets, with one wait for the disk; return how many are new or different."""
+    """Store ratings of sheets together; return how many are new or different."""
+    # Started together, so the file is synchronised once and not for each rating.
     rates = [session.rate(row.rater, row.step, row.choice, row.note) for row in rows]
     return sum(await asyncio.gather(*rates))

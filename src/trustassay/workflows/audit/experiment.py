@@ -1,8 +1,9 @@
-"""An audit: what moves a judge, by experiments that change one thing in answers, or requests.
+"""``audit``: what changes a judge's scores although it should not.
 
-First the changes, of what must not matter and an error, which must. Then the experiments, run in
-folders of their own and measured against each other. Last what an audit found in a sentence, as a
-table and as a page.
+1. Changes of the answers: some that must not matter, and a planted error, which must.
+2. Experiments: runs of the unchanged and the changed answers, and of changed requests, in folders
+   of their own, compared with each other.
+3. The result as sentences, as a table, and as a page.
 """
 
 import os
@@ -46,39 +47,45 @@ LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 CONTROLS: Mapping[str, str] = {
     name: change["control"] for name, change in LISTED.items() if "control" in change
 }
-"""Changes that are compared with another change, and not with the answers as they are: of an order
-to the judge, the text that it adds must not count as the order's effect."""
+"""Changes that are compared with another change instead of the unchanged answers, by name. Example:
+an instruction to the judge is compared with a harmless text of the same length, so that the length
+does not count as an effect of the instruction."""
 Changes = Mapping[str, Mapping[int, Sample]]
 ERROR = "error"
-"""The change that must matter."""
-TRIED = 50
-"""Other answers that are looked at for one that can stand in an answer's place."""
+"""The name of the change that must matter."""
+MAX_ANSWERS_TRIED = 50
+"""How many other answers are tried as a replacement for an answer."""
+# An integer that is no part of a word or of a decimal: 12 and 1,250, but not 3.14 or B12.
 NUMBER = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
+# Capitalised words that do not begin a sentence: "Marie Curie" in "that Marie Curie found".
 NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
+# Auxiliary verbs that are not negated yet, so that "is" becomes "is not".
 VERB = re.compile(rf"\b(?:{LISTED[ERROR]['verbs'].replace(' ', '|')})\b(?! not\b|n['’]t)")
 
 
 def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
-    """Return by its name each change that a metric must not mind, and the error: the changed
-    samples, by their places. An error's kind stands behind its id.
+    """Build the changed samples of each change, and of the planted error, by their places.
 
-    What is changed, and in which answers, follows from the samples and the seed alone.
+    The id of a changed sample is that of the sample, ``~`` and the change; for an error its kind.
+    The result depends on the samples and the seed only.
     """
-    names = sorted({name for one in samples for name in NAME.findall(one.response or "")})
+    names = sorted({name for sample in samples for name in NAME.findall(sample.response or "")})
     result = dict[str, dict[int, Sample]]()
     for name, listed in LISTED.items():
-        field = next((one for one in ("response", "question") if one in listed), None)
+        field = next((key for key in ("response", "question") if key in listed), None)
         if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR)):
             continue
         for place, sample in enumerate(samples):
-            # A control draws as its change does, so that its text is as long for each answer.
+            # A control uses the draws of its change, so that both texts are of equal length.
             drawn_as = listed.get("drawn_as", name)
             rng, kind = generator(seed, "audit", drawn_as, sample.id), name
             if name == ERROR:
-                kind, changed = _error(place, samples, names, rng)
+                kind, changed = _plant_error(place, samples, names, rng)
             elif field:
-                given: dict[str, Any] = {field: _filled(sample, rng.choice(listed[field]))}
-                changed = replace(sample, **given)
+                new_value: dict[str, Any] = {
+                    field: _fill_template(sample, rng.choice(listed[field]))
+                }
+                changed = replace(sample, **new_value)
             else:
                 changed = _RULES[name](sample)
             if changed != sample:
@@ -86,98 +93,120 @@ def changes_of(samples: Sequence[Sample], metric: str, seed: int) -> Changes:
     return result
 
 
-def _filled(sample: Sample, text: str) -> str:
-    given = {"question": sample.question, "response": (sample.response or "").strip()}
-    return re.sub(r"\{(question|response)\}", lambda one: given[one[1]], str(text))
+def _fill_template(sample: Sample, text: str) -> str:
+    values = {"question": sample.question, "response": (sample.response or "").strip()}
+    # Only these two placeholders: answers may contain other braces, so str.format would fail.
+    return re.sub(r"\{(question|response)\}", lambda match: values[match[1]], str(text))
 
 
-def _sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
-    found = [one for one in map(str.strip, splitter("sentencex")(sample.response or "")) if one]
-    return replace(sample, response=between.join(map(form, found)))
+def _join_sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
+    sentences = [
+        sentence
+        for sentence in map(str.strip, splitter("sentencex")(sample.response or ""))
+        if sentence
+    ]
+    return replace(sample, response=between.join(map(form, sentences)))
 
 
-def _citations(sample: Sample) -> Sample:
+def _add_citation(sample: Sample) -> Sample:
+    # An answer with citations stays the same, which means that the change does not apply.
     if re.search(r"\[\d", sample.response or ""):
         return sample
-    return _sentences(sample, lambda one: re.sub(r"([.!?]*)$", r" [1]\1", one, count=1), " ")
+    return _join_sentences(
+        sample, lambda sentence: re.sub(r"([.!?]*)$", r" [1]\1", sentence, count=1), " "
+    )
 
 
 _RULES: Mapping[str, Callable[[Sample], Sample]] = {
-    "bullets": lambda sample: _sentences(sample, "- {}".format, "\n"),
-    "citations": _citations,
-    "passages": lambda one: replace(one, documents=one.documents and one.documents[::-1]),
+    "bullets": lambda sample: _join_sentences(sample, "- {}".format, "\n"),
+    "citations": _add_citation,
+    "passages": lambda sample: replace(
+        sample, documents=sample.documents and sample.documents[::-1]
+    ),
 }
 
 
-def _error(
+def _plant_error(
     place: int, samples: Sequence[Sample], names: Sequence[str], rng: np.random.Generator
 ) -> tuple[str, Sample]:
-    """Return the kind of an error and the answer with it: a small one, drawn from those that the
-    text allows, else the answer to another question; the same answer if there is none."""
+    """Plant an error in an answer, and return its kind and the changed sample.
+
+    A small error is drawn from those that the text allows: a number, a name or a negation is
+    changed. Otherwise the answer to another question is used. If there is none, the sample stays
+    unchanged.
+    """
     sample = samples[place]
     answer, key = sample.response or "", question_key(sample.question)
-    others = [name for name in names if name not in answer]
-    kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if others else {})}
+    other_names = [name for name in names if name not in answer]
+    kinds = {"number": NUMBER, "negation": VERB, **({"name": NAME} if other_names else {})}
+    # Kinds are tried in random order; the first that the text allows is used.
     for kind in rng.permutation(list(kinds)).tolist():
+        # Removing a negation is as good an error as adding one.
         if kind == "negation" and " not " in answer:
             return kind, replace(sample, response=answer.replace(" not ", " ", 1))
-        if found := list(kinds[kind].finditer(answer)):
-            match = found[int(rng.integers(len(found)))]
-            other = f"{match[0]} not" if kind == "negation" else ""
+        if matches := list(kinds[kind].finditer(answer)):
+            match = matches[int(rng.integers(len(matches)))]
+            replacement = f"{match[0]} not" if kind == "negation" else ""
             if kind == "number":
                 value = int(match[0].replace(",", ""))
+                # By at most 5 %, or 9: a number that is absurd would be no test of the judge.
                 value += int(rng.integers(1, max(9, value // 20) + 1))
-                other = f"{value:,}" if "," in match[0] else str(value)
-            other = other or others[int(rng.integers(len(others)))]
-            text = f"{answer[: match.start()]}{other}{answer[match.end() :]}"
+                replacement = f"{value:,}" if "," in match[0] else str(value)
+            replacement = replacement or other_names[int(rng.integers(len(other_names)))]
+            text = f"{answer[: match.start()]}{replacement}{answer[match.end() :]}"
             return kind, replace(sample, response=text)
-    for one in (samples[(place + step) % len(samples)] for step in range(1, TRIED)):
-        if question_key(one.question) != key and one.response != answer:
-            return "another answer", replace(sample, response=one.response)
+    # Begin with the next sample, so that replacements are spread over all answers.
+    for other_sample in (
+        samples[(place + step) % len(samples)] for step in range(1, MAX_ANSWERS_TRIED)
+    ):
+        if question_key(other_sample.question) != key and other_sample.response != answer:
+            return "another answer", replace(sample, response=other_sample.response)
     return "none", sample
 
 
 ANSWERS, AGAIN, FAILED = "answers", "again", "failed"
-HOT = 1.0
-"""The temperature that is tried."""
-CHOSEN = np.array([1.0, 0.0, 0.5, np.nan])
-"""What a choice of ``pairwise``, by its place, counts for the answer that is read first."""
+TRIED_TEMPERATURE = 1.0
+"""The temperature of the experiment with more random replies."""
+POINTS_OF_CHOICE = np.array([1.0, 0.0, 0.5, np.nan])
+"""The points of the answer that is read first, by the code of the choice of ``pairwise``: won,
+lost, tie, no choice."""
 Judged = Sequence[Assessment]
 Run = tuple[Metric, PairedSamples, RunOptions]
 
 
 @dataclass(frozen=True)
 class Audited(JsonForm):
-    """What moves a judge: those of ``experiments``, by name, whose p is below .05, corrected for
-    their number (Holm 1979). blank: samples without a response. failed: answers, of all runs, that
-    could not be scored. largest: the experiment with the largest effect, the shift of the score as
-    a part of its range or the share of flips, of those in ``moved_by`` if there are any. control:
-    what the planted error did, None if none was possible; errors: how many of each kind.
-    sees_errors: whether it makes scores significantly worse.
-    """
+    """The result of an audit."""
 
     run: Path
+    """The folder that holds all runs of the audit."""
     metric: str
     judge: str
+    """The models that judge, separated by commas."""
     answers: int
     questions: int
     blank: int
+    """Samples without a response."""
     failed: int
+    """Assessments, in all runs, that failed."""
     moved_by: Sequence[str]
+    """Experiments with p below .05, corrected for their number (Holm 1979)."""
     largest: str
+    """The experiment with the largest effect, of those in ``moved_by`` if there are any. The effect
+    is the shift of the score as a part of its range, or the share of flips, whichever is larger."""
     control: Moved | None
+    """The effect of the planted error; ``None`` if no error could be planted."""
     errors: Mapping[str, int]
+    """The number of planted errors of each kind."""
     sees_errors: bool
+    """Whether the planted error makes scores significantly worse."""
     experiments: Mapping[str, Moved]
+    """The effect of each experiment, the smallest p first."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What moves a judge, asked by answers, and requests, of which one thing is changed at a time.
-
-    source: answers, or a run, whose stored replies are used. named: backends, as of
-    :func:`trustassay.score`. out: a folder for the runs; the same audit goes on with what was
-    interrupted, and asks nothing twice. seed: of the changes and the tests.
+    """An audit of a judge, with answers and requests in which one thing at a time is changed.
 
     Raises, when it is planned or run:
         BadInputError, InputError: the input has faults; nothing was asked.
@@ -186,113 +215,142 @@ class Audit:
     """
 
     source: Source
+    """Answers, or a run, whose stored replies are used."""
     metric: Metric
     named: Mapping[str, Any]
+    """The backends, as of :func:`trustassay.score`."""
     out: Path
+    """The folder for the runs; the same audit continues there, and asks nothing twice."""
     options: InputOptions = field(default_factory=InputOptions)
     seed: int = 0
+    """Of the changes and the tests."""
 
     def plan(self) -> Plan:
-        """Return the calls that :meth:`run` would make; make none."""
+        """Plan the calls that :meth:`run` would make, without making any."""
 
         async def rehearse() -> Plan:
-            _, runs = self.runs(await self._samples())
+            _, runs = self.runs(await self._load_samples())
             backends, parts = await settle([self.metric], self.named), list[Planned]()
-            for name, (own, samples, how) in runs.items():
-                planned = await plan_run(samples, [own], backends, how, self.out / name)
+            for name, (metric, samples, run_options) in runs.items():
+                planned = await plan_run(samples, [metric], backends, run_options, self.out / name)
                 parts += [replace(part, metric=name) for part in planned.parts]
             return Plan(sum(len(samples) for _, samples, _ in runs.values()), parts)
 
         return run_anywhere(rehearse)
 
     def run(self) -> Audited:
-        """Ask what is not asked yet, and measure."""
+        """Run all experiments that are not finished yet, and measure their effects."""
 
         async def work() -> Audited:
-            every = await self._samples()
+            every = await self._load_samples()
             backends = await settle([self.metric], self.named)
             changes, runs = self.runs(every)
-            read = dict[str, Judged]()
-            for name, (own, samples, how) in runs.items():
+            assessments_by_run = dict[str, Judged]()
+            for name, (metric, samples, run_options) in runs.items():
                 folder = RunFolder(self.out / name)
                 folder.path.mkdir(parents=True, exist_ok=True)
-                await execute(samples, [own], backends, folder, how)
-                read[name] = list(folder.assessments(own.name))
-            named = backends.names().values()
-            judges = (one.values() if isinstance(one, Mapping) else [one] for one in named)
-            return self.measured(every, changes, read, ", ".join(chain(*judges)))
+                await execute(samples, [metric], backends, folder, run_options)
+                assessments_by_run[name] = list(folder.assessments(metric.name))
+            names_of_backends = backends.names().values()
+            judges = (
+                names.values() if isinstance(names, Mapping) else [names]
+                for names in names_of_backends
+            )
+            return self.measured(every, changes, assessments_by_run, ", ".join(chain(*judges)))
 
         return run_anywhere(work)
 
     @property
-    def _run(self) -> RunFolder | None:
-        """The source, if it is a run."""
+    def _source_run(self) -> RunFolder | None:
+        """The folder of the source, if it is a run."""
         if not isinstance(self.source, str | os.PathLike):
             return None
         path = Path(self.source)
         return RunFolder(path) if (path / "run.json").exists() else None
 
-    async def _samples(self) -> list[Sample]:
+    async def _load_samples(self) -> list[Sample]:
+        # A metric that compares answers would change all scores when one answer changes.
         if self.metric.pool:
             raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
         source, options = self.source, self.options
-        if folder := self._run:
+        if folder := self._source_run:
             source, options = folder.samples_path, replace(options, fields={})
         async with samples_of(source, options, self.metric.problems) as (read, _):
             samples = list(read.samples())
-        if not any(one.answered for one in samples):
+        if not any(sample.answered for sample in samples):
             raise UsageError("no sample has a response, and an audit changes responses")
         return samples
 
     def runs(self, every: Sequence[Sample]) -> tuple[Changes, Mapping[str, Run]]:
-        """Return the changes, and all runs: of the answers, as they are and changed, and of these
-        with other requests."""
-        samples = [one for one in every if one.answered]
+        """Build the changes and all runs.
+
+        One run holds the unchanged and the changed answers; the others hold the unchanged answers
+        with changed requests.
+        """
+        samples = [sample for sample in every if sample.answered]
         changes = changes_of(samples, self.metric.name, self.seed)
-        changed = chain(*(own.values() for own in changes.values()))
+        changed = chain(*(by_place.values() for by_place in changes.values()))
         runs = {ANSWERS: (self.metric, [*samples, *changed])}
-        runs |= {name: (own, samples) for name, own in _requests(self.metric)}
-        total, calls, result = sum(len(own) for _, own in runs.values()), self.options.calls, {}
-        for name, (metric, own) in runs.items():
-            if budget := calls.budget:  # each run has its part
-                budget = replace(budget, amount=budget.amount * len(own) / total)
-            earlier = self._run if name == ANSWERS else None
-            how = RunOptions(
+        runs |= {name: (metric, samples) for name, metric in _vary_requests(self.metric)}
+        total = sum(len(samples_of_run) for _, samples_of_run in runs.values())
+        calls, result = self.options.calls, {}
+        for name, (metric, samples_of_run) in runs.items():
+            # Each run gets the part of the budget that its samples are of all.
+            if budget := calls.budget:
+                budget = replace(budget, amount=budget.amount * len(samples_of_run) / total)
+            # The replies of the source answer the unchanged samples.
+            earlier = self._source_run if name == ANSWERS else None
+            run_options = RunOptions(
                 seed=self.seed,
                 report=False,
                 progress=self.options.progress,
+                # Asking again must not be answered from the cache.
                 calls=replace(calls, budget=budget, cache=None if name == AGAIN else calls.cache),
                 calls_from=earlier.calls_path if earlier else None,
             )
-            result[name] = metric, PairedSamples(own, f"audit: {name}"), how
+            result[name] = metric, PairedSamples(samples_of_run, f"audit: {name}"), run_options
         return changes, result
 
     def measured(
         self, every: Sequence[Sample], changes: Changes, runs: Mapping[str, Judged], judge: str
     ) -> Audited:
-        """Compare each change with the answers as they are, and with the error; ``runs`` hold what
-        was said of the samples of :meth:`runs`, by their names."""
-        samples, seed = [one for one in every if one.answered], self.seed
-        rows = self._rows(runs, changes, len(samples))
-        units = cluster_numbers([question_key(one.question) for one in samples])
-        width, found = self.metric.score_range[1] - self.metric.score_range[0], {}
+        """Measure the effect of each change, compared with the unchanged answers and the error.
+
+        Args:
+            every: all samples of the source.
+            changes: the changed samples.
+            runs: the assessments of each run of :meth:`build_runs`, by its name.
+            judge: the name of the judge, for the result.
+        """
+        samples, seed = [sample for sample in every if sample.answered], self.seed
+        rows = self._build_rows(runs, changes, len(samples))
+        units = cluster_numbers([question_key(sample.question) for sample in samples])
+        width = self.metric.score_range[1] - self.metric.score_range[0]
+        effects: dict[str, Moved] = {}
         for name, (shift, flips) in rows.items():
-            if (kept := ~np.isnan(flips)).any():
-                rng, own = generator(seed, "audit", name, "signs"), flips[kept] > 0
-                calm = None if name == AGAIN else rows[AGAIN][1][kept] > 0
-                found[name] = moved(shift[kept], own, units[kept], width, rng, calm)
-        control = found.pop(ERROR, None)
-        ps = holm([one.p for one in found.values()])
-        found = {name: replace(found[name], p=p) for name, p in zip(found, ps, strict=True)}
+            if (has_verdicts := ~np.isnan(flips)).any():
+                rng, flipped = generator(seed, "audit", name, "signs"), flips[has_verdicts] > 0
+                # A judge that is merely random flips as often when it is asked again.
+                flipped_again = None if name == AGAIN else rows[AGAIN][1][has_verdicts] > 0
+                effects[name] = moved(
+                    shift[has_verdicts], flipped, units[has_verdicts], width, rng, flipped_again
+                )
+        # The planted error is the yardstick, so it is no experiment and not in the correction.
+        control = effects.pop(ERROR, None)
+        ps = holm([effect.p for effect in effects.values()])
+        effects = {name: replace(effects[name], p=p) for name, p in zip(effects, ps, strict=True)}
+        # A shift counts only if it is significant, and in the direction that the metric calls
+        # worse.
         fall = (control and control.p < 0.05 and control.shift.value) or 0.0
         sees_errors = fall * (1 if self.metric.lower_is_better else -1) > 0
         if sees_errors:
-            scored = [name for name, one in found.items() if one.shift.n]
+            scored = [name for name, effect in effects.items() if effect.shift.n]
             table = np.stack([rows[name][0] for name in (*scored, ERROR)])
+            # Effects relative to the error are only meaningful if the judge sees the error at all.
             ratios = movement_ratios(table, units, generator(seed, "audit", "ratios"))
             for name, ratio in zip(scored, ratios, strict=True):
-                found[name] = replace(found[name], ratio=ratio)
-        moved_by = [name for name, one in found.items() if one.p < 0.05]
+                effects[name] = replace(effects[name], ratio=ratio)
+        moved_by = [name for name, effect in effects.items() if effect.p < 0.05]
         return Audited(
             run=self.out,
             metric=self.metric.name,
@@ -300,33 +358,38 @@ class Audit:
             answers=len(samples),
             questions=len(set(units.tolist())),
             blank=len(every) - len(samples),
-            failed=sum(one.error is not None for run in runs.values() for one in run),
+            failed=sum(item.error is not None for run in runs.values() for item in run),
             moved_by=moved_by,
             largest=max(
-                moved_by or found, key=lambda name: _effect(found[name], width), default=""
+                moved_by or effects, key=lambda name: _effect_size(effects[name], width), default=""
             ),
             control=control,
-            errors=Counter(one.id.rpartition("~")[2] for one in changes.get(ERROR, {}).values()),
+            errors=Counter(
+                sample.id.rpartition("~")[2] for sample in changes.get(ERROR, {}).values()
+            ),
             sees_errors=sees_errors,
-            experiments=dict(sorted(found.items(), key=lambda one: (one[1].p, one[0]))),
+            experiments=dict(sorted(effects.items(), key=lambda item: (item[1].p, item[0]))),
         )
 
-    def _rows(
+    def _build_rows(
         self, runs: Mapping[str, Judged], changes: Changes, n: int
     ) -> Mapping[str, tuple[Floats, Floats]]:
-        """Return by change how the score of each answer moved, and whether its verdict did; NaN
-        where it could not be changed, or had no verdict before. A change with a control moved it
-        from where the control left it; a control has no row."""
-        unchanged = {place: self._read(one) for place, one in enumerate(runs[ANSWERS][:n])}
+        """Return for each change how the score of each answer shifted, and whether its verdict
+        flipped.
+
+        Both are NaN where the answer could not be changed or had no verdict before. A change with a
+        control is compared with the control instead of the unchanged answer; a control has no row.
+        """
+        unchanged = {place: self._read_result(item) for place, item in enumerate(runs[ANSWERS][:n])}
         judged = {
-            name: {place: self._read(one) for place, one in enumerate(run)}
+            name: {place: self._read_result(item) for place, item in enumerate(run)}
             for name, run in runs.items()
             if name != ANSWERS
         }
-        # The run of the answers holds the changed ones behind the others, in the order of changes.
+        # The run of the answers holds the unchanged ones first, then those of each change.
         changed = iter(runs[ANSWERS][n:])
         for name, samples in changes.items():
-            judged[name] = {place: self._read(next(changed)) for place in samples}
+            judged[name] = {place: self._read_result(next(changed)) for place in samples}
         rows = {}
         for name, judged_by_place in judged.items():
             if name in CONTROLS.values():
@@ -335,36 +398,46 @@ class Audit:
             before = judged[CONTROLS[name]] if name in CONTROLS else unchanged
             for place, (score, verdict) in judged_by_place.items():
                 score_before, verdict_before = before[place]
+                # A failure after the change is a flip; a failure before it leaves nothing to
+                # compare.
                 if verdict_before != FAILED:
                     shift[place], flips[place] = score - score_before, verdict != verdict_before
             rows[name] = shift, flips
         if isinstance(self.metric, Pairwise):
-            parts = [[one.parts.get(of, 3) for of in ("first", "swapped")] for one in runs[ANSWERS]]
-            shift = CHOSEN[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
+            # 3 is the code of no choice, whose points are NaN.
+            parts = [
+                [item.parts.get(order, 3) for order in ("first", "swapped")]
+                for item in runs[ANSWERS]
+            ]
+            shift = POINTS_OF_CHOICE[np.array(parts[:n], dtype=int)].sum(axis=1) - 1
             rows["position"] = shift, np.where(np.isnan(shift), np.nan, np.abs(shift) > 0)
         return rows
 
-    def _read(self, one: Assessment) -> tuple[float, str]:
-        """Return a score, NaN if there is none, and a verdict."""
-        if one.error is not None:
+    def _read_result(self, assessment: Assessment) -> tuple[float, str]:
+        """Return the score of an assessment, NaN if it has none, and its verdict."""
+        if assessment.error is not None:
             return np.nan, FAILED
-        verdict = one.verdict or ("bad" if self.metric.problem(one) else "good")
+        # A metric without verdicts has two: whether its score is a problem or not.
+        verdict = assessment.verdict or ("bad" if self.metric.problem(assessment) else "good")
         tie = 0.5 if verdict in ("unsure", "inconsistent") else np.nan
-        return (tie if one.score is None else one.score), verdict
+        return (tie if assessment.score is None else assessment.score), verdict
 
 
-def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
-    """Yield the metric with a request that is changed in one thing, where it has that."""
+def _vary_requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
+    """Yield the metric with one thing in its requests changed, where it has that thing."""
+    # The same request again: the noise with which every other experiment is compared.
     yield AGAIN, metric
     options: Any = metric
     if not any(need.capability in ("chat", "choose") for need in metric.needs()):
         return
-    if getattr(options, "temperature", HOT) != HOT:
-        yield "temperature", replace(options, temperature=HOT)
+    if getattr(options, "temperature", TRIED_TEMPERATURE) != TRIED_TEMPERATURE:
+        yield "temperature", replace(options, temperature=TRIED_TEMPERATURE)
     if isinstance(metric, Judge) and metric.order != "both":
-        with suppress(UsageError):  # the rubric shows no gold answer
+        # UsageError: the rubric shows no gold answer, so there is no order to change.
+        with suppress(UsageError):
             first = metric.order == "gold-first"
             yield "order", replace(metric, order="answer-first" if first else "gold-first")
+    # Prompts of the user are not varied; our own have variants for some metrics.
     for name in ("levels", "wording") if getattr(options, "prompt", "") is None else ():
         path = files(__package__) / "prompts" / f"{metric.name}-{name}.jinja"
         if path.is_file():
@@ -374,87 +447,99 @@ def _requests(metric: Metric) -> Iterator[tuple[str, Metric]]:
 COLUMNS = ("shift of the score", "95 % interval", "flips, %", "95 % interval ", "p", "of error")
 
 
-def _effect(one: Moved, width: float) -> tuple[float, float]:
-    """Return how large an effect is from 0 to 1, and its p turned round, which decides ties."""
-    shift = abs(one.shift.value or 0.0) / width
-    return max(shift, one.flips.value or 0.0), -one.p
+def _effect_size(effect: Moved, width: float) -> tuple[float, float]:
+    """Return the size of an effect, from 0 to 1, and its negated p, which decides ties."""
+    shift = abs(effect.shift.value or 0.0) / width
+    return max(shift, effect.flips.value or 0.0), -effect.p
 
 
 def headline(audited: Audited) -> str:
-    """Return sentences: the largest effect with its intervals, what a planted error does beside
-    it, and everything that moves the judge."""
+    """Write the largest effect with its intervals, that of a planted error, and all that move
+    it."""
     by = f"It is significantly moved by {', '.join(audited.moved_by) or 'nothing that was tried'}."
     if not audited.largest:
         return f"Nothing could be compared: no answer was scored. {by}"
     text = f"{audited.largest} ({LISTED[audited.largest]['says']})"
-    largest = f"Largest effect on this judge: {text}: {_effect_text(audited, audited.largest)}."
+    largest = f"Largest effect on this judge: {text}: {_format_effect(audited, audited.largest)}."
     if audited.control is None:
         error = "No error could be planted."
     elif audited.sees_errors:
-        error = f"A planted error, which must matter: {_effect_text(audited, ERROR)}."
+        error = f"A planted error, which must matter: {_format_effect(audited, ERROR)}."
     else:
         error = "A planted error does not make its scores significantly worse."
     return f"{largest} {error} {by}"
 
 
-def _effect_text(audited: Audited, name: str) -> str:
-    """Write what a change did: the shift of the score and the share of flips, with intervals."""
-    one = audited.control if name == ERROR and audited.control else audited.experiments[name]
-    shift, shift_interval, flips, flips_interval, *_ = _cells(one)
+def _format_effect(audited: Audited, name: str) -> str:
+    """Write the effect of a change: the shift of the score and the share of flips, with
+    intervals."""
+    effect = audited.control if name == ERROR and audited.control else audited.experiments[name]
+    shift, shift_interval, flips, flips_interval, *_ = _build_cells(effect)
     return (
         f"score {shift} (95 % interval {shift_interval}), verdicts that flip {flips} % "
         f"({flips_interval})"
     )
 
 
-def _ratio(one: Moved) -> float:
-    return (one.ratio and one.ratio.value) or 0.0
+def _ratio_value(effect: Moved) -> float:
+    return (effect.ratio and effect.ratio.value) or 0.0
 
 
-def notes(found: Audited) -> Iterator[str]:
-    """Yield what the error is made of, and what was left out."""
-    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.errors.items()))
+def notes(audited: Audited) -> Iterator[str]:
+    """Yield notes on the planted errors, and on what was left out."""
+    errors = ", ".join(f"{count:,} {kind}" for kind, count in sorted(audited.errors.items()))
     yield f"planted errors: {errors or 'none is possible in these answers'}"
     lost: dict[int, list[str]] = {}
-    for name, one in found.experiments.items():
-        if one.flips.n < found.answers:
-            yield f"{name}: compared in {one.flips.n:,} of {found.answers:,} answers"
-        lost.setdefault(one.flips.n - one.shift.n, []).append(name)
+    for name, effect in audited.experiments.items():
+        if effect.flips.n < audited.answers:
+            yield f"{name}: compared in {effect.flips.n:,} of {audited.answers:,} answers"
+        lost.setdefault(effect.flips.n - effect.shift.n, []).append(name)
     for count, names in sorted(lost.items()):
         if count:
             yield f"without both scores, in flips alone: {count:,} answers of {', '.join(names)}"
-    if found.blank:
-        yield f"left out: {found.blank:,} samples without a response"
+    if audited.blank:
+        yield f"left out: {audited.blank:,} samples without a response"
 
 
-def table(found: Audited) -> document.Table:
-    """Return the table of all experiments, the error first, then by p."""
-    rows = ({ERROR: found.control} if found.control else {}) | dict(found.experiments)
-    texts = [document.Row(name, _cells(one), LISTED[name]["says"]) for name, one in rows.items()]
+def table(audited: Audited) -> document.Table:
+    """Build the table of all experiments: the planted error first, the others by p."""
+    rows = ({ERROR: audited.control} if audited.control else {}) | dict(audited.experiments)
+    texts = [
+        document.Row(name, _build_cells(effect), LISTED[name]["says"])
+        for name, effect in rows.items()
+    ]
     return document.Table("Changed", COLUMNS, texts)
 
 
-def _cells(one: Moved) -> Sequence[str]:
-    shift = "–" if one.shift.value is None else f"{one.shift.value:+.3f}".replace("-", "−")
-    ends = one.flips.interval and (100 * one.flips.interval[0], 100 * one.flips.interval[1])
-    cells = (shift, ends_text(one.shift.interval, "+") or "too few")
-    flips = (number(100 * (one.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
-    return (*cells, *flips, p_text(one.p), f"{_ratio(one):.2f}" if one.ratio else "")
+def _build_cells(effect: Moved) -> Sequence[str]:
+    shift = "–" if effect.shift.value is None else f"{effect.shift.value:+.3f}".replace("-", "−")
+    ends = effect.flips.interval and (
+        100 * effect.flips.interval[0],
+        100 * effect.flips.interval[1],
+    )
+    cells = (shift, ends_text(effect.shift.interval, "+") or "too few")
+    flips = (number(100 * (effect.flips.value or 0.0)), ends_text(ends, digits=1) or "too few")
+    return (*cells, *flips, p_text(effect.p), f"{_ratio_value(effect):.2f}" if effect.ratio else "")
 
 
-def document_of(found: Audited) -> document.Document:
-    """Return the page of an audit."""
-    moves = found.experiments.items()
-    ratios = [(name, _ratio(one), one.ratio.interval) for name, one in moves if one.ratio]
-    parts: list[document.Block] = [table(found), *map(document.Text, notes(found))]
+def document_of(audited: Audited) -> document.Document:
+    """Build the page of an audit."""
+    moves = audited.experiments.items()
+    ratios = [
+        (name, _ratio_value(effect), effect.ratio.interval)
+        for name, effect in moves
+        if effect.ratio
+    ]
+    parts: list[document.Block] = [table(audited), *map(document.Text, notes(audited))]
     if ratios:
         note = "1: as far as a planted error. Bar: 95 % interval over questions."
+        # The drawing comes before the table.
         parts.insert(
             0, document.Chart("Movement", note, [document.interval_bars(ratios, style="thin")])
         )
-    facts = {"judge": found.judge, "metric": found.metric, "run": str(found.run)}
-    facts |= {"answers": f"{found.answers:,} to {found.questions:,} questions"}
+    facts = {"judge": audited.judge, "metric": audited.metric, "run": str(audited.run)}
+    facts |= {"answers": f"{audited.answers:,} to {audited.questions:,} questions"}
     section = document.Section("What was changed, and what it did", parts)
     return document.Document(
-        "audit", "What moves this judge", facts, headline(found), [], [section]
+        "audit", "What moves this judge", facts, headline(audited), [], [section]
     )

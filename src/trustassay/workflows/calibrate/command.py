@@ -1,4 +1,4 @@
-"""From labelled runs to a calibrator: probabilities of being right, and thresholds; its page."""
+"""``calibrate``: fits probabilities of being right and thresholds from labelled runs."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ CONFIDENCE = 0.95
 RESAMPLES = 2000
 LEVEL = 0.05
 FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
-"""The figures, as they are called."""
-CALIBRATED, CHANCE = "calibrated", "share of right answers"
+"""The titles of the figures, by name."""
+CALIBRATED_ROW, CHANCE = "calibrated", "share of right answers"
 MEASURES: Mapping[str, correlation.WeightedMeasure] = {
     "auroc": correlation.weighted_auroc,
     "log_loss": correlation.weighted_log_loss,
@@ -52,26 +52,28 @@ MEASURES: Mapping[str, correlation.WeightedMeasure] = {
 
 @dataclass(frozen=True)
 class Calibration(JsonForm):
-    """A calibrator and how good it is; ``trustassay.calibrate`` returns it.
-
-    figures: by row (``calibrated``, out of fold; the score itself, where it can be read as a
-    probability; the share of right answers, said of every answer) and name. probabilities: out of
-    fold, NaN without a score; scores: the only score as it is, where it is a probability; right: 0
-    or 1; all of shape (n,), of the labelled answers.
-    """
+    """A calibrator and how good it is; ``trustassay.calibrate`` returns it. Arrays have shape
+    (n,)."""
 
     json_names = ("runs", "figures", "notes", "seed", "calibrator")
     calibrator: Calibrator
     runs: Sequence[str]
+    """The folders of the runs."""
     figures: Mapping[str, Mapping[str, Estimate]]
+    """The figures by row and name. Rows are ``calibrated`` (out of fold), the score itself where it
+    is a probability, and the share of right answers, predicted for every answer."""
     probabilities: Floats
+    """Out-of-fold probabilities of the labelled answers; NaN without a score."""
     scores: Floats | None
+    """The only score as it is, where it is a probability."""
     right: Floats
+    """The labels: 1 for right, 0 for wrong."""
     notes: Sequence[str]
+    """Remarks on the input and on figures that are missing."""
     seed: int
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the calibrator, a small JSON file, and return where it is."""
+        """Write the calibrator as a small JSON file, and return its path."""
         write_calibrator(self.calibrator, Path(path))
         return Path(path)
 
@@ -115,31 +117,43 @@ def calibrate(  # noqa: PLR0913 - one argument an option
             says how many would do.
         UnknownNameError: no such score. ValueError: a number is out of its range.
     """
+    # 1. Options, answers and labels.
     risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
-    _check(risks, confidence, method, resamples)
-    paths = [Path(one) for one in as_list(runs)]
+    _check_options(risks, confidence, method, resamples)
+    paths = [Path(run) for run in as_list(runs)]
     answers = read_answers(paths, [label] if label else [])
     file = Path(ratings) if ratings is not None else None
     options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), at_least=at_least)
     result = labelled(answers, [label] if label else [], options)[0][0]
     check_two_classes(result)
-    columns = _columns(answers, as_list(metrics))
-    inputs = [_input(column, as_list(lower)) for column in columns]
-    used = ~np.isnan(result.values)
-    failed = np.zeros(len(used), dtype=bool)
+    # 2. The scores, turned so that higher is better.
+    columns = _choose_columns(answers, as_list(metrics))
+    inputs = [_build_input(column, as_list(lower)) for column in columns]
+    # 3. The labelled answers that could be scored. An answer without a score that did not fail
+    # stays: it is never accepted.
+    is_used = ~np.isnan(result.values)
+    failed = np.zeros(len(is_used), dtype=bool)
     for column in columns:
         failed[list(column.failed)] = True
     table = np.stack(
-        [one.sign * column.as_given for one, column in zip(inputs, columns, strict=True)], axis=1
+        [
+            input_of_column.sign * column.as_given
+            for input_of_column, column in zip(inputs, columns, strict=True)
+        ],
+        axis=1,
     )
-    used &= ~failed
-    rows = Rows(table, result.values, answers.questions).of(used)
+    # A failure is no low score, so failed answers are neither fitted nor tested.
+    is_used &= ~failed
+    rows = Rows(table, result.values, answers.questions).of(is_used)
     _check_enough(rows, result.name, risks, confidence)
+    # 4. Fit, find thresholds, and evaluate out of fold.
     fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
-    kept = promises(fitted, risks or AT_MOST, confidence, seed)
-    probable = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
-    score = rows.scores[:, 0] if probable else None
-    figures = _figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
+    kept_promises = promises(fitted, risks or AT_MOST, confidence, seed)
+    # Only then can the raw score be compared with its calibrated form.
+    is_probability = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
+    score = rows.scores[:, 0] if is_probability else None
+    figures = _estimate_figures(rows, fitted.out_of_fold, inputs[0].name, score, seed, resamples)
+    # 5. What is written to the file.
     calibrator = Calibrator(
         result.name,
         len(rows.right),
@@ -147,75 +161,93 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         float(rows.right.mean()),
         inputs,
         fitted.model,
-        kept,
-        _spreads(answers, columns, used),
+        kept_promises,
+        _measure_spreads(answers, columns, is_used),
         {
-            name: {"value": one.value, "low": None, "high": None, "n": one.n}  # see _figures
-            for name, one in figures[CALIBRATED].items()
+            # Out-of-fold figures have no interval: see _estimate_figures.
+            name: {"value": estimate.value, "low": None, "high": None, "n": estimate.n}
+            for name, estimate in figures[CALIBRATED_ROW].items()
         },
         f"trustassay {version('trustassay')}",
     )
-    notes = [*answers.notes, *_notes(result, columns, inputs, rows, failed), *_missing(figures)]
+    notes = [
+        # 6. Notes, and the command that calibrates a better score of the same metric.
+        *answers.notes,
+        *_describe_inputs(result, columns, inputs, rows, failed),
+        *_describe_missing(figures),
+    ]
     if len(columns) == 1:
-        repeat = _command(paths, result.name if label else "", options)
-        notes += _better(answers, columns[0], inputs[0], result.values, repeat)
-    named = [str(path) for path in paths]
+        repeat = _build_command(paths, result.name if label else "", options)
+        notes += _find_better_scores(answers, columns[0], inputs[0], result.values, repeat)
+    run_names = [str(path) for path in paths]
     chances = fitted.out_of_fold
-    return Calibration(calibrator, named, figures, chances, score, rows.right, notes, seed)
+    return Calibration(calibrator, run_names, figures, chances, score, rows.right, notes, seed)
 
 
-def _check(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
+def _check_options(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
     for risk in risks:
         if not 0 < risk < 1:
             raise UsageError(f"at most: expected a share between 0 and 1, got {risk:g}")
+    # Below 0.5 a promise would be broken more often than kept.
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence: expected 0.5 or more and below 1, got {confidence:g}")
     if method not in ("auto", *get_args(Method)):
         raise UnknownNameError(did_you_mean("method", method, ["auto", *get_args(Method)]))
+    # Fewer resamples give intervals that are mostly noise.
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
 
 
-def _columns(answers: Answers, names: Sequence[str]) -> list[Column]:
-    known = {column.name: column for column in answers.columns}
+def _choose_columns(answers: Answers, names: Sequence[str]) -> list[Column]:
+    columns_by_name = {column.name: column for column in answers.columns}
     if not names:
+        # Parts have to be named: there are too many to choose from.
         scores = [column for column in answers.columns if column.kind == "metric"]
         if len(scores) != 1:
-            told = ", ".join(column.name for column in scores) or "none"
-            raise InputError(f"--metric: name the scores to be calibrated; the runs have {told}")
+            names_of_scores = ", ".join(column.name for column in scores) or "none"
+            raise InputError(
+                f"--metric: name the scores to be calibrated; the runs have {names_of_scores}"
+            )
         return scores
     for name in names:
-        if name not in known:
-            raise UnknownNameError(did_you_mean("score of the runs", name, known))
-    return [known[name] for name in dict.fromkeys(names)]
+        if name not in columns_by_name:
+            raise UnknownNameError(did_you_mean("score of the runs", name, columns_by_name))
+    return [columns_by_name[name] for name in dict.fromkeys(names)]
 
 
-def _input(column: Column, lower: Sequence[str]) -> Input:
+def _build_input(column: Column, lower: Sequence[str]) -> Input:
     options, backends = json.loads(column.settings)
+    # --lower is for parts, whose direction a metric may not declare.
     if column.name in lower and not column.part:
         raise UsageError(f"lower: {column.name} is a metric, which knows that itself")
+    # The sign is stored, so that the calibrator can be applied to raw scores later.
     turned = column.turned or column.name in lower
+    # Only backends that the metric uses: others may change without invalidating the calibrator.
     needed = needed_words(column.metric, options, backends)
-    own = {name: value for name, value in backends.items() if name in needed}
-    return Input(column.metric, column.part, options, own, -1 if turned else 1)
+    judging_backends = {name: value for name, value in backends.items() if name in needed}
+    return Input(column.metric, column.part, options, judging_backends, -1 if turned else 1)
 
 
 def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: float) -> None:
-    """Refuse labels that are too few for probabilities, or for the thresholds that were named."""
-    known = rows.of(rows.scored)
-    right, wrong = (len(np.unique(known.questions[known.right == kind])) for kind in (1, 0))
-    questions = len(np.unique(known.questions))
+    """Raise InputError if labels are too few for probabilities or for the requested thresholds."""
+    scored_rows = rows.of(rows.scored)
+    right, wrong = (
+        len(np.unique(scored_rows.questions[scored_rows.right == kind])) for kind in (1, 0)
+    )
+    questions = len(np.unique(scored_rows.questions))
+    # A combination uses half of the questions to fit and half to test.
     parts = 1 if rows.scores.shape[1] == 1 else 2
     if questions < FEWEST * parts or min(right, wrong) < FEWEST_OF_CLASS * parts:
         raise InputError(
-            f"label {label}: too few for probabilities: {amount(len(known.right), 'answer')} with "
-            f"a label and a score to {amount(questions, 'question')}, {right:,} with a right and "
-            f"{wrong:,} with a wrong answer; at least {FEWEST * parts} questions are needed, "
+            f"label {label}: too few for probabilities: {amount(len(scored_rows.right), 'answer')} "
+            f"with a label and a score to {amount(questions, 'question')}, {right:,} with a right "
+            f"and {wrong:,} with a wrong answer; at least {FEWEST * parts} questions are needed, "
             f"{FEWEST_OF_CLASS * parts} with a right and {FEWEST_OF_CLASS * parts} with a wrong one"
         )
     for risk in risks:
         fewest = parts * fewest_questions(risk, round(1 - confidence, 12))
         if len(np.unique(rows.questions)) < fewest:
+            # Fail now: without enough questions no threshold could keep the promise.
             of = promise_in_words("among accepted", risk, confidence)
             half = ", half of which fit the combination" if parts > 1 else ""
             raise InputError(
@@ -224,8 +256,9 @@ def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: fl
             )
 
 
-def _spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[str, Any]:
-    """Return the distributions of the scores and of all parts of their metrics."""
+def _measure_spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[str, Any]:
+    """Return the distributions of the scores and of all parts of their metrics, by name."""
+    # Distributions let a later run notice that its scores look different.
     settings = {(column.metric, column.settings) for column in columns}
     result = {}
     for column in answers.columns:
@@ -235,70 +268,90 @@ def _spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[s
     return result
 
 
-def _figures(
+def _estimate_figures(
     rows: Rows, chances: Floats, name: str, score: Floats | None, seed: int, resamples: int
 ) -> dict[str, Mapping[str, Estimate]]:
-    columns = [Column(CALIBRATED, "metric", chances, probability=True)]
+    columns = [Column(CALIBRATED_ROW, "metric", chances, probability=True)]
     if score is not None:
+        # The score itself, to show what calibration gains.
         columns.append(Column(name, "metric", score, probability=True))
+    # The baseline predicts the share of right answers for every scored answer.
     share = np.where(np.isnan(chances), np.nan, rows.right[~np.isnan(chances)].mean())
     columns.append(Column(CHANCE, "baseline", share, probability=True))
+    # Answers to one question are resampled together.
     resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
     _, questions = np.unique(rows.questions, return_inverse=True)
     result = dict(estimates(columns, rows.right, "binary", questions, resampling, MEASURES))
     # Each fold's curve is fitted on other answers of the same set, and so none is independent of
     # the rest: intervals of 40 to 150 questions held in 81 to 93 of 100 simulated sets.
-    bare = {name: replace(one, interval=None) for name, one in result[CALIBRATED].items()}
-    return {**result, CALIBRATED: bare}
+    bare = {
+        name: replace(estimate, interval=None) for name, estimate in result[CALIBRATED_ROW].items()
+    }
+    return {**result, CALIBRATED_ROW: bare}
 
 
-def _missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
-    """Say which figures there are not, and why; that chance has no AUROC is no news."""
+def _describe_missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
+    """Describe which figures are missing, and why; a constant never has an AUROC, so skip it."""
     reasons: dict[tuple[str, str], list[str]] = {}
-    for row, own in figures.items():
-        for name, one in own.items():
-            if one.value is None and row != CHANCE:
-                reasons.setdefault((row, one.without), []).append(FIGURES[name])
-    return [f"{row}: no {', '.join(names)}: {why}" for (row, why), names in reasons.items()]
+    for row, estimates_of_row in figures.items():
+        for name, estimate in estimates_of_row.items():
+            if estimate.value is None and row != CHANCE:
+                reasons.setdefault((row, estimate.without), []).append(FIGURES[name])
+    return [f"{row}: no {', '.join(names)}: {reason}" for (row, reason), names in reasons.items()]
 
 
-def _better(
+def _find_better_scores(
     answers: Answers, column: Column, used: Input, labels: Floats, repeat: Sequence[str]
 ) -> list[str]:
-    """Say which other numbers of the metric order the answers better, by tests at 5 % in all."""
-    others = [
-        one
-        for one in answers.columns
-        if one.settings == column.settings
-        and one.metric == column.metric
-        and one.kind in ("metric", "part")
-        and not np.array_equal(one.values, column.values, equal_nan=True)
+    """Describe which other scores of the metric order the answers better (5 % level over all
+    tests).
+    """
+    other_columns = [
+        column_compared
+        for column_compared in answers.columns
+        if column_compared.settings == column.settings
+        and column_compared.metric == column.metric
+        and column_compared.kind in ("metric", "part")
+        # A part that equals the score would only make the correction stricter.
+        and not np.array_equal(column_compared.values, column.values, equal_nan=True)
     ]
-    mine = used.sign * column.as_given
+    # In the direction in which the calibrator uses the score.
+    scores = used.sign * column.as_given
     tests = []
-    for one in others:
-        there = ~np.isnan(one.values + mine + labels)
-        told = one.values[there], mine[there], labels[there], answers.questions[there]
-        tests.append(auroc_difference(*told))
-    known = [(one, test) for one, test in zip(others, tests, strict=True) if test.p is not None]
-    corrected = holm([test.p for _, test in known if test.p is not None])
+    for column_compared in other_columns:
+        # A sum is NaN where any of its terms is.
+        has_all = ~np.isnan(column_compared.values + scores + labels)
+        test_inputs = (
+            column_compared.values[has_all],
+            scores[has_all],
+            labels[has_all],
+            answers.questions[has_all],
+        )
+        tests.append(auroc_difference(*test_inputs))
+    defined_tests = [
+        (column_compared, test)
+        for column_compared, test in zip(other_columns, tests, strict=True)
+        if test.p is not None
+    ]
+    corrected = holm([test.p for _, test in defined_tests if test.p is not None])
     result = []
-    for (one, test), p in zip(known, corrected, strict=True):
+    for (column_compared, test), p in zip(defined_tests, corrected, strict=True):
+        # Better only if significant after Holm's correction, and in the right direction.
         if p >= LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
-        command = shlex.join([*repeat, "--metric", one.name])
+        command = shlex.join([*repeat, "--metric", column_compared.name])
         result.append(
-            f"{one.name} orders the answers better than {column.name}: its AUROC is higher by "
-            f"{test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
-            f"{amount(len(known), 'test')}). To calibrate it: {command}"
+            f"{column_compared.name} orders the answers better than {column.name}: its AUROC is "
+            f"higher by {test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
+            f"{amount(len(defined_tests), 'test')}). To calibrate it: {command}"
         )
     return result
 
 
-def _command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[str]:
-    """Return the command that reads the same labels of the same runs."""
-    given = [
+def _build_command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[str]:
+    """Build the command that reads the same labels of the same runs."""
+    options_of_command = [
         ("--label", [label] if label else []),
         ("--ratings", [str(options.ratings)] if options.ratings else []),
         ("--positive", options.positive),
@@ -306,11 +359,16 @@ def _command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[st
         ("--machine", sorted(options.machines)),
         ("--field", [f"{name}={column}" for name, column in options.columns.items()]),
     ]
-    words = [word for option, values in given for value in values for word in (option, value)]
+    words = [
+        word
+        for option, values in options_of_command
+        for value in values
+        for word in (option, value)
+    ]
     return ["trustassay", "calibrate", *map(str, runs), *words]
 
 
-def _notes(
+def _describe_inputs(
     label: Label, columns: Sequence[Column], inputs: Sequence[Input], rows: Rows, failed: Bools
 ) -> list[str]:
     result = list(label.notes)
@@ -319,13 +377,18 @@ def _notes(
         result.append(f"{amount(count, 'labelled answer')} could not be scored and is left out")
     if count := int((~rows.scored).sum()):
         result.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
-    for place, (column, one) in enumerate(zip(columns, inputs, strict=True)):
-        there = ~np.isnan(rows.scores[:, place])
-        tells = correlation.auroc(rows.scores[there, place], rows.right[there])
-        if tells is not None and tells < 0.5 and len(inputs) == 1:
-            hint = f"; --lower {column.name} reverses it" if one.part and one.sign > 0 else ""
+    for place, (column, input_of_column) in enumerate(zip(columns, inputs, strict=True)):
+        has_score = ~np.isnan(rows.scores[:, place])
+        auroc = correlation.auroc(rows.scores[has_score, place], rows.right[has_score])
+        # In a combination the fit turns a score round by itself.
+        if auroc is not None and auroc < 0.5 and len(inputs) == 1:
+            hint = (
+                f"; --lower {column.name} reverses it"
+                if input_of_column.part and input_of_column.sign > 0
+                else ""
+            )
             result.append(
-                f"{column.name}: right answers score lower than wrong ones (AUROC {tells:.3f}), so "
+                f"{column.name}: right answers score lower than wrong ones (AUROC {auroc:.3f}), so "
                 f"that it does not help here{hint}"
             )
     return result
@@ -335,56 +398,65 @@ PROMISES = ("threshold", "accepted", "wrong among them")
 
 
 def headline(result: Calibration) -> str:
-    """Say what the calibrator is, and what it was made from."""
-    made = result.calibrator
-    names = " and ".join(one.name for one in made.inputs)
+    """Write what the calibrator is, and the data that it was fitted to."""
+    calibrator = result.calibrator
+    names = " and ".join(input_of_calibrator.name for input_of_calibrator in calibrator.inputs)
     return (
-        f"{made.method} of {names}, from {amount(made.answers, 'labelled answer')} to "
-        f"{amount(made.questions, 'question')}, {100 * made.right:.1f} % of them right"
+        f"{calibrator.method} of {names}, from {amount(calibrator.answers, 'labelled answer')} to "
+        f"{amount(calibrator.questions, 'question')}, {100 * calibrator.right:.1f} % of them right"
     )
 
 
 def figure_rows(result: Calibration) -> list[document.Row]:
-    """Return the figures of each row as text, each with its interval."""
+    """Build the rows of figures, each with its interval."""
     return [
         document.Row(
-            f"{row}, out of fold" if row == CALIBRATED else row,
-            [outputs.with_interval(own[name]) for name in FIGURES],
+            f"{row}, out of fold" if row == CALIBRATED_ROW else row,
+            [outputs.with_interval(estimates_of_row[name]) for name in FIGURES],
         )
-        for row, own in result.figures.items()
+        for row, estimates_of_row in result.figures.items()
     ]
 
 
-def promise_rows(made: Calibrator) -> list[document.Row]:
-    """Return each promise with its threshold and the labelled answers that it accepts."""
+def promise_rows(calibrator: Calibrator) -> list[document.Row]:
+    """Build a row for each promise: its threshold and the labelled answers that it accepts."""
     rows = []
-    for one in made.promises:
-        above = "all with a score" if one.above is None else f"{made.rank} > {one.above:.4g}"
-        wrong = f"{one.wrong:,} ({100 * one.wrong / one.answers:.1f} %)" if one.answers else "–"
-        cells = [above, f"{one.answers:,}", wrong]
-        if one.without:
-            cells = [f"none: {one.without}", "", ""]
-        words = promise_in_words(one.kind, one.at_most, one.confidence)
+    for promise in calibrator.promises:
+        above = (
+            "all with a score"
+            if promise.above is None
+            else f"{calibrator.rank} > {promise.above:.4g}"
+        )
+        wrong = (
+            f"{promise.wrong:,} ({100 * promise.wrong / promise.answers:.1f} %)"
+            if promise.answers
+            else "–"
+        )
+        cells = [above, f"{promise.answers:,}", wrong]
+        if promise.without:
+            # The reason takes the place of the threshold.
+            cells = [f"none: {promise.without}", "", ""]
+        words = promise_in_words(promise.kind, promise.at_most, promise.confidence)
         rows.append(document.Row(words, cells))
     return rows
 
 
 def write_page(result: Calibration, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, completely or not at all."""
     document_of(result).write(path)
 
 
 def document_of(result: Calibration) -> document.Document:
-    """Return the page."""
-    made = result.calibrator
+    """Build the page of a calibration."""
+    calibrator = result.calibrator
     facts = {
         "runs": ", ".join(result.runs),
-        "label": made.label,
-        "labelled answers": f"{made.answers:,}",
-        "questions": f"{made.questions:,}",
+        "label": calibrator.label,
+        "labelled answers": f"{calibrator.answers:,}",
+        "questions": f"{calibrator.questions:,}",
         "seed": str(result.seed),
     }
-    rows, kept = figure_rows(result), promise_rows(made)
+    rows, promises_in_rows = figure_rows(result), promise_rows(calibrator)
     note = (
         "95 % intervals over questions. Out of fold: of each answer the probability by a "
         "calibrator that was fitted without its question; such figures have no interval, since the "
@@ -394,10 +466,12 @@ def document_of(result: Calibration) -> document.Document:
         document.Table(
             "Probability", list(FIGURES.values()), rows, "How good the probabilities are", note
         ),
-        document.Table("Promise", PROMISES, kept, "What is accepted", "Of the labelled answers."),
+        document.Table(
+            "Promise", PROMISES, promises_in_rows, "What is accepted", "Of the labelled answers."
+        ),
     ]
-    plots = document.curves([name for name, _ in _series(result)], list(_plots(result)))
-    title = f"Probability of being right ({made.label})"
+    plots = document.curves([name for name, _ in _list_series(result)], list(_build_plots(result)))
+    title = f"Probability of being right ({calibrator.label})"
     return document.Document(
         "calibrate",
         "Calibration: " + ", ".join(Path(run).name for run in result.runs),
@@ -408,22 +482,23 @@ def document_of(result: Calibration) -> document.Document:
     )
 
 
-def _series(result: Calibration) -> list[tuple[str, Floats]]:
-    series = [(f"{CALIBRATED}, out of fold", result.probabilities)]
+def _list_series(result: Calibration) -> list[tuple[str, Floats]]:
+    series = [(f"{CALIBRATED_ROW}, out of fold", result.probabilities)]
     if result.scores is not None:
-        (name,) = (row for row in result.figures if row not in (CALIBRATED, CHANCE))
+        # The only row that is neither the calibrated one nor the baseline.
+        (name,) = (row for row in result.figures if row not in (CALIBRATED_ROW, CHANCE))
         series.append((name, result.scores))
     return series
 
 
-def _plots(result: Calibration) -> Iterator[Plot]:
-    known = [
+def _build_plots(result: Calibration) -> Iterator[Plot]:
+    scored_series = [
         (place, name, values[~np.isnan(values)], result.right[~np.isnan(values)])
-        for place, (name, values) in enumerate(_series(result))
+        for place, (name, values) in enumerate(_list_series(result))
     ]
     lines = [
         Line(name, points, place, dots=True)
-        for place, name, values, right in known
+        for place, name, values, right in scored_series
         if (points := outputs.reliability_points(values, right))
     ]
     yield Plot(
@@ -434,7 +509,8 @@ def _plots(result: Calibration) -> Iterator[Plot]:
         lines,
         diagonal=True,
     )
-    place, name, values, right = known[0]
+    place, name, values, right = scored_series[0]
+    # Risk and coverage are drawn for the calibrated probability only, which is the first series.
     if len(right) > outputs.FEWEST_KEPT:
         points = outputs.kept_points(values, right, risk=True)
         yield Plot(
@@ -444,5 +520,7 @@ def _plots(result: Calibration) -> Iterator[Plot]:
             "share of answers accepted",
             "wrong among them",
             [Line(name, points, place)],
+            # From 0, so that small risks look small; at least 5 % high, so that 0 is no flat line
+            # at the top.
             (0.0, max(0.05, *(y for _, y in points))),
         )

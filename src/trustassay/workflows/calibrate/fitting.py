@@ -1,4 +1,4 @@
-"""What is fitted on labelled answers, and what it says of answers that it was not fitted on."""
+"""Fits calibrators to labelled answers, and tests them on answers that they were not fitted to."""
 
 import math
 from collections.abc import Sequence
@@ -28,126 +28,144 @@ FOLDS = 10
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled answers: scores, shape (n, d), higher is better, NaN where there is none; whether
-    each is right, 0 or 1; the number of its question."""
+    """The scores and labels of n answers."""
 
     scores: Floats
+    """Shape (n, d) for d scores; higher is better, NaN where there is none."""
     right: Floats
+    """1 for right, 0 for wrong, shape (n,)."""
     questions: Places
+    """The number of each answer's question, shape (n,)."""
 
     def of(self, places: Bools) -> "Rows":
-        """Return some of them."""
+        """Return the answers that the mask selects."""
         return Rows(self.scores[places], self.right[places], self.questions[places])
 
     @property
     def scored(self) -> Bools:
-        """Which have a score at all."""
+        """Which answers have at least one score, shape (n,)."""
         return np.asarray(~np.isnan(self.scores).all(axis=1))
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model, and what it is worth.
-
-    out_of_fold: of each answer the probability by a model that was not fitted on its question, NaN
-    without a score. tested: the answers on which thresholds may be found, by ``ranks`` that were
-    not fitted on them.
-    """
+    """A fitted model, with the data to evaluate it."""
 
     model: Model
     method: str
+    """``isotonic``, ``logistic`` or ``combination``."""
     out_of_fold: Floats
+    """The probability of each answer by a model that was not fitted to its question; NaN without a
+    score."""
     tested: Rows
+    """The answers on which thresholds may be chosen."""
     ranks: Floats
+    """The values by which ``tested`` answers are accepted; they were not fitted to these
+    answers."""
 
 
 def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
-    """Fit a calibrator of one score on all answers, or one of several on half of the questions.
+    """Fit one score to all answers, or a combination of scores to half of the questions.
 
-    Thresholds on one score are about the score itself, which no label has touched, so that all
-    answers can test them. A combination is fitted on labels; so the other half of the questions
-    tests its thresholds, and out of fold each half is predicted by the fit on the other.
+    Thresholds on one score apply to the score itself, which was not fitted, so that all answers can
+    test them. A combination is fitted to labels, so the other half of the questions tests its
+    thresholds; for out-of-fold probabilities each half is predicted by the fit to the other half.
     """
     scored = rows.scored
-    known = rows.of(scored)
-    told = np.full(len(rows.right), np.nan)
+    # Answers without a score get no probability.
+    labelled_scored = rows.of(scored)
+    probabilities = np.full(len(rows.right), np.nan)
     if rows.scores.shape[1] > 1:
+        # A combination of several scores: by questions, so that no question is in both halves.
         halves = fold_numbers(rows.questions, rows.right, 2, generator(seed, "calibrate", "halves"))
-        told[scored] = out_of_fold(
+        probabilities[scored] = out_of_fold(
             lambda x, y, _: fit_combination(x, y).probabilities,
-            known.scores,
-            known.right,
-            known.questions,
+            labelled_scored.scores,
+            labelled_scored.right,
+            labelled_scored.questions,
             halves[scored].tolist(),
         )
         first = rows.of(halves == 0)
         tested = rows.of(halves == 1)
         model = fit_combination(first.scores, first.right)
-        return Fitted(model, "combination", told, tested, model.probabilities(tested.scores))
-    rarer = min(len(np.unique(known.questions[known.right == kind])) for kind in (0, 1))
+        return Fitted(
+            model, "combination", probabilities, tested, model.probabilities(tested.scores)
+        )
+    # Every fold needs both classes, so there can be no more folds than questions of the rarer one.
+    rarer_class_questions = min(
+        len(np.unique(labelled_scored.questions[labelled_scored.right == kind])) for kind in (0, 1)
+    )
     folds = fold_numbers(
-        known.questions, known.right, min(FOLDS, rarer), generator(seed, "calibrate", "folds")
+        labelled_scored.questions,
+        labelled_scored.right,
+        min(FOLDS, rarer_class_questions),
+        generator(seed, "calibrate", "folds"),
     )
 
-    def of_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
-        """Do all that is done, the choice of the method included."""
+    def fit_by_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
+        """Repeat the whole fit, including the choice of the method."""
+        # Chosen anew in each fold: choosing on all answers would leak into the evaluation.
         chosen = method
         if chosen is None:
             chosen = choose_method(x, y, of, generator(seed, "calibrate", "method")).method
         return chosen, (fit_isotonic if chosen == "isotonic" else fit_logistic)(x, y)
 
-    def predicts(x: Floats, y: Floats, of: Places) -> Predict:
-        _, model = of_method(x, y, of)
+    def fit_predictor(x: Floats, y: Floats, of: Places) -> Predict:
+        _, model = fit_by_method(x, y, of)
         return model.at if isinstance(model, Isotonic) else model.probabilities
 
-    given = known.scores[:, 0], known.right, known.questions
-    told[scored] = out_of_fold(predicts, *given, folds.tolist())
-    chosen, fitted = of_method(*given)
-    return Fitted(fitted, chosen, told, rows, rows.scores[:, 0])
+    inputs = labelled_scored.scores[:, 0], labelled_scored.right, labelled_scored.questions
+    probabilities[scored] = out_of_fold(fit_predictor, *inputs, folds.tolist())
+    chosen, fitted = fit_by_method(*inputs)
+    return Fitted(fitted, chosen, probabilities, rows, rows.scores[:, 0])
 
 
 def promises(
     fitted: Fitted, at_most: Sequence[float], confidence: float, seed: int
 ) -> list[Promise]:
-    """Return the thresholds: for each risk among accepted answers, then for each of all answers."""
+    """Find thresholds for each risk: first among accepted answers, then among all answers."""
     rows, ranks = fitted.tested, fitted.ranks
-    given = (ranks, 1 - rows.right, rows.questions)
+    inputs = (ranks, 1 - rows.right, rows.questions)
     n = len(np.unique(rows.questions))
     result = []
     for alpha in at_most:
+        # 1 - 0.95 is 0.050000000000000044 in floating point.
         delta = round(1 - confidence, 12)
         fewest = conformal.fewest_questions(alpha, delta)
         rng = generator(seed, "calibrate", "answers")
-        passed = conformal.selective_threshold(*given, alpha=alpha, delta=delta, rng=rng)
+        passed = conformal.selective_threshold(*inputs, alpha=alpha, delta=delta, rng=rng)
         needed = None
+        # Estimate how many questions would be enough, if the error rate stays the same.
         if passed is None:
-            needed = conformal.questions_needed(*given, alpha=alpha, delta=delta)
+            needed = conformal.questions_needed(*inputs, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
         promise = Promise(AMONG_ACCEPTED, alpha, confidence)
-        result.append(_kept(promise, passed, _why_none(n, fewest, needed), needed))
+        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, needed), needed))
     for alpha in at_most:
         fewest = conformal.fewest_questions_of_expected(alpha)
-        passed = conformal.accepted_and_wrong_threshold(*given, alpha=alpha)
+        passed = conformal.accepted_and_wrong_threshold(*inputs, alpha=alpha)
         promise = Promise(OF_ALL, alpha, None)
-        result.append(_kept(promise, passed, _why_none(n, fewest, fewest), fewest))
+        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, fewest), fewest))
     return result
 
 
-def _kept(
-    promise: Promise, result: conformal.Threshold | None, why: str, needed: int | None
+def _fill_promise(
+    promise: Promise, result: conformal.Threshold | None, reason: str, needed: int | None
 ) -> Promise:
-    """Return a promise with the threshold that keeps it, or why there is none."""
+    """Complete a promise with the threshold that keeps it, or the reason why there is none."""
     if result is None:
-        return replace(promise, without=why, needed=needed)
+        return replace(promise, without=reason, needed=needed)
+    # JSON has no infinity; None means that every answer with a score is accepted.
     above = None if result.above == -math.inf else result.above
     counts = {name: getattr(result, name) for name in ("questions", "answers", "wrong")}
     return replace(promise, above=above, **counts)
 
 
-def _why_none(n: int, fewest: int, needed: int | None) -> str:
+def _explain_none(n: int, fewest: int, needed: int | None) -> str:
+    # Even without a single wrong answer the promise could not be tested.
     if n < fewest:
-        seen = f", about {needed:,} at the error rate seen" if (needed or 0) > fewest else ""
-        return f"{n:,} questions test it, at least {fewest:,} are needed{seen}"
+        estimate = f", about {needed:,} at the error rate seen" if (needed or 0) > fewest else ""
+        return f"{n:,} questions test it, at least {fewest:,} are needed{estimate}"
     if needed:
         return f"too few: {n:,} questions; about {needed:,} are needed at the error rate seen"
     return "too many wrong answers, also among those with the best scores"

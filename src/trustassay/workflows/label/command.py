@@ -1,4 +1,4 @@
-"""Which answers to rate next, and what the ratings so far say of all answers."""
+"""``label``: chooses the answers to rate next, and estimates figures of all answers so far."""
 
 from __future__ import annotations
 
@@ -46,38 +46,44 @@ from trustassay.workflows.study.answers import as_list
 
 PROPOSED = 50
 WIDTH = 0.05
-MOST_MODELS = 10
-"""Models up to which each has its own share."""
+MAX_MODELS_WITH_SHARE = 10
+"""With more models than this, shares of single models are left out."""
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """What ``label`` found; ``trustassay.label`` returns it.
-
-    plan: its file. answers, units: of which the figures are. drawn: answers of the plan; rated: of
-    them; used: labels that count in the figures. proposed: the answers that this call added, as
-    (id, model). figures: the wanted one first. needs: labels more until a goal. outcomes: what the
-    metrics say of all questions, by the path of the run and by metric.
-    """
+    """The result of ``label``; ``trustassay.label`` returns it."""
 
     plan: Path
+    """The file of the plan."""
     answers: int
+    """The number of answers that the figures are about."""
     units: int
+    """The number of their units."""
     unit: Unit
     drawn: int
+    """The number of answers in the plan."""
     rated: int
+    """The number of these that have a label."""
     used: int
+    """The number of labels that count in the figures."""
     proposed: Sequence[AnswerKey] = ()
+    """The answers that this call added, as (id, model)."""
     figures: Sequence[LabelFigure] = ()
+    """The estimates, the wanted one first."""
     needs: Sequence[Need] = ()
+    """How many more labels each goal needs."""
     notes: Sequence[str] = ()
     scores: Sequence[str] = ()
+    """The scores that predict labels."""
     equal: bool = False
+    """Whether all units are drawn with equal probability."""
     outcomes: Mapping[str, Mapping[str, Outcomes]] = field(default_factory=dict)
+    """The outcomes of all questions, by the path of the run and by metric."""
 
     @property
     def outcome_lines(self) -> list[str]:
-        """The first lines about the runs; several runs are named in them."""
+        """The lines on the outcomes of the runs; with several runs, each line names its run."""
         return [
             f"{run}: {line}" if len(self.outcomes) > 1 else line
             for run, by_metric in self.outcomes.items()
@@ -90,7 +96,7 @@ class Labelling:
         names = ("plan", "answers", "units", "unit", "drawn", "rated", "used", "equal", "scores")
         return {
             **fields_as_json(self, *names),
-            "proposed": [{"id": one, "model": model} for one, model in self.proposed],
+            "proposed": [{"id": sample, "model": model} for sample, model in self.proposed],
             **fields_as_json(self, "figures", "needs", "notes"),
             "outcomes": {
                 run: {metric: outcomes.to_dict() for metric, outcomes in by_metric.items()}
@@ -99,14 +105,16 @@ class Labelling:
         }
 
 
+# Beside the run and not in it: a plan may cover several runs, and outlives a run that is scored
+# again.
 def default_plan(run: Path) -> Path:
-    """Return the file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
+    """Return the default file of a run's plan, beside its folder: ``runs/one.label.jsonl``."""
     return run.parent / f"{run.name}.label.jsonl"
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan is made for, and what is asked of it; as of :func:`label`."""
+    """The options of a plan and of the wanted figure; as for :func:`label`."""
 
     scores: Sequence[str] = ()
     compare: tuple[str, str] | None = None
@@ -136,8 +144,7 @@ def label(  # noqa: PLR0913 - one argument an option
     beyond: bool = False,
     seed: int = 0,
 ) -> Labelling:
-    """Choose the answers of runs that people should rate next, and estimate the result for
-    all answers.
+    """Choose the answers of runs that people should rate next, and estimate figures of all answers.
 
     Args:
         runs: folders of finished runs.
@@ -170,21 +177,24 @@ def label(  # noqa: PLR0913 - one argument an option
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
-    paths = [Path(one) for one in as_list(runs)]
+    paths = [Path(run) for run in as_list(runs)]
+    # 1. Find the plan and the labels.
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
-        [Path(one) for one in as_list(ratings)], field, at_least, as_list(positive), columns
+        [Path(file) for file in as_list(ratings)], field, at_least, as_list(positive), columns
     )
     options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
+    # 2. Propose answers if asked to, or if there is no plan yet.
     work = open_work(paths, path, source, options)
     added: Sequence[AnswerKey] = ()
     if propose is not None or work.plan is None:
         added = work.propose(propose or PROPOSED)
-    return replace(work.told(added, width, beyond), outcomes=_read_outcomes(paths))
+    # 3. Estimate; outcomes of the metrics are shown above the estimates.
+    return replace(work.told(added, width, beyond), outcomes=_read_outcomes_by_run(paths))
 
 
-def _read_outcomes(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
-    """Return the outcomes of finished runs, by their paths."""
+def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
+    """Read the outcomes of finished runs, by their paths."""
     result: dict[str, Mapping[str, Outcomes]] = {}
     for path in paths:
         folder = RunFolder(path)
@@ -196,31 +206,38 @@ def _read_outcomes(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
 def open_work(
     paths: Sequence[Path], path: Path, source: LabelSource, options: PlanOptions
 ) -> LabelWork:
-    """Read the answers of runs, their plan if there is one at ``path``, and their labels; errors as
-    of :func:`label`.
+    """Read the answers of runs, their labels, and the plan at ``path`` if there is one.
+
+    Raises the same errors as :func:`label`.
     """
     unit, compare = options.unit, options.compare
-    known = read_plan(path) if path.exists() and path.stat().st_size else None
-    kept: tuple[str, ...] = ()
-    if known is not None:
-        _check(path, known.start, options)
-        unit = "answer" if known.start["unit"] == "answer" else "question"
-        kept = tuple(map(str, known.start["models"]))
-        if len(kept) == 2 and not options.auroc:  # the models that the plan was made to compare
-            compare = compare or (kept[0], kept[1])
-    population = read_population(paths, source, unit, kept)
-    if known is not None and population.digest != known.start["input"]:
+    # An empty file is what an interrupted first call may leave.
+    stored_plan = read_plan(path) if path.exists() and path.stat().st_size else None
+    planned_models: tuple[str, ...] = ()
+    if stored_plan is not None:
+        _check_options(path, stored_plan.start, options)
+        unit = "answer" if stored_plan.start["unit"] == "answer" else "question"
+        planned_models = tuple(map(str, stored_plan.start["models"]))
+        if (
+            len(planned_models) == 2 and not options.auroc
+        ):  # the models that the plan was made to compare
+            compare = compare or (planned_models[0], planned_models[1])
+    population = read_population(paths, source, unit, planned_models)
+    # A changed run would silently assign draws to other answers.
+    if stored_plan is not None and population.digest != stored_plan.start["input"]:
         raise InputError(
             f"{path}: is a plan of other answers, or of an earlier state of these; name the runs "
             "that it was made of, or another --plan"
         )
-    figure = _figure(population, compare, options.auroc)
-    if known is not None:
-        start = known.start
+    # Only now, since names of models and scores must be checked against the answers.
+    figure = _choose_figure(population, compare, options.auroc)
+    if stored_plan is not None:
+        start = stored_plan.start
     else:
         models = figure.names if figure.kind == "difference" else ()
+        # A comparison of two models concerns the questions that both answered.
         population = read_population(paths, source, unit, models) if models else population
-        metrics = [one.name for one in population.answers.columns if one.kind == "metric"]
+        metrics = [column.name for column in population.answers.columns if column.kind == "metric"]
         start = {
             "runs": [str(run) for run in paths],
             "input": population.digest,
@@ -230,11 +247,13 @@ def open_work(
             "models": list(models),
             "seed": options.seed,
         }
-    return LabelWork(path, known, start, population, figure, read_labels(population, source))
+    return LabelWork(path, stored_plan, start, population, figure, read_labels(population, source))
 
 
-def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
-    """Refuse options that a plan has fixed otherwise. Those left at their default are its."""
+def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
+    """Raise UsageError for options that differ from the plan's; defaults adopt the plan's
+    values."""
+    # A default value cannot be told from an option that is not given, so it never conflicts.
     fixed = {
         f"the scores {', '.join(start['scores']) or 'none'}": options.scores
         and list(options.scores) != start["scores"],
@@ -242,7 +261,7 @@ def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
         "unequal probabilities": options.equal and start["chances"] == UNEQUAL,
         f"the seed {start['seed']}": options.seed and options.seed != start["seed"],
     }
-    if different := [words for words, differs in fixed.items() if differs]:
+    if different := [setting for setting, differs in fixed.items() if differs]:
         raise UsageError(
             f"{path}: was made with {' and '.join(different)}; leave these options out, or name "
             "another --plan"
@@ -251,105 +270,146 @@ def _check(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
 
 @dataclass
 class LabelWork:
-    """A plan with its answers and labels; ``start`` is the first line of the plan."""
+    """A plan with its answers and labels."""
 
     path: Path
     plan: LabelPlan | None
+    """``None`` before the first batch is drawn."""
     start: Mapping[str, Any]
+    """The first line of the plan."""
     population: Population
     figure: Figure
+    """The wanted figure."""
     labels: Floats
+    """1 for right, 0 for wrong, NaN without a label, shape (N,)."""
 
     @cached_property
     def features(self) -> Floats:
-        """What predicts the labels."""
+        """The features that predict labels, shape (N, k)."""
         return self.population.features(self.start["scores"])
 
     @cached_property
     def places(self) -> dict[AnswerKey, int]:
-        """The places of answers."""
+        """The places of answers, by their keys."""
         return {key: place for place, key in enumerate(self.population.keys)}
 
-    def _unit(self, where: str, keys: Sequence[AnswerKey]) -> int:
+    def _unit_of_keys(self, where: str, keys: Sequence[AnswerKey]) -> int:
         places = [self.places.get(key) for key in keys]
         if places[0] is None or None in places:
             strange = keys[places.index(None)][0]
             raise InputError(f"{self.path}: {where}: {strange[:40]!r} is not among the answers")
         units = {int(self.population.units[place]) for place in places if place is not None}
+        # All answers of a draw belong to one unit; anything else is another population.
         if len(units) > 1:
             raise InputError(f"{self.path}: {where}: names answers of several units")
         return units.pop()
 
-    def _draws(self) -> list[Draw]:
-        """Return the plan's draws as the statistics take them."""
+    def _build_draws(self) -> list[Draw]:
+        """Convert the draws of the plan to the form of the statistics."""
         result: list[Draw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
-            result += [Draw(self._unit(f"batch {number}", [key]), None) for key in batch.known]
             result += [
-                Draw(self._unit(f"batch {number}", draw.answers), draw.probability)
+                Draw(self._unit_of_keys(f"batch {number}", [key]), None) for key in batch.known
+            ]
+            result += [
+                Draw(self._unit_of_keys(f"batch {number}", draw.answers), draw.probability)
                 for draw in batch.draws
             ]
         return result
 
     def propose(self, number: int) -> list[AnswerKey]:
-        """Add a batch to the plan and return its answers."""
-        draws, units = self._draws(), self.population.units
-        blank = np.bincount(units, np.isnan(self.labels))
-        taken = {draw.unit for draw in draws}
-        fresh = [one for one in np.flatnonzero(blank == 0).tolist() if one not in taken]
-        draws += [Draw(one, None) for one in fresh]
+        """Draw a batch of about ``number`` answers, add it to the plan, and return its answers."""
+        # 1. Units that have all labels without having been drawn count as known from now on.
+        draws, units = self._build_draws(), self.population.units
+        unlabelled_answers = np.bincount(units, np.isnan(self.labels))
+        drawn_units = {draw.unit for draw in draws}
+        labelled_elsewhere = [
+            unit
+            for unit in np.flatnonzero(unlabelled_answers == 0).tolist()
+            if unit not in drawn_units
+        ]
+        draws += [Draw(unit, None) for unit in labelled_elsewhere]
         labels = Labels(self.features, units, draws, self.labels)
-        left = labels.left
-        if not len(left):
+        units_left = labels.left
+        if not len(units_left):
             if self.plan is None:
                 raise InputError(
                     f"{', '.join(self.start['runs'])}: all answers have a label; there is nothing "
                     "to choose, and `study` reads them all"
                 )
             return []
+        # 2. Predict the missing labels, and how uncertain each unit leaves the wanted figure.
         expected = np.where(np.isnan(self.labels), labels.predictions, self.labels)
         slope = self.figure.target(self.population, expected)
-        spread = np.ones(len(left)) if slope is None else labels.spread(slope.slope)[left]
+        spread = (
+            np.ones(len(units_left)) if slope is None else labels.spread(slope.slope)[units_left]
+        )
         batches = len(self.plan.batches) if self.plan else 0
+        # 3. Draw units: the more uncertain, the more likely, unless all are to be equally likely.
         rng = generator(self.start["seed"], "label", "batch", str(batches))
-        even = self.start["chances"] != UNEQUAL
-        wanted = max(1, round(number * len(left) / blank[left].sum()))
-        known = int((~np.isnan(self.labels)).sum())
-        drawn = draw_units(spread, wanted, rng, 1.0 if even else explored_with(known))
+        # While labels are few, every draw is even (1.0); later a part of the draws stays even.
+        is_equal = self.start["chances"] != UNEQUAL
+        # Units hold several answers; convert the number of answers to units.
+        wanted = max(1, round(number * len(units_left) / unlabelled_answers[units_left].sum()))
+        label_count = int((~np.isnan(self.labels)).sum())
+        drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else explored_with(label_count))
         keys = self.population.keys
-        made = [
+        planned_draws = [
             PlannedDraw(
-                [keys[p] for p in np.flatnonzero(units == left[at]) if np.isnan(self.labels[p])], q
+                [
+                    keys[p]
+                    for p in np.flatnonzero(units == units_left[at])
+                    if np.isnan(self.labels[p])
+                ],
+                q,
             )
             for at, q in drawn
         ]
-        first = [keys[int(np.flatnonzero(units == one)[0])] for one in fresh]
-        append_lines(self.path, None if self.plan else self.start, Batch(first, made), batches + 1)
+        # 4. Write the batch before any answer is shown, then read it back.
+        first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
+        append_lines(
+            self.path, None if self.plan else self.start, Batch(first, planned_draws), batches + 1
+        )
+        # Reading it back makes sure that the file says what the estimates will use.
         self.plan = read_plan(self.path)
-        return [key for draw in made for key in draw.answers]
+        return [key for draw in planned_draws for key in draw.answers]
 
     def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
-        """Return what the labels of the plan say."""
+        """Estimate all figures from the labels of the plan."""
         assert self.plan
-        draws = self._draws()
+        draws = self._build_draws()
         units = self.population.units
         rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
-        last = max((place for place, done in enumerate(rated) if done), default=-1)
+        # Draws after the last complete one are not rated yet; gaps before it count as the scores
+        # predict.
+        last = max(
+            (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
+        )
         draws = draws[: last + 1]
+        # Labels of answers that the plan did not draw are not random, so they do not count.
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
         count = int((~np.isnan(used)).sum())
         planned = [key for draw in self.plan.draws for key in draw.answers]
-        done = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
+        rated_answers = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
         needed: list[Need] = []
+        # Units that were not drawn at random cannot stand for the others.
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
-            every, models = [self.figure, Figure()], self.population.models
-            if 1 < len(models) <= MOST_MODELS:
-                every += [Figure("share of", (name,)) for name in models]
-            scores = [one.name for one in self.population.answers.columns if one.kind == "metric"]
-            every += [Figure("auroc", (name,)) for name in scores]
-            figures = [measured(one, self.population, labels, used) for one in dict.fromkeys(every)]
+            wanted_figures, models = [self.figure, Figure()], self.population.models
+            if 1 < len(models) <= MAX_MODELS_WITH_SHARE:
+                wanted_figures += [Figure("share of", (name,)) for name in models]
+            scores = [
+                wanted_figure.name
+                for wanted_figure in self.population.answers.columns
+                if wanted_figure.kind == "metric"
+            ]
+            wanted_figures += [Figure("auroc", (name,)) for name in scores]
+            figures = [
+                measured(wanted_figure, self.population, labels, used)
+                for wanted_figure in dict.fromkeys(wanted_figures)
+            ]
+            # Needs are counted in answers, draws in units.
             count_drawn = int(np.isin(units, drawn).sum())
             needed = needs(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
@@ -358,17 +418,17 @@ class LabelWork:
             int(units.max()) + 1,
             self.population.unit,
             len(planned),
-            done,
+            rated_answers,
             count,
             added,
             figures,
             needed,
-            [*self.population.remarks, *self._notes(draws, count)],
+            [*self.population.remarks, *self._describe_gaps(draws, count)],
             self.start["scores"],
             self.plan.equal,
         )
 
-    def _notes(self, draws: Sequence[Draw], used: int) -> list[str]:
+    def _describe_gaps(self, draws: Sequence[Draw], used: int) -> list[str]:
         notes = []
         counted = np.isin(self.population.units, [draw.unit for draw in draws])
         if blank := int((counted & np.isnan(self.labels)).sum()):
@@ -376,6 +436,7 @@ class LabelWork:
                 f"{amount(blank, 'answer')} of the plan without a label, though later ones have "
                 "one: counted as the scores predict; rate them if they can be rated"
             )
+        # Such labels are not lost: the next batch lists their units as labelled before.
         if waiting := int((~np.isnan(self.labels)).sum()) - used:
             notes.append(
                 f"{amount(waiting, 'label')} not used yet: the plan has not drawn their answers, "
@@ -384,9 +445,10 @@ class LabelWork:
         return notes
 
 
-def _figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
-    """Return the figure that is wanted."""
+def _choose_figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
+    """Choose the wanted figure by the options."""
     if auroc:
+        # Raises InputError with a suggestion if there is no such score.
         population.column(auroc)
         return Figure("auroc", (auroc,))
     if compare is None:
@@ -400,9 +462,10 @@ def _figure(population: Population, compare: tuple[str, str] | None, auroc: str)
     if all(name in scores for name in compare):
         return Figure("auroc difference", compare)
     strange = next(name for name in compare if name not in models or name not in scores)
-    known = [*models, *scores]
+    known_names = [*models, *scores]
     hint = "expected two models, or two scores"
-    if strange not in known:
-        hint = did_you_mean("model or score", strange, known)
-    here = f"models and scores here: {', '.join(known)}"
-    raise InputError(f"compare {' '.join(compare)}: {hint}; {here}")
+    # A name that exists is of the wrong kind; one that does not may be misspelt.
+    if strange not in known_names:
+        hint = did_you_mean("model or score", strange, known_names)
+    names_in_words = f"models and scores here: {', '.join(known_names)}"
+    raise InputError(f"compare {' '.join(compare)}: {hint}; {names_in_words}")

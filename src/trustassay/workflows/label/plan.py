@@ -1,9 +1,12 @@
-"""The file of a plan: which answers are to be rated, in which order, and how likely each was.
+"""The file of a label plan: which answers to rate, in which order, and their probabilities.
 
-JSON Lines, to which lines are only added. The first says of what the plan is; a ``batch`` which
-units had labels from elsewhere before it; each ``draw`` after it a unit, with the probability that
-it had among those left. What is estimated later is right because these lines were written before
-the labels.
+The file holds JSON Lines and only grows:
+
+1. The first line describes the answers that the plan is made for.
+2. A ``batch`` line lists the units that had labels from elsewhere at that time.
+3. Each ``draw`` line after it is a unit, with its probability among the units that were left.
+
+Estimates from the labels are unbiased because these lines are written before the labels.
 """
 
 import hashlib
@@ -20,31 +23,35 @@ from trustassay.files import Appender, cut_unfinished
 
 KIND, VERSION = "label plan", 1
 AnswerKey = tuple[str, str]
-"""The id of a sample and the model that it names, empty where it names none."""
+"""The id of a sample, and the model that it names or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDraw:
-    """A unit that was drawn: the answers that people are to rate, and its probability."""
+    """A unit that was drawn for rating."""
 
     answers: Sequence[AnswerKey]
+    """The answers of the unit that people are asked to rate."""
     probability: float
+    """Its probability when it was drawn, above 0 and up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Draws that were made together. known: an answer of each unit that had labels before."""
+    """Draws that were made together."""
 
     known: Sequence[AnswerKey]
+    """One answer of each unit that had labels before the batch."""
     draws: Sequence[PlannedDraw]
 
 
 @dataclass(frozen=True)
 class LabelPlan:
-    """What a plan's file holds; ``start`` is its first line."""
+    """The content of a plan's file."""
 
     path: Path
     start: Mapping[str, Any]
+    """The first line of the file."""
     batches: Sequence[Batch]
 
     @property
@@ -54,42 +61,45 @@ class LabelPlan:
 
     @property
     def name(self) -> str:
-        """What no other plan is called: the digest of its first line."""
+        """A name that no other plan has: the digest of its first line."""
+        # Sorted keys: the name must not depend on the order in which they were written.
         line = json.dumps(self.start, sort_keys=True)
         return hashlib.blake2b(line.encode(), digest_size=8).hexdigest()
 
     @property
     def equal(self) -> bool:
-        """Whether all units were equally likely, so that the labels need no weights."""
+        """Whether all units were equally likely, so that labels need no weights."""
         return bool(self.start["chances"] == "equal")
 
 
 def read_plan(path: Path) -> LabelPlan:
-    """Read a plan. A last line without its end is left out: its draw was never shown to anybody.
+    """Read a plan, without a last line that lacks its end: nobody was shown that draw.
 
     Raises:
-        InputError: the file is not a plan, of another version, or a line is damaged; the message
+        InputError: the file is no plan, has another version, or a line is damaged; the message
             names file, line and field.
         OSError: it cannot be read.
     """
     start: dict[str, Any] = {}
     batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
-    seen: set[AnswerKey] = set()
+    keys_drawn: set[AnswerKey] = set()
     for where, content, _ in whole_lines(path):
         action = content.get("action")
         if not start:
+            # The first line identifies the file, before any other line is read as part of a plan.
             _check_start(where, content)
             start = content
         elif action == "batch":
-            batches.append((_keys(where, "known", content), []))
+            batches.append((_parse_keys(where, "known", content), []))
         elif action == "draw" and batches:
-            batches[-1][1].append(_read_draw(where, content, seen))
-            seen.update(batches[-1][1][-1].answers)
+            batches[-1][1].append(_parse_draw(where, content, keys_drawn))
+            # A unit may be drawn once only.
+            keys_drawn.update(batches[-1][1][-1].answers)
         else:
             raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
     if not start:
         raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
-    return LabelPlan(path, start, [Batch(known, draws) for known, draws in batches])
+    return LabelPlan(path, start, [Batch(known_keys, draws) for known_keys, draws in batches])
 
 
 def _check_start(where: str, content: Mapping[str, Any]) -> None:
@@ -100,6 +110,7 @@ def _check_start(where: str, content: Mapping[str, Any]) -> None:
             f"{where}: version: expected {VERSION}, got {content.get('version')!r:.40}; it was "
             "written by another release of trustassay"
         )
+    # The fields that later calls compare with the runs.
     kinds = {"input": str, "unit": str, "chances": str, "scores": list, "models": list, "seed": int}
     words = {str: "a text", list: "a list", int: "a whole number"}
     for name, kind in kinds.items():
@@ -107,52 +118,65 @@ def _check_start(where: str, content: Mapping[str, Any]) -> None:
             raise InputError(f"{where}: {name}: expected {words[kind]}, got {value!r:.40}")
 
 
-def _read_draw(where: str, content: Mapping[str, Any], seen: Collection[AnswerKey]) -> PlannedDraw:
+def _parse_draw(
+    where: str, content: Mapping[str, Any], keys_drawn: Collection[AnswerKey]
+) -> PlannedDraw:
     q = content.get("probability")
+    # bool is a subclass of int, and true is no probability.
     if isinstance(q, bool) or not isinstance(q, int | float) or not 0 < q <= 1:
         raise InputError(f"{where}: probability: expected above 0 and up to 1, got {q!r:.40}")
-    answers = _keys(where, "answers", content)
+    answers = _parse_keys(where, "answers", content)
+    # A draw without answers would have no unit.
     if not answers:
         raise InputError(f"{where}: answers: expected one or more, got none")
-    if twice := [key for key in answers if key in seen]:
-        raise InputError(f"{where}: answers: {twice[0][0][:40]!r} was drawn before")
+    if repeated_keys := [key for key in answers if key in keys_drawn]:
+        raise InputError(f"{where}: answers: {repeated_keys[0][0][:40]!r} was drawn before")
     return PlannedDraw(answers, float(q))
 
 
-def _keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
-    given = content.get(name)
-    if not isinstance(given, list):
-        raise InputError(f"{where}: {name}: expected a list, got {given!r:.40}")
+def _parse_keys(where: str, name: str, content: Mapping[str, Any]) -> list[AnswerKey]:
+    entries = content.get(name)
+    if not isinstance(entries, list):
+        raise InputError(f"{where}: {name}: expected a list, got {entries!r:.40}")
     result = []
-    for one in given:
-        sample = one.get("id") if isinstance(one, dict) else None
-        model = one.get("model", "") if isinstance(one, dict) else None
+    for entry in entries:
+        sample = entry.get("id") if isinstance(entry, dict) else None
+        model = entry.get("model", "") if isinstance(entry, dict) else None
         if not (isinstance(sample, str) and isinstance(model, str)):
-            raise InputError(f"{where}: {name}: expected objects with an id, got {one!r:.60}")
+            raise InputError(f"{where}: {name}: expected objects with an id, got {entry!r:.60}")
         result.append((sample, model))
     return result
 
 
 def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, number: int) -> None:
-    """Add a batch, the ``number``-th, to a plan; ``start``: of a new one, which it begins.
+    """Append a batch to a plan.
+
+    Args:
+        path: the plan's file.
+        start: the first line of a new plan; ``None`` for an existing one.
+        batch: the draws.
+        number: the number of the batch, from 1 on.
 
     Raises:
-        OSError: the file cannot be written; what a full disk cut short is left out when it is read.
+        OSError: the file cannot be written; a line that a full disk cut short is ignored on
+            reading.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A killed process may have left half a line, which the next line must not join.
     cut_unfinished(path)
     lines: list[Mapping[str, Any]] = []
     if start is not None:
         lines.append({"action": "start", "kind": KIND, "version": VERSION, **start})
-    lines.append({"action": "batch", "batch": number, "known": _told(batch.known)})
+    lines.append({"action": "batch", "batch": number, "known": _encode_keys(batch.known)})
     lines += [
-        {"action": "draw", "probability": draw.probability, "answers": _told(draw.answers)}
+        {"action": "draw", "probability": draw.probability, "answers": _encode_keys(draw.answers)}
         for draw in batch.draws
     ]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     with closing(Appender(path)) as file:
+        # One write for the whole batch. Ids may hold lone surrogates from damaged input.
         file.append(text.encode("utf-8", "surrogatepass"))
 
 
-def _told(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:
-    return [{"id": one, "model": model} if model else {"id": one} for one, model in keys]
+def _encode_keys(keys: Sequence[AnswerKey]) -> list[dict[str, str]]:
+    return [{"id": sample, "model": model} if model else {"id": sample} for sample, model in keys]

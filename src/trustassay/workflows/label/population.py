@@ -1,5 +1,7 @@
-"""The answers of which a figure is wanted: their units, what predicts their labels, the labels that
-people gave so far, figures of all answers, and how many labels more these need."""
+"""The population of a label plan: its answers, units, features and labels, and estimated figures.
+
+Also estimates how many more labels a goal needs.
+"""
 
 import hashlib
 import math
@@ -29,40 +31,42 @@ Unit = Literal["question", "answer"]
 
 @dataclass(frozen=True)
 class LabelSource:
-    """Where labels are: files of ratings, or a field of the samples; and which of them mean right.
-
-    at_least: the number from which on a label means right. weighted: whether they may be of answers
-    that ``label`` chose with unequal probabilities. Others as of ``study``.
-    """
+    """Where labels are, and which of them mean right; as for ``study``."""
 
     ratings: Sequence[Path] = ()
+    """Files of ratings."""
     field: str = ""
+    """The field of the samples that holds a label."""
     at_least: float | None = None
+    """The smallest number that means right."""
     positive: Sequence[str] = ()
+    """The words that mean right."""
     columns: Mapping[str, str] | None = None
+    """Names of the columns of ratings, by their role."""
     weighted: bool = True
+    """Whether the labelled answers may have been drawn with unequal probabilities by ``label``."""
 
 
 @dataclass(frozen=True)
 class Population:
-    """All answers that are asked about.
-
-    units: the number of each answer's question, or its own. remarks: for the user.
-    """
+    """All answers that the estimates are about."""
 
     answers: Answers
     units: Places
+    """The number of each answer's question, or of the answer itself."""
     unit: Unit
+    """What a unit is."""
     remarks: Sequence[str] = ()
+    """Messages for the user."""
 
     @property
     def keys(self) -> list[AnswerKey]:
-        """How each answer is named in plans and ratings."""
+        """The key of each answer in plans and ratings."""
         return [(row.id, row.model) for row in self.answers.rows]
 
     @property
     def models(self) -> list[str]:
-        """The models that are named for answers, in the order of the runs."""
+        """The models that wrote answers, in the order of the runs."""
         return list(dict.fromkeys(row.model for row in self.answers.rows if row.model))
 
     @property
@@ -72,24 +76,27 @@ class Population:
 
     @property
     def digest(self) -> str:
-        """What changes with the answers."""
+        """A digest that changes with the answers."""
+        # Sorted, so that the order of runs does not matter; the number of words notices edited
+        # answers.
         rows = sorted((row.id, row.model, row.question, row.words) for row in self.answers.rows)
         return hashlib.sha256(repr(rows).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def of_model(self, name: str) -> Bools:
-        """Which answers are a model's."""
+        """Which answers were written by a model, shape (N,)."""
         return np.array([row.model == name for row in self.answers.rows])
 
     def column(self, name: str) -> Column:
-        """Return a score by its name; InputError: the runs have none of that name."""
+        """Return a score by its name; raises InputError if the runs have none of that name."""
         by_name = {column.name: column for column in self.answers.columns}
         if name not in by_name:
             raise InputError(did_you_mean("score", name, by_name))
         return by_name[name]
 
     def features(self, names: Sequence[str]) -> Floats:
-        """Return normal scores of ranks, shape (N, k), which have no scale; 0 if missing."""
-        columns = [_normal_scores(self.column(name).values) for name in names]
+        """Return the normal scores of the ranks of k scores, shape (N, k); 0 where one is
+        missing."""
+        columns = [_compute_normal_scores(self.column(name).values) for name in names]
         empty = np.empty((len(self.answers.rows), 0))
         return np.stack(columns, axis=1) if columns else empty
 
@@ -97,7 +104,13 @@ class Population:
 def read_population(
     runs: Sequence[Path], source: LabelSource, unit: Unit, models: Sequence[str]
 ) -> Population:
-    """Read the answers of runs; ``models``: only those of these, to questions that all answered.
+    """Read the answers of runs.
+
+    Args:
+        runs: folders of finished runs.
+        source: where the labels are.
+        unit: what is drawn together.
+        models: if any, keep only their answers, to questions that all of them answered.
 
     Raises:
         RunFolderError: a folder holds no finished run.
@@ -109,57 +122,67 @@ def read_population(
     remarks = []
     if models:
         every = sum(row.model in models for row in answers.rows)
-        answers = _answered_by_all(answers, models)
-        if left := every - len(answers.rows):
-            remarks.append(f"left out, since only one of the models answered: {left:,}")
+        answers = _keep_answered_by_all(answers, models)
+        if left_out := every - len(answers.rows):
+            remarks.append(f"left out, since only one of the models answered: {left_out:,}")
     counts = Counter((row.id, row.model) for row in answers.rows)
     for (name, _), count in counts.items():
+        # Ratings refer to answers by id and model, so these must identify one answer.
         if count > 1:
             raise InputError(
                 f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
                 "distinguish them; give samples a `model`, or name one run"
             )
+    # With "answer" as the unit, every answer is its own unit.
     each = np.arange(len(answers.rows))
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
-def _answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
-    """Return only the answers of these models, to questions that all of them answered."""
-    known = {row.model for row in answers.rows}
+def _keep_answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
+    """Keep only the answers of these models, to questions that all of them answered."""
+    models_of_answers = {row.model for row in answers.rows}
     for name in models:
-        if name not in known:
-            raise InputError(did_you_mean("model", name, known))
+        if name not in models_of_answers:
+            raise InputError(did_you_mean("model", name, models_of_answers))
+    # A comparison of models is fair only on questions that all of them answered.
     pairs = {(row.question, row.model) for row in answers.rows}
-    kept = [
+    places_kept = [
         place
         for place, row in enumerate(answers.rows)
         if row.model in models and all((row.question, model) in pairs for model in models)
     ]
-    if not kept:
+    if not places_kept:
         raise InputError(f"no question was answered by {' and '.join(models)}")
-    new = {old: place for place, old in enumerate(kept)}
+    # Places change, since rows are removed.
+    new = {old: place for place, old in enumerate(places_kept)}
     of_run = {
-        run: [new[place] for place in own if place in new] for run, own in answers.of_run.items()
+        run: [new[place] for place in places if place in new]
+        for run, places in answers.of_run.items()
     }
-    columns = [replace(one, values=one.values[list(kept)]) for one in answers.columns]
-    return replace(answers, rows=[answers.rows[at] for at in kept], columns=columns, of_run=of_run)
+    columns = [
+        replace(column, values=column.values[list(places_kept)]) for column in answers.columns
+    ]
+    return replace(
+        answers, rows=[answers.rows[at] for at in places_kept], columns=columns, of_run=of_run
+    )
 
 
-def _normal_scores(values: Floats) -> Floats:
-    """Return the normal quantiles of the values' ranks, ties at the mean of theirs; 0 for NaN."""
+def _compute_normal_scores(values: Floats) -> Floats:
+    """Return the normal quantiles of the ranks of values; ties share the mean rank; NaN gives 0."""
     result = np.zeros(len(values))
-    there = ~np.isnan(values)
-    n = int(there.sum())
+    is_defined = ~np.isnan(values)
+    n = int(is_defined.sum())
     if n:
-        shares = ranks(values[there]) / (n + 1)
-        result[there] = [normal_quantile(share) for share in shares.tolist()]
+        # Division by n + 1 keeps the quantiles finite.
+        shares = ranks(values[is_defined]) / (n + 1)
+        result[is_defined] = [normal_quantile(share) for share in shares.tolist()]
     return result
 
 
 def read_labels(population: Population, source: LabelSource) -> Floats:
-    """Return the labels, 1 for right and 0 for wrong, NaN where there is none, shape (N,).
+    """Read the labels: 1 for right, 0 for wrong, NaN where there is none, shape (N,).
 
-    Several raters make up one label, what most of them say; NaN where they are divided.
+    Of several raters the majority decides; the label is NaN where they are divided equally.
 
     Raises:
         InputError: labels cannot be read as right and wrong, or files disagree.
@@ -168,20 +191,26 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     options = LabelOptions(
         positive=source.positive, weighted=source.weighted, at_least=source.at_least
     )
-    made = []
+    labels_by_source = []
     if source.field:
-        made.append((source.field, labelled(population.answers, [source.field], options)[0][-1]))
+        labels_by_source.append(
+            (source.field, labelled(population.answers, [source.field], options)[0][-1])
+        )
     columns = dict(source.columns or {})
     for path in source.ratings:
+        # A journal without a single rating would be refused as empty, so it is skipped.
         journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
         states = [] if journal is None else journal.last_states()
         if journal is None or any(line.get("rating") is not None for _, line in states):
-            own = replace(options, ratings=path, columns=columns)
-            made.append((str(path), labelled(population.answers, [], own)[0][-1]))
-    for name, label in made:
+            options_of_file = replace(options, ratings=path, columns=columns)
+            labels_by_source.append(
+                (str(path), labelled(population.answers, [], options_of_file)[0][-1])
+            )
+    for name, label in labels_by_source:
         check_two_classes(replace(label, name=name))
         values = label.values
         both = ~np.isnan(values) & ~np.isnan(result)
+        # Two sources may label an answer only if they agree.
         if (values[both] != result[both]).any():
             place = int(np.flatnonzero(both)[values[both] != result[both]][0])
             raise InputError(
@@ -199,53 +228,61 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Figure:
-    """What is asked of the answers; ``names``: a model or a score, of a difference two."""
+    """A figure of all answers that labels are to estimate."""
 
     kind: FigureKind = "share"
     names: tuple[str, ...] = ()
+    """The model or score that it is about; two for a difference."""
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The name of the figure for people."""
         what = "AUROC" if "auroc" in self.kind else "share right"
         return f"{what}: {' – '.join(self.names)}" if self.names else what
 
     @property
     def signed(self) -> bool:
-        """Whether it is a difference, from -1 to 1, and not from 0 to 1."""
+        """Whether it is a difference, from -1 to 1, instead of a share, from 0 to 1."""
         return "difference" in self.kind
 
     def target(self, population: Population, labels: Floats) -> Target | None:
-        """Return the figure of labels, known or expected, of all answers."""
+        """Return the figure of labels of all answers, known or expected; ``None`` if undefined."""
         result: list[Target | None]
         if "auroc" in self.kind:
             scores = [population.column(name).values for name in self.names]
-            missing = np.isnan(np.stack(scores)).any(axis=0)  # both of the same answers
+            # Both scores are compared on the same answers.
+            missing = np.isnan(np.stack(scores)).any(axis=0)
             result = [auroc_target(labels, np.where(missing, np.nan, each)) for each in scores]
         else:
             among = [population.of_model(name) for name in self.names]
             among = among or [np.ones(len(labels), dtype=bool)]
             result = [mean_target(labels, each) for each in among]
-        there = [one for one in result if one is not None]
-        if len(there) < len(result):
+        defined_targets = [target for target in result if target is not None]
+        if len(defined_targets) < len(result):
             return None
-        return there[0] - there[1] if len(there) == 2 else there[0]
+        return (
+            defined_targets[0] - defined_targets[1]
+            if len(defined_targets) == 2
+            else defined_targets[0]
+        )
 
 
 @dataclass(frozen=True)
 class LabelFigure:
-    """A figure as labels tell it. ``beyond`` is the interval for questions like these, of which
-    these are a sample; ``evenly`` what as many labels of answers drawn evenly would give without
-    scores. ``without`` says why there is no interval.
-    """
+    """The estimate of a figure from labels."""
 
     figure: Figure
     value: float | None
     interval: Interval | None = None
+    """The 95 % interval for the answers at hand."""
     beyond: Interval | None = None
+    """The interval for questions like these, of which these are a sample."""
     evenly: Interval | None = None
+    """The interval that equally many labels would give, drawn evenly and without scores."""
     without: str = ""
+    """Why there is no interval."""
     estimate: Estimate | None = None
+    """The estimate with its variances."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -255,26 +292,38 @@ class LabelFigure:
 
 @dataclass(frozen=True)
 class Need(JsonForm):
-    """How many labels more a goal takes: 0 where it is reached, ``None`` where all answers together
-    do not reach it. ``evenly``: the same of answers drawn evenly, without scores.
-    """
+    """How many more labels a goal needs."""
 
     goal: str
+    """The goal, in words."""
     more: int | None
+    """0 where it is reached; ``None`` where all answers together would not reach it."""
     evenly: int | None
+    """The same for answers drawn evenly, without scores."""
 
 
-def measured(figure: Figure, population: Population, labels: Labels, told: Floats) -> LabelFigure:
-    """Return a figure with its intervals. told: the labels that people gave, NaN where none."""
+def measured(
+    figure: Figure, population: Population, labels: Labels, labels_given: Floats
+) -> LabelFigure:
+    """Estimate a figure with its intervals.
+
+    Args:
+        figure: what to estimate.
+        population: the answers.
+        labels: the labels with the predictions of the others.
+        labels_given: the labels of people only, NaN where there is none, shape (N,).
+    """
     target = figure.target(population, labels.estimates)
     if target is None:
         return LabelFigure(figure, None, without="too few labels of one kind")
     result = labels.estimate(target)
+    # Weighted estimates can leave the range by a little.
     value = float(np.clip(target.value, -1.0 if figure.signed else 0.0, 1.0))
     if result is None:
         return LabelFigure(figure, None, without="fewer than two drawn units have labels")
-    there = told[~np.isnan(told)]
-    rarer = int(min(there.sum(), len(there) - there.sum()))
+    known_labels = labels_given[~np.isnan(labels_given)]
+    # An AUROC depends on the rarer class.
+    rarer = int(min(known_labels.sum(), len(known_labels) - known_labels.sum()))
     reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
     if "auroc" in figure.kind:
         reason = reason or too_few("labels of one kind", rarer, FEWEST_OF_CLASS)
@@ -282,17 +331,19 @@ def measured(figure: Figure, population: Population, labels: Labels, told: Float
         return LabelFigure(figure, value, without=reason, estimate=result)
     interval = interval_at(figure, result, result.variance, result.effective)
     beyond = None
+    # Single answers as units say nothing about the variance between questions.
     if population.unit == "question" or not population.clustered:
         beyond = interval_at(figure, result, result.variance + result.between, result.effective)
     even = interval_at(figure, result, result.variance_at(result.draws, evenly=True), result.draws)
-    if figure.kind == "share":  # what the labels at hand leave possible
-        right, wrong = (float((told == one).sum() / len(told)) for one in (1, 0))
+    # The labels at hand bound the share: known right and wrong answers stay what they are.
+    if figure.kind == "share":
+        right, wrong = (float((labels_given == kind).sum() / len(labels_given)) for kind in (1, 0))
         interval = max(interval[0], right), min(interval[1], 1 - wrong)
     return LabelFigure(figure, value, interval, beyond, even, "", result)
 
 
 def interval_at(figure: Figure, result: Estimate, variance: float, draws: float) -> Interval:
-    """Return the interval that a figure has with this variance, from so many draws."""
+    """Return the interval of a figure with this variance, estimated from this number of draws."""
     n = max(2, int(draws))
     if figure.signed:
         low, high = t_interval(result.value, variance, n, LEVEL) or (result.value, result.value)
@@ -301,38 +352,51 @@ def interval_at(figure: Figure, result: Estimate, variance: float, draws: float)
 
 
 def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> list[Need]:
-    """Return how many labels more make the interval no wider than ``width``; of a difference also
-    how many show with a power of 80 % at 5 % that it is not 0, if it is the one that was seen.
-    Nothing where the figure has no interval.
+    """Estimate how many more labels make the interval no wider than ``width``.
+
+    For a difference, also how many detect it with a power of 80 % at the 5 % level, if it is as
+    large as its estimate. Empty where the figure has no interval.
 
     Args:
-        labels: so far. beyond: count for the interval of questions like these.
+        result: the figure as estimated so far.
+        width: the wanted width of the interval.
+        labels: the number of labels so far.
+        beyond: whether the interval for questions like these is meant.
     """
-    one, now = result.estimate, result.beyond if beyond else result.interval
-    if one is None or result.without:
+    estimate, now = result.estimate, result.beyond if beyond else result.interval
+    if estimate is None or result.without:
         return []
-    added, each = one.between if beyond else 0.0, labels / one.draws
+    # A draw may hold several answers, so draws are converted to labels.
+    added, each = estimate.between if beyond else 0.0, labels / estimate.draws
+    # The usual sample size formula: z of the level plus z of the power, in standard errors.
     reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
 
-    def narrow(variance: float, draws: float) -> bool:
-        low, high = interval_at(result.figure, one, variance, draws)
+    def is_narrow(variance: float, draws: float) -> bool:
+        low, high = interval_at(result.figure, estimate, variance, draws)
         return high - low <= width
 
-    def apart(variance: float, _draws: float) -> bool:
-        return abs(one.value) >= reach * math.sqrt(variance)
+    def is_detected(variance: float, _draws: float) -> bool:
+        return abs(estimate.value) >= reach * math.sqrt(variance)
 
-    def need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
+    def estimate_need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
         if reached:
             return Need(goal, 0, None)
         more: list[int | None] = []
         for evenly in (False, True):
-            draws = one.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
-            never = draws > one.draws + one.left
-            more.append(None if never else max(0, round((draws - one.draws) * each)))
+            draws = estimate.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
+            # More draws than there are units left.
+            never = draws > estimate.draws + estimate.left
+            more.append(None if never else max(0, round((draws - estimate.draws) * each)))
         return Need(goal, *more)
 
-    found = [need(f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), narrow)]
+    label_needs = [
+        estimate_need(
+            f"an interval of {width:g}", bool(now and now[1] - now[0] <= width), is_narrow
+        )
+    ]
     if result.figure.signed:
-        goal = f"detecting a difference of {abs(one.value):.3f} (power 80 %)"
-        found.append(need(goal, bool(now and not now[0] <= 0 <= now[1]), apart))
-    return found
+        goal = f"detecting a difference of {abs(estimate.value):.3f} (power 80 %)"
+        label_needs.append(
+            estimate_need(goal, bool(now and not now[0] <= 0 <= now[1]), is_detected)
+        )
+    return label_needs

@@ -1,4 +1,4 @@
-"""The answers of one or several runs with all that was scored of them, an answer a row."""
+"""Reads the answers of one or several runs with all their scores, one answer a row."""
 
 import json
 import math
@@ -25,94 +25,101 @@ from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, flattened
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
-_Declared = tuple[str, tuple[float, float] | None, Direction]
-"""What a score or part is, its bounds, and which end of it is better."""
+_DeclaredPart = tuple[str, tuple[float, float] | None, Direction]
+"""The description of a score or part, its bounds, and its better direction."""
 TEXTS = frozenset({"id", "question", "response"})
-LONGEST_LABEL = 60
-"""Characters of a text up to which a field can be a label."""
+MAX_LABEL_CHARS = 60
+"""Longest text, in characters, that may be a label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response, wherever it was scored; ``link`` leads into a run's report, if that lists it.
-
-    fields: the values of the sample's fields that were asked for.
-    """
+    """One response; runs that scored the same response share it."""
 
     id: str
     model: str
     question: str
+    """The normalised question."""
     words: int
+    """The number of words of the response."""
     link: str
+    """Its address in a run's report, empty if no report lists it."""
     fields: dict[str, Any] = field(default_factory=dict)
+    """The values of the requested fields of the sample."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One score of all answers: higher is better, NaN where there is none.
-
-    kind: a metric's score, a part of it, a part of which neither end is better (a covariate: a
-    count, a length), a judge's ratings, or a baseline. probability: whether it can be read as the
-    probability that an answer is right, from 0 to 1. turned: whether lower was better, and the
-    values were turned round, from those that are ``raw``. of: the column of which it is a part.
-    why: why there is none, counted. metric, part: what it is in a run; settings: the run's options
-    and models. failed: the answers that could not be scored.
-    """
+    """One score of all answers."""
 
     name: str
     kind: ColumnKind
+    """A metric's score, a part of it, a covariate (a part without a better direction, such as a
+    count or a length), a judge's ratings, or a baseline."""
     values: Floats
+    """Shape (n,); higher is better, NaN where an answer has no score."""
     probability: bool = False
+    """Whether it can be read as the probability that an answer is right, from 0 to 1."""
     turned: bool = False
+    """Whether lower was better, so that ``values`` are mirrored ``raw`` values."""
     about: str = ""
+    """The description of the score."""
     of: str = ""
+    """For a part, the name of the column of its metric."""
     why: Mapping[str, int] = field(default_factory=dict)
+    """The number of answers without a score, by reason."""
     metric: str = ""
+    """The name of the metric in its run."""
     part: str = ""
+    """The name of the part, empty for the score itself."""
     settings: str = ""
+    """The options and judging models of the run, as JSON."""
     raw: Floats | None = None
+    """The values as the metric gave them, where they were mirrored."""
     failed: Collection[int] = ()
+    """The places of answers that could not be scored."""
 
     @property
     def as_given(self) -> Floats:
-        """The scores as the metric gives them."""
+        """The scores as the metric gave them."""
         return self.values if self.raw is None else self.raw
 
 
 @dataclass(frozen=True, slots=True)
 class Cost(JsonForm):
-    """What a metric took for one sample, on average over the ``samples`` of a run.
-
-    requests: by capability. calls, tokens: of chat models. usd: ``None`` where a price is unknown.
-    """
+    """The cost of a metric for one sample, averaged over a run."""
 
     run: str
     metric: str
     samples: int
+    """The number of samples of the run."""
     requests: Mapping[str, float]
+    """Requests by capability."""
     calls: float
+    """Calls of chat models."""
     tokens: float
+    """Tokens of chat models, of prompts and replies."""
     usd: float | None
+    """``None`` where a price is unknown."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers, the columns that runs hold of them, and what these took.
-
-    known: names of the fields by run that could be labels. of_run: the answers of each run.
-    notes: what a reader should know.
-    """
+    """All answers of some runs, with their scores and costs."""
 
     rows: Sequence[Answer]
     columns: Sequence[Column]
     costs: Sequence[Cost]
     known: Mapping[str, Sequence[str]]
+    """The names of the fields that could be labels, by run."""
     of_run: Mapping[str, Sequence[int]]
+    """The places of the answers of each run."""
     notes: Sequence[str] = ()
+    """Remarks for the reader."""
 
     @property
     def questions(self) -> Places:
-        """The number of each answer's question: of questions that are equal, the same."""
+        """The number of each answer's question, the same for equal questions."""
         return cluster_numbers([row.question for row in self.rows])
 
     def field(self, name: str) -> list[Any]:
@@ -121,8 +128,8 @@ class Answers:
 
 
 @dataclass
-class _Scored:
-    """A score as one run or several runs with the same settings hold it."""
+class _RunScores:
+    """A score in one run, or in several runs with the same settings."""
 
     run: str
     metric: str
@@ -131,36 +138,36 @@ class _Scored:
     bounds: tuple[float, float] | None
     direction: Direction
     found: dict[int, float | str] = field(default_factory=dict)
-    """Of each answer its score, or why it has none."""
+    """The score of each answer, or the reason why it has none."""
 
 
-def as_list(given: Any) -> list[Any]:
-    """Return an option that is one value or several as a list."""
-    return [given] if isinstance(given, str | os.PathLike) else list(given)
+def as_list(option: Any) -> list[Any]:
+    """Return an option, which is one value or several, as a list."""
+    return [option] if isinstance(option, str | os.PathLike) else list(option)
 
 
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
-    """Read finished runs. Answers with the same id, model and response are one answer.
+    """Read finished runs; answers with the same id, model and response are one answer.
 
-    A metric that several runs hold with the same settings, of different answers, is one column;
-    else there is one for each run.
+    A metric that several runs have with the same settings, for different answers, is one column;
+    otherwise there is a column for each run.
 
     Args:
         runs: their folders.
-        fields: dotted names of the fields of the samples that are kept.
+        fields: dotted names of the fields of the samples to keep.
     """
-    reading = _Reading(list(fields))
+    reading = _RunReader(list(fields))
     for path in runs:
         reading.read(path)
     return reading.answers()
 
 
-class _Reading:
+class _RunReader:
     def __init__(self, fields: list[str]) -> None:
         self.fields = fields
         self.rows: list[Answer] = []
         self.places: dict[tuple[str, str, str], int] = {}
-        self.scored: dict[tuple[str, str], list[_Scored]] = {}
+        self.scored: dict[tuple[str, str], list[_RunScores]] = {}
         self.costs: list[Cost] = []
         self.known: dict[str, list[str]] = {}
         self.of_run: dict[str, list[int]] = {}
@@ -168,18 +175,21 @@ class _Reading:
 
     def read(self, path: Path) -> None:
         folder, name, run = RunFolder(path), str(path), read_finished_run(path)
+        # The answers would count twice.
         if name in self.of_run:
             raise RunFolderError(f"{path}: is named twice")
-        self._assessments(folder, run, name, self._samples(folder, name))
+        self._read_assessments(folder, run, name, self._read_samples(folder, name))
 
-    def _samples(self, folder: RunFolder, name: str) -> dict[str, int]:
-        """Add the samples of a run and return their places by id."""
+    def _read_samples(self, folder: RunFolder, name: str) -> dict[str, int]:
+        """Add the samples of a run, and return their places by id."""
+        # Links are only offered to a report that is there.
         linked = folder.report_path.exists()
-        own: dict[str, int] = {}
-        known: dict[str, None] = {}
+        place_by_id: dict[str, int] = {}
+        label_fields: dict[str, None] = {}
         for number, record in enumerate(folder.sample_records(), 1):
             response = str(record.get("response") or "")
             model = str(record.get("model") or "")
+            # The response is part of the key: one id may have been answered again.
             key = (record["id"], model, response)
             place = self.places.setdefault(key, len(self.rows))
             if place == len(self.rows):
@@ -187,111 +197,140 @@ class _Reading:
                 link = f"{folder.report_path}#a{number}" if linked else ""
                 words = len(response.split())
                 self.rows.append(Answer(record["id"], model, question, words, link))
-            kept = self.rows[place].fields
-            for wanted in self.fields:
-                value = reach(record, wanted)
+            stored_fields = self.rows[place].fields
+            for field_wanted in self.fields:
+                value = reach(record, field_wanted)
                 if value is not ABSENT and value is not None:
-                    kept.setdefault(wanted, value)
-            own[record["id"]] = place
+                    # The first run that has a value wins; a later run may lack the field.
+                    stored_fields.setdefault(field_wanted, value)
+            place_by_id[record["id"]] = place
             for field_name, value in flattened(record):
-                short = isinstance(value, str) and len(value) <= LONGEST_LABEL
+                # Long texts are no labels; the question and the response never are.
+                short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
                 if isinstance(value, bool | int | float) or (short and field_name not in TEXTS):
-                    known[field_name] = None
-        if len(own) > SHOWN:  # the report lists a selection, under numbers of its own
-            for place in own.values():
+                    label_fields[field_name] = None
+        # The report of a long run shows a selection with other numbers, so no link would be right.
+        if len(place_by_id) > SHOWN:
+            for place in place_by_id.values():
                 if self.rows[place].link.startswith(f"{folder.report_path}#"):
                     self.rows[place] = replace(self.rows[place], link="")
-        self.known[name] = sorted(known)
-        self.of_run[name] = list(own.values())
-        return own
+        self.known[name] = sorted(label_fields)
+        self.of_run[name] = list(place_by_id.values())
+        return place_by_id
 
-    def _assessments(
-        self, folder: RunFolder, run: Mapping[str, Any], name: str, own: Mapping[str, int]
+    def _read_assessments(
+        self, folder: RunFolder, run: Mapping[str, Any], name: str, place_by_id: Mapping[str, int]
     ) -> None:
         infos = metric_infos(folder, run)
-        parts = _declared_parts(run)
+        parts = _read_declared_parts(run)
+        # Without the model under test: runs of two models that are judged alike share a column.
         backends = {k: v for k, v in run["backends"].items() if k != MODEL}
-        result: dict[tuple[str, str], _Scored] = {}
+        result: dict[tuple[str, str], _RunScores] = {}
         for metric, info in infos.items():
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
+            # Which parts a metric has, only its code knows; the score itself can be read.
             if metric not in parts:
                 self.notes.append(f"{name}: {metric} is not installed, so its parts are left out")
             better: Direction = "lower" if info.lower_is_better else "higher"
             columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
             for part, declared in columns.items():
-                result[metric, part] = _Scored(name, metric, settings, *declared)
+                result[metric, part] = _RunScores(name, metric, settings, *declared)
         requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
+        # One pass over the file for all metrics and parts.
         for _, line in folder.lines():
-            metric, place = line.fields["metric"], own.get(line.fields["id"])
+            metric, place = line.fields["metric"], place_by_id.get(line.fields["id"])
+            # Lines of samples or metrics that are not part of the finished run.
             if place is None or metric not in infos:
                 continue
             requests[metric].update(line.fields["calls"])
             for (of, part), scored in result.items():
                 if of == metric:
-                    scored.found[place] = _score_of(line.fields, part)
+                    scored.found[place] = _parse_score(line.fields, part)
+        # After all lines are read, so that the sets of answers can be compared.
         for key, scored in result.items():
-            self._join(key, scored)
+            self._add_scores(key, scored)
         usage = (folder.read_summary() or {}).get("usage", {})
         if "prices" in usage:
             self.notes.append(f"{name}: prices of {usage['prices']}")
         used = usage.get("metrics", {})
         self.costs += [
-            _cost(name, metric, len(own), requests[metric], used.get(metric, {}))
+            _cost(name, metric, len(place_by_id), requests[metric], used.get(metric, {}))
             for metric in infos
         ]
 
-    def _join(self, key: tuple[str, str], scored: _Scored) -> None:
-        """Add what one run holds to that of another with the same settings and other answers."""
-        there = self.scored.setdefault(key, [])
-        for other in there:
+    def _add_scores(self, key: tuple[str, str], scored: _RunScores) -> None:
+        """Merge a score into that of another run with the same settings and different answers."""
+        columns_of_part = self.scored.setdefault(key, [])
+        for other in columns_of_part:
+            # With a common answer the two scores would overwrite each other.
             if other.settings == scored.settings and not other.found.keys() & scored.found.keys():
                 other.found |= scored.found
                 return
-        there.append(scored)
+        columns_of_part.append(scored)
 
     def answers(self) -> Answers:
         columns = []
         for (metric, part), several in self.scored.items():
-            for one in several:
-                if part and all(isinstance(value, str) for value in one.found.values()):
-                    continue  # a part that these settings do not give
-                short = Path(one.run).name  # the path, where others are called the same
+            for run_scores in several:
+                # All values are reasons: no answer has this part.
+                if part and all(isinstance(value, str) for value in run_scores.found.values()):
+                    # The settings of this run do not produce the part.
+                    continue
+                # The whole path, where several runs have the same folder name.
+                short = Path(run_scores.run).name
                 same = [Path(other.run).name for other in several].count(short) > 1
-                of_run = f" ({one.run if same else short})" if len(several) > 1 else ""
-                columns.append(self._column(f"{metric}{of_run}", part, of_run, one))
+                of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
+                columns.append(self._build_column(f"{metric}{of_run}", part, of_run, run_scores))
         return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
 
-    def _column(self, whole: str, part: str, of_run: str, one: _Scored) -> Column:
+    def _build_column(
+        self, metric_name: str, part: str, of_run: str, run_scores: _RunScores
+    ) -> Column:
         values = np.full(len(self.rows), math.nan)
-        for place, value in one.found.items():
+        for place, value in run_scores.found.items():
             values[place] = math.nan if isinstance(value, str) else value
-        raw, turned = values, one.direction == "lower"
+        raw, turned = values, run_scores.direction == "lower"
         if turned:
-            ends = one.bounds if one.bounds and all(map(math.isfinite, one.bounds)) else ()
+            ends = (
+                run_scores.bounds
+                if run_scores.bounds and all(map(math.isfinite, run_scores.bounds))
+                else ()
+            )
+            # Mirrored within the bounds, so that a probability stays one; without bounds negated.
             values = sum(ends) - raw
-        own: dict[str, Any] = {
-            "about": one.about,
-            "why": dict(Counter(why for why in one.found.values() if isinstance(why, str))),
-            "metric": one.metric,
+        attributes: dict[str, Any] = {
+            "about": run_scores.about,
+            "why": dict(
+                Counter(
+                    value_or_reason
+                    for value_or_reason in run_scores.found.values()
+                    if isinstance(value_or_reason, str)
+                )
+            ),
+            "metric": run_scores.metric,
             "part": part,
-            "settings": one.settings,
+            "settings": run_scores.settings,
             "raw": raw if turned else None,
             "turned": turned,
-            "probability": one.bounds == (0.0, 1.0),
-            "failed": frozenset(at for at, value in one.found.items() if value == FAILED),
+            "probability": run_scores.bounds == (0.0, 1.0),
+            # Failed answers are told apart from those that have no score by design.
+            "failed": frozenset(at for at, value in run_scores.found.items() if value == FAILED),
         }
         if not part:
-            return Column(whole, "metric", values, **own)
-        kind: ColumnKind = "part" if one.direction else "covariate"
-        return Column(f"{one.metric}.{part}{of_run}", kind, values, of=whole, **own)
+            return Column(metric_name, "metric", values, **attributes)
+        # Without a better direction a part cannot be right or wrong, only correlate.
+        kind: ColumnKind = "part" if run_scores.direction else "covariate"
+        return Column(
+            f"{run_scores.metric}.{part}{of_run}", kind, values, of=metric_name, **attributes
+        )
 
 
 FAILED = "failed"
-"""Why an answer has no score: the metric failed."""
+"""The reason of an answer without a score whose metric failed."""
 
 
-def _score_of(fields: Mapping[str, Any], part: str) -> float | str:
-    """Return the score in a line of assessments, or a part of it; else why there is none."""
+def _parse_score(fields: Mapping[str, Any], part: str) -> float | str:
+    """Return the score in a line of assessments, or a part of it, or why there is none."""
     if fields["error"] is not None:
         return FAILED
     value = fields["parts"].get(part) if part else fields["score"]
@@ -300,28 +339,35 @@ def _score_of(fields: Mapping[str, Any], part: str) -> float | str:
     return float(value)
 
 
-def _declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declared]]:
-    """Return, by metric, the parts that figures declare."""
-    result: dict[str, dict[str, _Declared]] = {}
+def _read_declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _DeclaredPart]]:
+    """Return the parts that the figures of each metric declare, by metric."""
+    result: dict[str, dict[str, _DeclaredPart]] = {}
     for name, metric in metrics_of(run).items():
-        own = result.setdefault(name, {})
+        parts_of_metric = result.setdefault(name, {})
         for figure in metric.figures.values():
             match figure.statistic:
                 case Mean(of=part, bounds=bounds) if part != "score":
-                    own[part] = (figure.explanation, bounds, metric.direction_of(part) or "")
+                    parts_of_metric[part] = (
+                        figure.explanation,
+                        bounds,
+                        metric.direction_of(part) or "",
+                    )
+                # setdefault: a mean of the same part, which knows its bounds, takes precedence.
                 case Quantile(of=part) if part != "score":
                     direction = metric.direction_of(part) or ""
-                    own.setdefault(part, (figure.explanation, None, direction))
+                    parts_of_metric.setdefault(part, (figure.explanation, None, direction))
     return result
 
 
 def _cost(
     run: str, metric: str, n: int, requests: Counter[str], used: Mapping[str, Mapping[str, Any]]
 ) -> Cost:
+    # An empty run costs nothing and must not divide by 0.
     samples = max(n, 1)
-    calls = sum(one["calls"] for one in used.values())
-    tokens = sum(one["prompt_tokens"] + one["reply_tokens"] for one in used.values())
-    prices = [one["usd"] for one in used.values()]
+    calls = sum(usage["calls"] for usage in used.values())
+    tokens = sum(usage["prompt_tokens"] + usage["reply_tokens"] for usage in used.values())
+    prices = [usage["usd"] for usage in used.values()]
+    # One unknown price makes the sum unknown.
     usd = None if None in prices else sum(prices) / samples
     each = {name: count / samples for name, count in sorted(requests.items())}
     return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)

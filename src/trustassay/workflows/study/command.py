@@ -1,4 +1,4 @@
-"""The study: scores of runs compared with labels, which of them to believe, and for what."""
+"""``study``: compares the scores of runs with labels, to learn which of them can be trusted."""
 
 import itertools
 import os
@@ -40,40 +40,48 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Case(JsonForm):
-    """An answer on which two scores part; ``label`` is 1 where it is right."""
+    """An answer on which two scores disagree."""
 
     id: str
     model: str
     link: str
+    """Its address in a run's report."""
     label: float
+    """1 where it is right, else 0."""
     first: float
+    """The first score."""
     second: float
+    """The second score."""
 
 
 @dataclass(frozen=True, slots=True)
 class RightWhereWrong(JsonForm):
-    """Answers about which the first score is right and the second wrong, of ``n`` with both.
-
-    wrong: about how many of them the second is wrong. cases: those on which they part farthest.
-    """
+    """The answers that a first score judges rightly and a second one wrongly."""
 
     first: str
     second: str
     n: int
+    """Answers that have both scores."""
     wrong: int
+    """Answers of these that the second score judges wrongly."""
     count: int
+    """Answers of these that the first score judges rightly."""
     cases: Sequence[Case]
+    """The answers on which the two scores differ most."""
 
 
 def accepted(scores: Floats, labels: Floats) -> Bools:
-    """Return which answers a score accepts if it is to accept as many as are right, shape (n,).
+    """Accept the best answers by a score, about as many as are right; return a mask, shape (n,).
 
-    The threshold is the score at which the number accepted is nearest to that of right answers (of
-    two as near, the higher one): it needs no scale, and is not chosen for what it gets right.
+    The threshold is the score at which the number of accepted answers is closest to the number of
+    right ones; of two equally close ones, the higher. It needs no scale, and is not chosen by which
+    answers it gets right.
     """
     values, counts = np.unique(scores, return_counts=True)
-    above = np.cumsum(counts[::-1])[::-1]  # accepted from each value on
+    # The number of answers with at least each value.
+    above = np.cumsum(counts[::-1])[::-1]
     apart = np.abs(above - labels.sum())[::-1]
+    # argmin takes the first minimum, which is the higher score, as values are in descending order.
     threshold = values[::-1][int(apart.argmin())]
     return np.asarray(scores >= threshold)
 
@@ -81,18 +89,21 @@ def accepted(scores: Floats, labels: Floats) -> Bools:
 def right_where_wrong(
     answers: Answers, columns: Sequence[Column], labels: Floats
 ) -> list[RightWhereWrong]:
-    """Return each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
+    """Compare each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
     result = []
     for first, second in itertools.permutations(columns, 2):
-        there = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
-        places = np.flatnonzero(there)
+        has_both = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
+        places = np.flatnonzero(has_both)
         y = labels[places]
+        # With labels of one class every score accepts all answers or none, and so is right on all.
         if not len(places) or (y == y[0]).all():
             continue
-        x = [one.values[places] for one in (first, second)]
-        right = [accepted(one, y) == (y > 0) for one in x]
+        x = [column.values[places] for column in (first, second)]
+        right = [accepted(scores, y) == (y > 0) for scores in x]
+        # The order of the pair matters: what the first gets right and the second wrong.
         parting = np.flatnonzero(right[0] & ~right[1])
         apart = np.abs(ranks(x[0]) - ranks(x[1]))
+        # Ranks make scores of different scales comparable.
         farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
         cases = []
         for at in farthest:
@@ -106,34 +117,33 @@ def right_where_wrong(
 
 
 Figures = Mapping[str, Mapping[str, Estimate]]
-"""Estimates by the names of a column and a figure."""
+"""Estimates by the name of the column and of the figure."""
 
 CEILING, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
-MOST_GROUPS = 20
-"""Groups of a field that have figures: those with most answers."""
-MOST_COMPARED = 12
-"""Scores that are compared for where one is right and another wrong."""
+MAX_GROUPS = 20
+"""The largest groups of a field have figures, up to this number."""
+MAX_COMPARED_SCORES = 12
+"""Scores that are compared pairwise for answers that one judges rightly and another wrongly."""
 
 
 @dataclass(frozen=True)
 class LabelStudy:
-    """All columns against one label.
-
-    label: its name, kind, and the labels of all answers. columns: scores, parts and baselines; also
-    the rows ``people`` and ``chance`` have figures. covariates: correlations of the parts of which
-    neither end is better. groups: by field and value. tests: of every two
-    scores, of scores and baselines, and of parts and their score. parting: which are right where
-    others are wrong, of labels of two classes.
-    """
+    """All scores compared with one label."""
 
     label: Label
     columns: Sequence[Column]
+    """Scores, parts, baselines and covariates."""
     figures: Figures
+    """The figures of all columns but covariates, and of the rows ``people`` and ``chance``."""
     covariates: Figures = field(default_factory=dict)
+    """Correlations of the parts without a better direction."""
     groups: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    """Figures within groups, by field and value."""
     tests: Sequence[Test] = ()
+    """Tests of all pairs of scores, of scores with baselines, and of parts with their score."""
     parting: Sequence[RightWhereWrong] = ()
+    """Which scores are right where others are wrong, for labels of two classes."""
 
     @property
     def headline(self) -> str:
@@ -147,20 +157,21 @@ class LabelStudy:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        told = self.label.values[~np.isnan(self.label.values)]
+        known_labels = self.label.values[~np.isnan(self.label.values)]
         kinds = self.kinds
         return {
             "label": self.label.name,
             "kind": self.label.kind,
             "n": self.label.n,
             "missing": len(self.label.values) - self.label.n,
-            "mean": float(told.mean()) if len(told) else None,
+            "mean": float(known_labels.mean()) if len(known_labels) else None,
             "words": list(self.label.words),
             "raters": list(self.label.raters),
             "headline": self.headline,
             "scores": [
                 {
                     "name": name,
+                    # Rows that are no columns: chance is a baseline, people are the ceiling.
                     "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
                     "figures": as_json(figures),
                 }
@@ -178,7 +189,7 @@ class LabelStudy:
 
 @dataclass(frozen=True)
 class Study(JsonForm):
-    """What there is to say of the scores of some runs; ``trustassay.study`` returns it."""
+    """The comparison of the scores of some runs with labels; ``trustassay.study`` returns it."""
 
     json_names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
     runs: Sequence[str]
@@ -226,10 +237,13 @@ def study(  # noqa: PLR0913 - one argument an option
         InputError: labels are missing, or cannot be read as numbers, two classes or levels.
         ValueError: there are too few resamples.
     """
+    # Fewer resamples give intervals that are mostly noise.
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
-    paths = [Path(one) for one in as_list(runs)]
+    # 1. Read the answers with every field that is needed, and the labels.
+    paths = [Path(run) for run in as_list(runs)]
     names, groups = as_list(labels), as_list(by)
+    # "source" feeds a baseline: does knowing where an answer comes from suffice?
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
     file = Path(ratings) if ratings is not None else None
@@ -238,27 +252,33 @@ def study(  # noqa: PLR0913 - one argument an option
     )
     result, judges = labelled(answers, names, options)
     for name in groups:
+        # A misspelt field would otherwise put all answers into one empty group.
         if not any(group_values(answers, name)):
-            known = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
+            fields_of_runs = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
             raise InputError(
                 f"--by {name}: no sample has it; fields with numbers or short texts: "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(fields_of_runs) or 'none'}"
             )
+    # 2. Compare all scores with each label; raters that are judges count as scores.
     columns = [*answers.columns, *judges]
-    studied = [_of_label(answers, columns, label, groups, seed, resamples) for label in result]
+    studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
         [str(path) for path in paths],
         len(answers.rows),
         len(np.unique(answers.questions)),
         studied,
         answers.costs,
-        [*answers.notes, *_notes(columns), *(n for one in result for n in one.notes)],
+        [
+            *answers.notes,
+            *_describe_columns(columns),
+            *(n for label in result for n in label.notes),
+        ],
         seed,
         resamples,
     )
 
 
-def _of_label(
+def _study_label(
     answers: Answers,
     scores: Sequence[Column],
     label: Label,
@@ -266,6 +286,7 @@ def _of_label(
     seed: int,
     resamples: int,
 ) -> LabelStudy:
+    # Baselines that know nothing of the content: a score has to beat them.
     baselines = [length_column(answers, label.values), source_column(answers, label, by)]
     covariates = [column for column in scores if column.kind == "covariate"]
     scores = [column for column in scores if column.kind != "covariate"]
@@ -273,12 +294,16 @@ def _of_label(
     questions = answers.questions
 
     def resampling(*purpose: str) -> Resampling:
+        # A generator for each purpose, so that results do not depend on the order of computation.
         return Resampling(generator(seed, "study", label.name, *purpose), resamples)
 
     figures = estimates(columns, label.values, label.kind, questions, resampling("all"))
+    # Agreement among people limits what any score can reach.
     if people := ceiling(label, questions, resampling("people")):
         figures[CEILING] = people
+    # Added last; the outputs sort chance to the end.
     figures[CHANCE_ROW] = chance(label.values, label.kind)
+    # Parts agree with their score by construction, so they are left out here.
     main = [column for column in scores if column.kind != "part"]
     binary = label.kind == "binary"
     return LabelStudy(
@@ -289,26 +314,28 @@ def _of_label(
             covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
         ),
         {
-            name: _by_group(answers, scores, label, name, partial(resampling, "by", name))
+            name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by
         },
         paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
-        right_where_wrong(answers, main[:MOST_COMPARED], label.values) if binary else (),
+        # Quadratic in the number of scores, hence the limit.
+        right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
     )
 
 
-def _by_group(
+def _estimate_by_group(
     answers: Answers,
     scores: Sequence[Column],
     label: Label,
     name: str,
     resampling: Callable[[str], Resampling],
 ) -> dict[str, Figures]:
-    """Return the figures within each value of a field, and of the length there."""
+    """Estimate the figures within each value of a field, also of the length baseline."""
     values = np.array(group_values(answers, name))
-    there = ~np.isnan(label.values)
-    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[there].tolist())
-    largest = sorted(counts, key=lambda value: -counts[value])[:MOST_GROUPS]
+    has_label = ~np.isnan(label.values)
+    # Values without a labelled answer get a count of 0 and are listed last.
+    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[has_label].tolist())
+    largest = sorted(counts, key=lambda value: -counts[value])[:MAX_GROUPS]
     result: dict[str, Figures] = {}
     for value in largest:
         places = np.flatnonzero(values == value)
@@ -316,20 +343,22 @@ def _by_group(
             replace(column, values=column.values[places])
             for column in [*scores, length_column(answers, label.values)]
         ]
+        # Numbers without gaps within the group, as resampling expects.
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
-        own = estimates(columns, labels, label.kind, questions, resampling(value))
-        result[value] = own | {CHANCE_ROW: chance(labels, label.kind)}
+        figures_of_value = estimates(columns, labels, label.kind, questions, resampling(value))
+        result[value] = figures_of_value | {CHANCE_ROW: chance(labels, label.kind)}
     return result
 
 
-def _notes(columns: Sequence[Column]) -> list[str]:
+def _describe_columns(columns: Sequence[Column]) -> list[str]:
     turned = ", ".join(column.name for column in columns if column.turned)
     result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
     for column in columns:
+        # Parts are missing for the same reasons, and would only repeat them.
         if column.kind == "metric":
             result += [
-                f"{column.name}: {amount(count, 'answer')} {why}"
-                for why, count in column.why.items()
+                f"{column.name}: {amount(count, 'answer')} {reason}"
+                for reason, count in column.why.items()
             ]
     return result

@@ -1,4 +1,4 @@
-"""The labels of answers: from fields of the samples, from ratings, or from a table keyed by id."""
+"""Reads labels of answers from fields of the samples, from ratings, or from a table keyed by id."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -19,8 +19,8 @@ from trustassay.text.words import amount
 from trustassay.workflows.study.answers import Answers, Column
 
 RATING = "rating"
-"""The name of the label that the ratings of people make up."""
-FIELDS_TOLD = 30
+"""The name of the label that is pooled from the ratings of people."""
+MAX_FIELDS_LISTED = 30
 
 
 @dataclass(frozen=True)
@@ -55,77 +55,89 @@ class LabelOptions:
 
 @dataclass(frozen=True)
 class Label:
-    """The labels of all answers, NaN where there is none.
-
-    raters: of people whose ratings it pools, each rater's own, shape (n,); ``others`` the label
-    that all but this rater make up. notes: what a reader should know.
-    """
+    """One label of all answers."""
 
     name: str
     kind: Kind
     values: Floats
+    """Shape (n,), NaN where an answer has no label."""
     words: Sequence[str] = ()
+    """The words of the levels, where labels are words."""
     raters: Mapping[str, Floats] = field(default_factory=dict)
+    """The ratings of each person whose ratings are pooled, shape (n,)."""
     others: Mapping[str, Floats] = field(default_factory=dict)
+    """For each of these people, the label pooled from everybody else."""
     notes: Sequence[str] = ()
+    """Remarks for the reader."""
 
     @property
     def n(self) -> int:
-        """How many answers have one."""
+        """The number of labelled answers."""
         return int((~np.isnan(self.values)).sum())
 
 
 def labelled(
     answers: Answers, names: Sequence[str], options: LabelOptions
 ) -> tuple[list[Label], list[Column]]:
-    """Return the labels by these names, and that of the ratings, if there are any; and the columns
-    of raters that are judges.
+    """Read the labels of these names and the label of the ratings, if there are any.
 
-    A name is a column of the file of ratings if that has it, else a field of the samples.
+    A name refers to a column of the file of ratings if that has it, else to a field of the samples.
+
+    Returns:
+        The labels, and a column of scores for each rater that is a judge.
 
     Raises:
-        InputError: a run has no such field (the message names those it has), labels cannot be
-            read, or no label is named.
+        InputError: a run has no such field (the message lists its fields), labels cannot be read,
+            or no label is named.
     """
-    table = _Table(answers, options) if options.ratings else None
+    # A table has its own label columns; a file of ratings has raters.
+    table = _LabelTable(answers, options) if options.ratings else None
     result = [
-        table.label(name) if table and name in table.names else _of_field(answers, name, options)
+        table.label(name)
+        if table and name in table.names
+        else _read_field_label(answers, name, options)
         for name in dict.fromkeys(names)
     ]
     if table is None:
+        # Options without a file they refer to are a mistake.
         if options.machines or options.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
             fields = dict.fromkeys(name for names in answers.known.values() for name in names)
-            told = ", ".join(list(fields)[:FIELDS_TOLD]) or "no field that could be one"
+            field_names = (
+                ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
+            )
             raise InputError(
-                f"no label: expected --label FIELD, or --ratings FILE. The samples have {told}"
+                "no label: expected --label FIELD, or --ratings FILE. The samples have "
+                f"{field_names}"
             )
         return result, []
+    # The file was used as a table of labels, so it holds no ratings to pool.
     if any(name in table.names for name in names):
         return result, []
     pooled, judges = table.ratings()
     return [*result, pooled], judges
 
 
-def _of_field(answers: Answers, name: str, options: LabelOptions) -> Label:
-    given = answers.field(name)
+def _read_field_label(answers: Answers, name: str, options: LabelOptions) -> Label:
+    values = answers.field(name)
+    # A field that one run lacks would silently shrink the study to the others.
     for run, places in answers.of_run.items():
-        if all(given[place] is None for place in places):
-            known = ", ".join(answers.known[run][:FIELDS_TOLD]) or "none"
+        if all(values[place] is None for place in places):
+            field_names = ", ".join(answers.known[run][:MAX_FIELDS_LISTED]) or "none"
             raise InputError(
                 f"{run}: no sample has the label {name}; fields with numbers or short texts: "
-                f"{known}"
+                f"{field_names}"
             )
-    return _made(name, given, options)
+    return _build_label(name, values, options)
 
 
-def _made(name: str, given: Sequence[Any], options: LabelOptions) -> Label:
-    read = options.read(name, given)
+def _build_label(name: str, values: Sequence[Any], options: LabelOptions) -> Label:
+    read = options.read(name, values)
     return Label(name, read.kind, np.array(read.values), read.words)
 
 
-class _Table:
+class _LabelTable:
     """The file of ``--ratings``."""
 
     def __init__(self, answers: Answers, options: LabelOptions) -> None:
@@ -135,52 +147,66 @@ class _Table:
         self.names: set[str] = set()
         self.columns: set[str] = set()
         if not is_journal(self.path):
+            # A damaged table is refused as a whole: missing rows would look like missing labels.
             faults: list[str] = []
             self.rows = list(table_rows(self.path, faults))
             if faults:
                 raise InputError("; ".join(faults[:5]))
             self.columns = {key for _, row in self.rows for key in row}
-            taken = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
+            other_columns = {
+                *RATING_FIELDS["item"],
+                *RATING_FIELDS["rater"],
+                "model",
+                "repeat",
+                "note",
+            }
+            # A table without raters: every column that is no key may be a label.
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
-                self.names = self.columns - taken - set(options.columns.values())
+                self.names = self.columns - other_columns - set(options.columns.values())
 
     def label(self, name: str) -> Label:
-        """Return a column as the label of the answers with the ids of its rows."""
-        known = self.options.columns.get("item")
-        wanted = [known] if known else RATING_FIELDS["item"]
-        there = [one for one in wanted if one in self.columns]
-        if not there:
+        """Return a column of the table as a label, matched to the answers by id."""
+        declared_column = self.options.columns.get("item")
+        wanted = [declared_column] if declared_column else RATING_FIELDS["item"]
+        id_columns = [column for column in wanted if column in self.columns]
+        if not id_columns:
             raise InputError(
                 f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
                 f"{', '.join(sorted(self.columns))[:200]}"
             )
         by_id: dict[tuple[str, str], Any] = {}
         for where, row in self.rows:
-            key = str(row.get(there[0]) or "").strip(), str(row.get("model") or "").strip()
+            # Cells may be numbers, and may have spaces around them.
+            key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
             value = row.get(name)
+            # Repeating the same label is harmless, a contradiction is not.
             if key in by_id and value != by_id[key]:
                 raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
             by_id[key] = value
-        given = [
-            by_id.get((row.id, row.model), by_id.get((row.id, ""))) for row in self.answers.rows
+        values = [
+            # A row without a model is the label of every answer with its id.
+            by_id.get((row.id, row.model), by_id.get((row.id, "")))
+            for row in self.answers.rows
         ]
-        if not any(value not in (None, "") for value in given):
-            raise self._of_others(next(iter(by_id))[0])
-        return _made(name, given, self.options)
+        if not any(value not in (None, "") for value in values):
+            raise self._foreign_ids_error(next(iter(by_id))[0])
+        return _build_label(name, values, self.options)
 
     def ratings(self) -> tuple[Label, list[Column]]:
-        """Return the label that people make up, and what judges say as columns."""
+        """Return the label that is pooled from people, and the ratings of judges as columns."""
         ratings = read_ratings(
             self.path,
             fields=self.options.columns,
             raters=self._label_column(),
             levels=self.options.levels,
         )
+        # A choice between two answers is no label of either.
         if ratings.pairs:
             raise InputError(
                 f"{self.path}: holds choices between two answers (annotate --pairs); expected "
                 "ratings of single answers"
             )
+        # Figures over answers that were chosen for their scores would be biased.
         if ratings.chosen and not self.options.weighted:
             raise InputError(
                 f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
@@ -188,87 +214,102 @@ class _Table:
                 f"{self.path}` weights them (`label --random` chooses answers for all uses)"
             )
         words = ratings.categories
-        known = {one.rater for one in ratings.ratings}
+        rater_names = {rating.rater for rating in ratings.ratings}
         for name in self.options.machines:
-            if name not in known:
-                raise InputError(f"--machine: {did_you_mean('rater', name, known)}")
+            if name not in rater_names:
+                raise InputError(f"--machine: {did_you_mean('rater', name, rater_names)}")
         labels: list[str | float] = [
-            words[int(one.value)] if words else one.value for one in ratings.ratings
+            words[int(rating.value)] if words else rating.value for rating in ratings.ratings
         ]
-        # All that could be chosen is read, too: of five levels of which two were used nothing says
-        # that the higher one means right.
+        # Unused levels of the scale are read as well: if only two of five levels were used, that
+        # does not make the label binary, with the higher level meaning right.
         possible = words or ratings.scale
         read = self.options.read(
             RATING, [*labels, *possible], words if words and ratings.ordered else ()
         )
+        # Then drop the levels that were only added to recognise the scale.
         read = replace(read, values=read.values[: len(labels)])
-        by_rater = self._by_rater(ratings.ratings, read.values)
+        by_rater = self._average_by_rater(ratings.ratings, read.values)
         people = {
             name: values for name, values in by_rater.items() if name not in self.options.machines
         }
         if not people:
             raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
+        # Judges are scores to be studied, so their ratings do not enter the label.
         judges = [
-            Column(f"judge {name}", "judge", by_rater[name], _probable(by_rater[name]))
+            Column(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.options.machines
         ]
-        return self._pooled(people, read, len(ratings.ratings)), judges
+        return self._pool_raters(people, read, len(ratings.ratings)), judges
 
     def _label_column(self) -> Sequence[str]:
-        """Return the column of labels of a table without a rater, which then counts as one; none
-        if there are raters, or each has a column."""
+        """Return the column of labels of a table without raters, which then counts as one rater.
+
+        Empty if the table has raters, or a column for each.
+        """
         if not self.names:
             return ()
-        wanted = [self.options.columns[RATING]] if RATING in self.options.columns else []
-        known = [name for name in RATING_FIELDS[RATING] if name in self.columns]
-        return (wanted or known)[:1]
+        declared_columns = [self.options.columns[RATING]] if RATING in self.options.columns else []
+        usual_columns = [name for name in RATING_FIELDS[RATING] if name in self.columns]
+        return (declared_columns or usual_columns)[:1]
 
-    def _by_rater(self, ratings: Sequence[Rating], values: Sequence[float]) -> dict[str, Floats]:
-        """Return the mean of each rater's own ratings of each answer."""
+    def _average_by_rater(
+        self, ratings: Sequence[Rating], values: Sequence[float]
+    ) -> dict[str, Floats]:
+        """Average each rater's ratings of each answer."""
         by_item: dict[str, list[tuple[Rating, float]]] = {}
-        for one, value in zip(ratings, values, strict=True):
-            by_item.setdefault(one.item, []).append((one, value))
-        raters = list(dict.fromkeys(one.rater for one in ratings))
+        for rating, value in zip(ratings, values, strict=True):
+            by_item.setdefault(rating.item, []).append((rating, value))
+        raters = list(dict.fromkeys(rating.rater for rating in ratings))
         result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
         any_found = False
         for place, row in enumerate(self.answers.rows):
-            own: dict[str, list[float]] = {}
-            for one, value in by_item.get(row.id, ()):
-                if not (one.model and row.model) or one.model == row.model:
-                    own.setdefault(one.rater, []).append(value)
-            for name, said in own.items():
-                result[name][place] = fmean(said)
+            ratings_by_rater: dict[str, list[float]] = {}
+            for rating, value in by_item.get(row.id, ()):
+                # A rating without a model applies to every answer with its id.
+                if not (rating.model and row.model) or rating.model == row.model:
+                    ratings_by_rater.setdefault(rating.rater, []).append(value)
+            for name, values_of_rater in ratings_by_rater.items():
+                result[name][place] = fmean(values_of_rater)
                 any_found = True
+        # Ids of another data set would otherwise give an empty study.
         if not any_found:
-            raise self._of_others(ratings[0].item)
+            raise self._foreign_ids_error(ratings[0].item)
         return result
 
-    def _of_others(self, identifier: str) -> InputError:
+    def _foreign_ids_error(self, identifier: str) -> InputError:
         return InputError(
             f"{self.path}: its ids are none of the runs', e.g. {identifier[:40]!r} and "
             f"{self.answers.rows[0].id[:40]!r}"
         )
 
-    def _pooled(self, people: Mapping[str, Floats], read: LabelValues, given: int) -> Label:
+    def _pool_raters(
+        self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
+    ) -> Label:
         binary = read.kind == "binary"
         values = pooled(list(people.values()), binary=binary)
         rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
-        notes = [f"{RATING}: {len(people):,} raters, {given:,} ratings, of {rated.sum():,} answers"]
+        notes = [
+            f"{RATING}: {len(people):,} raters, {rating_count:,} ratings, "
+            f"of {rated.sum():,} answers"
+        ]
         if tied := int((rated & np.isnan(values)).sum()):
             notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
-        others = {
+        labels_without_rater = {
             name: pooled([v for other, v in people.items() if other != name], binary=binary)
             for name in people
+            # With a single rater nobody is left to predict.
             if len(people) > 1
         }
-        there = values[~np.isnan(values)]
-        whole = bool((there == np.round(there)).all())
-        kind: Kind = read.kind if binary or whole else "real"
-        return Label(RATING, kind, values, read.words, people, others, notes)
+        known_labels = values[~np.isnan(values)]
+        are_levels = bool((known_labels == np.round(known_labels)).all())
+        # A mean of ordinal ratings may lie between two levels, and is then a real number.
+        kind: Kind = read.kind if binary or are_levels else "real"
+        return Label(RATING, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:
-    """Refuse a label that does not say of each answer whether it is right; raises InputError."""
+    """Raise InputError unless a label has two classes, right and wrong."""
     if label.kind != "binary":
         values = np.unique(label.values[~np.isnan(label.values)])
         raise InputError(
@@ -279,17 +320,18 @@ def check_two_classes(label: Label) -> None:
 
 
 def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
-    """Return the mean over raters; of two classes that of most, NaN where they are divided."""
+    """Pool raters: their mean, or for two classes the majority, NaN where it is a tie."""
     table = np.stack(tables)
-    there = ~np.isnan(table)
-    count = there.sum(axis=0)
-    total = np.where(there, table, 0.0).sum(axis=0)
+    has_rating = ~np.isnan(table)
+    # np.nanmean would warn on answers without any rating.
+    count = has_rating.sum(axis=0)
+    total = np.where(has_rating, table, 0.0).sum(axis=0)
     mean = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
     if not binary:
         return np.asarray(mean)
     return np.where(np.isnan(mean) | (mean == 0.5), math.nan, (mean > 0.5).astype(float))
 
 
-def _probable(values: Floats) -> bool:
-    there = values[~np.isnan(values)]
-    return bool(len(there) and there.min() >= 0 and there.max() <= 1)
+def _is_probability(values: Floats) -> bool:
+    known_values = values[~np.isnan(values)]
+    return bool(len(known_values) and known_values.min() >= 0 and known_values.max() <= 1)

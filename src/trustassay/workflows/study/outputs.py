@@ -1,4 +1,4 @@
-"""A study as text and cells, as a table in a file, and as a page."""
+"""A study as text and table cells, as a table in a file, and as a page."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +31,10 @@ FIGURES: Mapping[str, str] = {
     "brier": "Brier",
     "ece": "ECE",
 }
+# Both depend on the ranking alone, as the headline figures do.
 SHOWN = ("auprc", "prr")
-"""Figures that are printed, and are on the page, beside the headline. The others answer questions
-that few ask, and in a table that is read from left to right they hide the one that most ask; all
-are in the table of ``--table`` and in the JSON form."""
+"""Figures that are shown beside the headline. The others answer questions that few people ask, and
+would distract from the main one; ``--table`` and the JSON form have all of them."""
 TEST_COLUMNS = ("difference", "95 % interval", "p", "p corrected")
 COVARIATE_COLUMNS = ("n", "tau-b", "95 % interval", "Spearman", "Pearson")
 COST_COLUMNS = ("samples", "requests", "calls", "tokens", "USD")
@@ -42,153 +42,181 @@ ABSENT = "–"
 LEVEL = 0.05
 
 
-def shown_figures(one: LabelStudy) -> list[str]:
-    """Return the figures that are shown of this kind of label, the headline first."""
-    binary = one.label.kind == "binary"
-    return [one.headline, *(name for name in SHOWN if binary or name not in OF_CLASSES)]
+def shown_figures(study_of_label: LabelStudy) -> list[str]:
+    """Return the figures to show for this kind of label, the headline first."""
+    binary = study_of_label.label.kind == "binary"
+    return [study_of_label.headline, *(name for name in SHOWN if binary or name not in OF_CLASSES)]
 
 
-def ranked(one: LabelStudy) -> list[str]:
-    """Return the names of the rows, the best by the headline first, chance last."""
+def ranked(study_of_label: LabelStudy) -> list[str]:
+    """Return the names of the rows, the best by the headline figure first, chance last."""
 
     def key(name: str) -> tuple[bool, bool, float]:
-        value = one.figures[name][one.headline].value
+        value = study_of_label.figures[name][study_of_label.headline].value
+        # False sorts before True: rows with a value, then rows without, then chance.
         return name == CHANCE_ROW, value is None, -(value or 0.0)
 
-    return sorted(one.figures, key=key)
+    return sorted(study_of_label.figures, key=key)
 
 
 def cell(result: Estimate) -> str:
-    """Return a figure as text, and a dash where there is none."""
+    """Write a figure, or a dash where there is none."""
     return ABSENT if result.value is None else f"{result.value:.3f}".replace("-", "−")
 
 
 def with_interval(result: Estimate) -> str:
-    """Return a figure as text with its interval, if it has one."""
+    """Write a figure with its interval, if it has one."""
     ends = ends_text(result.interval)
     return f"{cell(result)} ({ends})" if ends else cell(result)
 
 
-def score_rows(one: LabelStudy, names: Sequence[str]) -> list[document.Row]:
-    """Return the figures of each score, the best first, the first figure with its interval."""
-    return _rows(one, {name: one.figures[name] for name in ranked(one)}, names)
+def score_rows(study_of_label: LabelStudy, names: Sequence[str]) -> list[document.Row]:
+    """Build a row for each score, the best first; the first figure has its interval."""
+    return _build_rows(
+        study_of_label,
+        {name: study_of_label.figures[name] for name in ranked(study_of_label)},
+        names,
+    )
 
 
-def covariate_rows(one: LabelStudy) -> list[document.Row]:
-    """Return the correlations of the parts of which neither end is better."""
-    return _rows(one, one.covariates, list(ASSOCIATIONS))
+def covariate_rows(study_of_label: LabelStudy) -> list[document.Row]:
+    """Build a row of correlations for each part without a better direction."""
+    return _build_rows(study_of_label, study_of_label.covariates, list(ASSOCIATIONS))
 
 
-def _rows(one: LabelStudy, found: Figures, names: Sequence[str]) -> list[document.Row]:
-    about = {column.name: column.about for column in one.columns}
+def _build_rows(
+    study_of_label: LabelStudy, figures_by_row: Figures, names: Sequence[str]
+) -> list[document.Row]:
+    about = {column.name: column.about for column in study_of_label.columns}
     return [
         document.Row(name, figure_cells(figures, names), about.get(name, ""))
-        for name, figures in found.items()
+        for name, figures in figures_by_row.items()
     ]
 
 
 def figure_cells(figures: Mapping[str, Estimate], names: Sequence[str]) -> list[str]:
-    """Return the cells of a row: answers, the first figure with its interval, the others."""
+    """Build the cells of a row: the number of answers, the first figure with interval, the
+    others."""
     first = figures[names[0]]
-    rest = [cell(figures[name]) for name in names[1:]]
-    return [f"{first.n:,}", cell(first), ends_text(first.interval), *rest]
+    other_cells = [cell(figures[name]) for name in names[1:]]
+    return [f"{first.n:,}", cell(first), ends_text(first.interval), *other_cells]
 
 
-def group_rows(one: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
-    """Return the figures of scores and baselines within each value of a field."""
-    kinds = one.kinds
+def group_rows(study_of_label: LabelStudy, by: str, names: Sequence[str]) -> list[document.Row]:
+    """Build the rows of scores and baselines within each value of a field."""
+    kinds = study_of_label.kinds
     return [
         document.Row(f"{value or 'none'}: {name}", figure_cells(figures, names))
-        for value, group in one.groups[by].items()
+        for value, group in study_of_label.groups[by].items()
         for name, figures in group.items()
+        # Parts would make the table of groups too long.
         if kinds.get(name) in ("metric", "judge", "baseline")
     ]
 
 
-def label_title(one: LabelStudy) -> str:
-    """Say what the label is."""
-    label = one.label
-    told = label.values[label.values == label.values]
+def label_title(study_of_label: LabelStudy) -> str:
+    """Describe a label: its name, kind, number of answers and mean."""
+    label = study_of_label.label
+    # NaN is the only value that does not equal itself.
+    known_labels = label.values[label.values == label.values]
     missing_ = len(label.values) - label.n
     message = f"{label.name}: {amount(label.n, 'answer')} with a {label.kind} label"
-    message += f", mean {number(float(told.mean()), 3)}" if label.n else ""
+    message += f", mean {number(float(known_labels.mean()), 3)}" if label.n else ""
     return message + (f"; {missing_:,} without" if missing_ else "")
 
 
-def headline(one: LabelStudy) -> str:
-    """Say what is highest in the table, which score is, and what does not follow from that."""
-    name = FIGURES[one.headline]
-    scores = {score for score, kind in one.kinds.items() if kind in ("metric", "part", "judge")}
-    defined = [row for row in ranked(one) if one.figures[row][one.headline].value is not None]
+def headline(study_of_label: LabelStudy) -> str:
+    """Write which row and which score is highest, and from which others it differs
+    significantly."""
+    name = FIGURES[study_of_label.headline]
+    # Baselines, people and chance are rows of the table but no scores.
+    scores = {
+        score for score, kind in study_of_label.kinds.items() if kind in ("metric", "part", "judge")
+    }
+    defined = [
+        row
+        for row in ranked(study_of_label)
+        if study_of_label.figures[row][study_of_label.headline].value is not None
+    ]
     rows = [row for row in defined if row != CHANCE_ROW]
-    there = [row for row in rows if row in scores]
-    if not there:
-        reasons = {one.figures[score][one.headline].without for score in scores}
+    score_names = [row for row in rows if row in scores]
+    if not score_names:
+        reasons = {
+            study_of_label.figures[score][study_of_label.headline].without for score in scores
+        }
         return f"No score has an {name}: {'; '.join(sorted(reasons)) or 'the runs hold none'}."
-    best = there[0]
+    best = score_names[0]
 
-    def named(row: str) -> str:
-        return f"{row} {with_interval(one.figures[row][one.headline])}"
+    def format_row(row: str) -> str:
+        return f"{row} {with_interval(study_of_label.figures[row][study_of_label.headline])}"
 
     message = f"Highest {name}: "
+    # A baseline that beats every score is the most important finding.
     if rows[0] != best:
-        message += f"{named(rows[0])}, which is not a score; of the scores "
-    message += f"{named(best)}."
-    tests = [test for test in one.tests if best in (test.first, test.second)]
+        message += f"{format_row(rows[0])}, which is not a score; of the scores "
+    message += f"{format_row(best)}."
+    tests = [test for test in study_of_label.tests if best in (test.first, test.second)]
     higher, unclear = "Higher than", "No significant difference at 5 %:"
-    others: dict[str, list[str]] = {higher: [], unclear: []}
+    names_by_verdict: dict[str, list[str]] = {higher: [], unclear: []}
     for test in tests:
+        # "Higher" is a claim, so it rests on the p-value that is corrected for all tests.
         what = higher if (test.corrected or 0.0) < LEVEL else unclear
         what = "Not compared with" if test.corrected is None else what
-        others.setdefault(what, []).append(_other(test, best))
-    return message + "".join(f" {what} {', '.join(some)}." for what, some in others.items() if some)
+        names_by_verdict.setdefault(what, []).append(_describe_other(test, best))
+    return message + "".join(
+        f" {what} {', '.join(names)}." for what, names in names_by_verdict.items() if names
+    )
 
 
-def _other(test: Test, name: str) -> str:
+def _describe_other(test: Test, name: str) -> str:
     other, difference = test.second, test.difference
+    # Turn the difference round, so that it is always about the best score.
     if test.second == name:
         other, difference = test.first, None if difference is None else -difference
+    # On the answers that both have, a score that ranks lower can still be higher.
     below = test.corrected is not None and test.corrected < LEVEL and (difference or 0.0) < 0
     return f"{other} (which is higher)" if below else other
 
 
-def test_rows(one: LabelStudy) -> list[document.Row]:
-    """Return the tests of a label."""
+def test_rows(study_of_label: LabelStudy) -> list[document.Row]:
+    """Build a row for each test of a label."""
     rows = []
-    for test in one.tests:
-        told = ["", "", ""]
+    for test in study_of_label.tests:
+        cells = ["", "", ""]
         if test.p is not None and test.corrected is not None:
-            told = [ends_text(test.interval, "+"), p_text(test.p), p_text(test.corrected)]
+            cells = [ends_text(test.interval, "+"), p_text(test.p), p_text(test.corrected)]
         value = ABSENT if test.difference is None else f"{test.difference:+.3f}".replace("-", "−")
-        rows.append(document.Row(f"{test.first} – {test.second}", [value, *told]))
+        rows.append(document.Row(f"{test.first} – {test.second}", [value, *cells]))
     return rows
 
 
 def cost_row(cost: Cost) -> list[str]:
-    """Return the cells of a metric's cost a sample."""
+    """Build the cells of a metric's cost for one sample."""
     requests = ", ".join(f"{name} {count:.3g}" for name, count in cost.requests.items())
+    # 0 is written without decimals: local models are free, not cheap.
     usd = "price unknown" if cost.usd is None else f"{cost.usd:.6f}" if cost.usd else "0"
     return [f"{cost.samples:,}", requests or "none", f"{cost.calls:.3g}", f"{cost.tokens:.4g}", usd]
 
 
-def missing(one: LabelStudy) -> list[str]:
-    """Say which figures and intervals are missing, and why."""
+def missing(study_of_label: LabelStudy) -> list[str]:
+    """Describe which figures and intervals are missing, and why."""
     result: dict[tuple[str, str, str], list[str]] = {}
-    for name, figures in one.figures.items():
-        own: dict[tuple[str, str], list[str]] = {}
-        for figure in shown_figures(one):
-            told = figures[figure]
-            if told.without and name != CHANCE_ROW:
-                what = "no " if told.value is None else "no interval of "
-                own.setdefault((what, told.without), []).append(FIGURES[figure])
-        for (what, reason), names in own.items():
+    for name, figures in study_of_label.figures.items():
+        names_by_reason: dict[tuple[str, str], list[str]] = {}
+        # Figures with the same reason share one line, then rows with the same figures do.
+        for figure in shown_figures(study_of_label):
+            estimate = figures[figure]
+            if estimate.without and name != CHANCE_ROW:
+                what = "no " if estimate.value is None else "no interval of "
+                names_by_reason.setdefault((what, estimate.without), []).append(FIGURES[figure])
+        for (what, reason), names in names_by_reason.items():
             result.setdefault((what, ", ".join(names), reason), []).append(name)
     words = [
         f"{what}{figures}: {reason} ({', '.join(names)})"
         for (what, figures, reason), names in result.items()
     ]
     tests: dict[str, list[str]] = {}
-    for test in one.tests:
+    for test in study_of_label.tests:
         if test.without:
             tests.setdefault(test.without, []).append(f"{test.first} – {test.second}")
     return words + [f"no test: {reason} ({', '.join(names)})" for reason, names in tests.items()]
@@ -198,44 +226,53 @@ TABLE_COLUMNS = (
     "label", "by", "group", "score", "kind", "figure", "value", "low", "high", "n", "without"
 )  # fmt: skip
 POINTS = 200
-"""Points of a curve that are drawn."""
+"""Most points that are drawn of a curve."""
 FEWEST_KEPT = 10
-"""Answers below which a point of a curve is left out: one of them would move it by a tenth."""
+"""Points of a curve with fewer answers are left out: one answer would change them by a tenth."""
 MOST_LEVELS = 11
 THIRDS = ("lowest third", "middle third", "highest third")
 
 
 def write_figures(study: Study, path: Path) -> None:
-    """Write all figures, a row a figure; errors as of ``document.write_table``."""
-    document.write_table(TABLE_COLUMNS, list(_table_rows(study)), path)
+    """Write all figures, one a row; raises the errors of ``document.write_table``."""
+    document.write_table(TABLE_COLUMNS, list(_list_table_rows(study)), path)
 
 
-def _table_rows(study: Study) -> Iterator[tuple[object, ...]]:
-    for one in study.labels:
-        kinds = one.kinds
-        places: list[tuple[str, str, Figures]] = [("", "", {**one.figures, **one.covariates})]
+def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
+    for study_of_label in study.labels:
+        kinds = study_of_label.kinds
+        # The whole data first, with no field and no group, then each group.
+        places: list[tuple[str, str, Figures]] = [
+            ("", "", {**study_of_label.figures, **study_of_label.covariates})
+        ]
         places += [
-            (by, value, of) for by, group in one.groups.items() for value, of in group.items()
+            (by, value, of)
+            for by, group in study_of_label.groups.items()
+            for value, of in group.items()
         ]
         for by, value, figures in places:
-            for score, own in figures.items():
-                for name, result in own.items():
+            for score, estimates_of_score in figures.items():
+                for name, result in estimates_of_score.items():
+                    # Empty cells where there is no interval.
                     low, high = result.interval or (None, None)
                     yield (
-                        one.label.name, by, value, score, kinds.get(score, score), FIGURES[name],
-                        result.value, low, high, result.n, result.without,
+                        study_of_label.label.name, by, value, score, kinds.get(score, score),
+                        FIGURES[name], result.value, low, high, result.n, result.without,
                     )  # fmt: skip
 
 
 def write_page(study: Study, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, completely or not at all."""
     document_of(study, path.parent).write(path)
 
 
 def document_of(study: Study, folder: Path | None = None) -> document.Document:
-    """Return the page; of one in a ``folder`` the examples have links to the reports of runs."""
+    """Build the page; if it is written to a ``folder``, examples link to the reports of runs."""
     sections = [
-        document.Section(f"Label {label_title(one)}", _parts(one, folder)) for one in study.labels
+        document.Section(
+            f"Label {label_title(study_of_label)}", _build_label_blocks(study_of_label, folder)
+        )
+        for study_of_label in study.labels
     ]
     if study.costs:
         rows = [
@@ -260,39 +297,54 @@ def document_of(study: Study, folder: Path | None = None) -> document.Document:
     )
 
 
-def _parts(one: LabelStudy, folder: Path | None) -> list[document.Block]:
-    """Return what the page shows of one label: drawings, examples, tables, what is missing."""
-    order = ranked(one)
-    scores = [column for column in one.columns if column.kind in ("metric", "judge")]
+def _build_label_blocks(study_of_label: LabelStudy, folder: Path | None) -> list[document.Block]:
+    """Build the blocks of one label: drawings, examples, tables, and what is missing."""
+    order = ranked(study_of_label)
+    scores = [column for column in study_of_label.columns if column.kind in ("metric", "judge")]
+    # The best first, so that the colours of curves follow the table.
     scores.sort(key=lambda column: order.index(column.name))
-    drawn = [column for column in scores if len(_both(column, one.label)[0]) > 1][:MOST_CURVES]
-    parts: list[document.Block] = [document.Text(headline(one), "headline")]
+    # 1. The best scores, as many as colours can be told apart.
+    drawn = [column for column in scores if len(_select_both(column, study_of_label.label)[0]) > 1][
+        :MOST_CURVES
+    ]
+    parts: list[document.Block] = [document.Text(headline(study_of_label), "headline")]
+    # 2. The headline figure of each row, as bars.
     ends = [
         (name, result.value, result.interval)
         for name in order
-        if (result := one.figures[name][one.headline]).value is not None
+        if (result := study_of_label.figures[name][study_of_label.headline]).value is not None
     ]
     if ends:
         note = Markup("Bar: 95 % interval from resampled questions; {}the figure.").format(
             document.MEAN
         )
-        title = f"{FIGURES[one.headline]} of each score"
+        title = f"{FIGURES[study_of_label.headline]} of each score"
         parts.append(document.Chart(title, note, [document.interval_bars(ends, style="thin")]))
-    parts += document.curves([column.name for column in drawn], list(_plots(drawn, one.label)))
-    if spreads := [spread for column in drawn if (spread := _spreads(column, one.label))]:
+    # 3. Curves of the scores.
+    parts += document.curves(
+        [column.name for column in drawn], list(_build_plots(drawn, study_of_label.label))
+    )
+    # 4. Distributions of the scores by label.
+    if spreads := [
+        spread for column in drawn if (spread := _build_spread_chart(column, study_of_label.label))
+    ]:
         note = Markup(
             "Line: from the least to the largest score; box: the middle half; {}median. The axis "
             "is that of each score, from its least to its largest."
         ).format(document.MEAN)
         parts.append(document.Chart("Score by label", note, [document.Panels(spreads)]))
-    if one.parting:
-        counts = [Parting(each.first, each.second, each.count, each.wrong) for each in one.parting]
+    # 5. Which scores are right where others are wrong, with examples.
+    if study_of_label.parting:
+        counts = [
+            Parting(each.first, each.second, each.count, each.wrong)
+            for each in study_of_label.parting
+        ]
         examples = [
             document.Folded(
                 f"{each.first} right, {each.second} wrong: {each.count:,} of {each.wrong:,}",
-                [_example(case, each.first, each.second, folder) for case in each.cases],
+                [_build_example(case, each.first, each.second, folder) for case in each.cases],
             )
-            for each in one.parting
+            for each in study_of_label.parting
             if each.cases
         ]
         about = (
@@ -306,20 +358,22 @@ def _parts(one: LabelStudy, folder: Path | None) -> list[document.Block]:
                 "Which scores are right where others are wrong", about, [heat, *examples]
             )
         )
-    parts += _tables(one)
-    if reasons := missing(one):
+    # 6. The numbers, and why some are missing.
+    parts += _build_tables(study_of_label)
+    if reasons := missing(study_of_label):
         parts.append(
             document.Folded(
-                "Figures that are missing, and why", [document.Item(why) for why in reasons]
+                "Figures that are missing, and why", [document.Item(reason) for reason in reasons]
             )
         )
     return parts
 
 
-def _example(case: Case, first: str, second: str, folder: Path | None) -> document.Item:
+def _build_example(case: Case, first: str, second: str, folder: Path | None) -> document.Item:
     link = ""
     if case.link and folder is not None:
         path, _, anchor = case.link.rpartition("#")
+        # Relative, so that page and runs can be moved together.
         link = f"./{quote(os.path.relpath(path, folder))}#{anchor}"
     name = f"{case.id} ({case.model})" if case.model else case.id
     truth = "right" if case.label else "wrong"
@@ -327,32 +381,43 @@ def _example(case: Case, first: str, second: str, folder: Path | None) -> docume
     return document.Item(name, link, f"labelled {truth}; {scores}")
 
 
-def _tables(one: LabelStudy) -> Iterator[document.Table]:
-    shown = shown_figures(one)
-    columns = ["n", FIGURES[shown[0]], "95 % interval", *(FIGURES[name] for name in shown[1:])]
-    yield document.Table("Score", columns, score_rows(one, shown), "In numbers")
-    if one.tests:
-        title = f"Differences in {FIGURES[one.headline]}"
+def _build_tables(study_of_label: LabelStudy) -> Iterator[document.Table]:
+    figure_names = shown_figures(study_of_label)
+    columns = [
+        "n",
+        FIGURES[figure_names[0]],
+        "95 % interval",
+        *(FIGURES[name] for name in figure_names[1:]),
+    ]
+    yield document.Table("Score", columns, score_rows(study_of_label, figure_names), "In numbers")
+    if study_of_label.tests:
+        title = f"Differences in {FIGURES[study_of_label.headline]}"
         note = "On the answers that both have; p-values corrected for their number (Holm)."
-        yield document.Table("Scores", TEST_COLUMNS, test_rows(one), title, note)
-    if one.covariates:
+        yield document.Table("Scores", TEST_COLUMNS, test_rows(study_of_label), title, note)
+    if study_of_label.covariates:
         note = "Parts of which neither end is better; in no test, and in no correction."
-        yield document.Table("Part", COVARIATE_COLUMNS, covariate_rows(one), "Covariates", note)
-    for by in one.groups:
-        yield document.Table("Group and score", columns, group_rows(one, by, shown), f"By {by}")
+        yield document.Table(
+            "Part", COVARIATE_COLUMNS, covariate_rows(study_of_label), "Covariates", note
+        )
+    for by in study_of_label.groups:
+        yield document.Table(
+            "Group and score", columns, group_rows(study_of_label, by, figure_names), f"By {by}"
+        )
 
 
-def _both(column: Column, label: Label) -> tuple[Floats, Floats]:
-    there = ~(np.isnan(column.values) | np.isnan(label.values))
-    return column.values[there], label.values[there]
+def _select_both(column: Column, label: Label) -> tuple[Floats, Floats]:
+    has_both = ~(np.isnan(column.values) | np.isnan(label.values))
+    return column.values[has_both], label.values[has_both]
 
 
-def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
-    pairs = [(at, column, *_both(column, label)) for at, column in enumerate(columns)]
+def _build_plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
+    pairs = [(at, column, *_select_both(column, label)) for at, column in enumerate(columns)]
+    # Without two classes there is no error rate; the curve shows the mean label instead.
     risk = label.kind == "binary"
     if risk:
-        two = [one for one in pairs if 0 < one[3].sum() < len(one[3])]
-        lines = [Line(column.name, _thinned(*roc_curve(x, y)), at) for at, column, x, y in two]
+        # A ROC curve needs answers of both classes.
+        two = [pair for pair in pairs if 0 < pair[3].sum() < len(pair[3])]
+        lines = [Line(column.name, _thin_curve(*roc_curve(x, y)), at) for at, column, x, y in two]
         if lines:
             yield Plot(
                 "ROC",
@@ -365,6 +430,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
     lines = [
         Line(column.name, kept_points(x, y, risk=risk), at)
         for at, column, x, y in pairs
+        # A curve of fewer answers would have no point that means anything.
         if len(y) > FEWEST_KEPT
     ]
     if lines:
@@ -376,6 +442,7 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
             "share of answers kept",
             "wrong among them" if risk else "mean label",
             lines,
+            # The axis is cut to the curves: risks of 1 and 2 % must be distinguishable.
             (min(heights), max(heights)),
         )
     if risk:
@@ -397,48 +464,59 @@ def _plots(columns: Sequence[Column], label: Label) -> Iterator[Plot]:
 
 
 def kept_points(scores: Floats, labels: Floats, *, risk: bool) -> list[tuple[float, float]]:
-    """Return the mean label (``risk``: 1 less it) by the share of answers kept, from 10 on."""
+    """Return the points (share of answers kept, mean label of these), from 10 answers on.
+
+    With ``risk`` the height is 1 minus the mean label.
+    """
     means = kept_means(scores, labels)
     shares = np.arange(1, len(labels) + 1) / len(labels)
     heights = 1 - means if risk else means
-    return _thinned(shares[FEWEST_KEPT - 1 :], heights[FEWEST_KEPT - 1 :])
+    return _thin_curve(shares[FEWEST_KEPT - 1 :], heights[FEWEST_KEPT - 1 :])
 
 
 def reliability_points(chances: Floats, labels: Floats) -> list[tuple[float, float]]:
-    """Return the mean probability and the share that is right of each bin of 10 answers or more."""
+    """Return (mean probability, share of right answers) of each bin with 10 answers or more."""
     bins = reliability_bins(chances, labels)
-    return [(one.chance, one.true) for one in bins if one.n >= FEWEST_KEPT]
+    return [
+        (interval_bin.chance, interval_bin.true)
+        for interval_bin in bins
+        if interval_bin.n >= FEWEST_KEPT
+    ]
 
 
-def _thinned(x: Floats, y: Floats) -> list[tuple[float, float]]:
-    """Return at most 200 points of a curve, both ends among them."""
+def _thin_curve(x: Floats, y: Floats) -> list[tuple[float, float]]:
+    """Return at most :data:`MAX_CURVE_POINTS` points of a curve, including both ends."""
     places = np.unique(np.linspace(0, len(x) - 1, POINTS).round().astype(int))
     return list(zip(x[places].tolist(), y[places].tolist(), strict=True))
 
 
-def _spreads(column: Column, label: Label) -> document.Chart | None:
-    """Return the scores by label, or by thirds of the labels where there are many."""
-    x, y = _both(column, label)
+def _build_spread_chart(column: Column, label: Label) -> document.Chart | None:
+    """Build the chart of scores by label, or by thirds of the labels if there are many."""
+    x, y = _select_both(column, label)
     low, high = float(x.min()), float(x.max())
+    # A constant score has no distribution to draw.
     if low == high:
         return None
     levels = np.unique(y)
     if len(levels) <= MOST_LEVELS:
-        groups = [(_level(label, value), x[y == value]) for value in levels.tolist()]
+        groups = [(_format_level(label, value), x[y == value]) for value in levels.tolist()]
     else:
+        # Ranks divide the answers into three groups of equal size, ties by order.
         place = np.argsort(np.argsort(y, kind="stable"), kind="stable") * 3 // len(y)
         groups = [(name, x[place == third]) for third, name in enumerate(THIRDS)]
     bars = []
-    for name, own in groups:
-        if len(own):
-            five = np.quantile(own, (0, 0.25, 0.5, 0.75, 1))
+    for name, scores_of_group in groups:
+        if len(scores_of_group):
+            # The five numbers of a box plot.
+            five = np.quantile(scores_of_group, (0, 0.25, 0.5, 0.75, 1))
             median = f"median {number(float(five[2]), 3)}"
             drawing = box_svg(((five - low) / (high - low)).tolist(), f"{name}: {median}")
-            bars.append(document.Bar(name, median, drawing, len(own)))
+            bars.append(document.Bar(name, median, drawing, len(scores_of_group)))
     return document.Chart(column.name, "", [document.Bars(bars, style="thin")])
 
 
-def _level(label: Label, value: float) -> str:
+def _format_level(label: Label, value: float) -> str:
+    # Pooled ratings may lie between two words.
     if label.words and value == int(value):
         return label.words[int(value)]
     if label.kind == "binary":
