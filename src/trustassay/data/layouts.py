@@ -48,7 +48,7 @@ class Layout:
     """Keys one of which identifies the layout in a record without ``question``."""
 
 
-def _convert_short_answers(pairs: Any) -> Any:
+def _short_answers(pairs: Any) -> Any:
     """Turn ALCE's sub-questions, each with its short answers, into lists of aliases."""
     # The library `datasets` may store a list of objects as an object of lists.
     if isinstance(pairs, Mapping):
@@ -132,7 +132,7 @@ AMBIGUOUS = frozenset({"source"})
 # The functions that ``names.toml`` refers to by name, without the underscore.
 _CONVERTERS = {
     converter.__name__: converter
-    for converter in (_convert_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
+    for converter in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
 } | {converter.__name__: converter for converter in (_not_hallucinated, _split_at_bars)}
 
 

@@ -164,6 +164,7 @@ def record_files(file_paths: Collection[str], name: str) -> list[str]:
             f"state.json); expected {KNOWN_KINDS}"
         )
     other_files = [path for path in visible if not _kind_of(path)]
+    # Files of other kinds are reported once; the user may not expect that they are ignored.
     if other_files and name not in _announced:
         _announced.add(name)
         more = f" and {len(other_files) - 1:,} more" if len(other_files) > 1 else ""

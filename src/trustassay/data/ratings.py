@@ -172,7 +172,7 @@ def read_ratings(
     # Step 4: one cell for each rating, then the ratings themselves. Empty cells are only counted.
     cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
-    result = _ratings(path, filled, faults, levels, choices)
+    result = _build_ratings(path, filled, faults, levels, choices)
     return replace(result, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
 
 
@@ -294,7 +294,7 @@ def _read_cells(
             )
 
 
-def _ratings(
+def _build_ratings(
     path: Path,
     cells: Sequence[_RatingCell],
     faults: list[str],
