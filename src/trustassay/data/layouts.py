@@ -174,7 +174,7 @@ def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]
 
     Args:
         names: the names of the record.
-        kept: names that are not mapped.
+        names_to_keep: names that are not mapped.
     """
     result: dict[str, str] = {}
     for name in names:
@@ -221,7 +221,7 @@ def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str,
 
     Args:
         names: the names of a record.
-        taken: names that are known to mean something else.
+        names_taken: names that are known to mean something else.
     """
     free = {name: known_name(name) for name in names if name not in taken}
     # "question_id" and "answer_score" are about a field, and do not hold its text.

@@ -50,7 +50,7 @@ def _read_value(value: Any) -> list[Message]:
     calls = [{**_unwrap_part(item), "type": "tool_call"} for item in tool_calls]
     retries = [item for item in parts if isinstance(item, Mapping) and not item.get("tool_name")]
     if any(item.get("part_kind") == "retry-prompt" for item in retries):
-        return []  # pydantic-ai's request to correct an invalid answer; nobody asked it
+        return []  # pydantic-ai's request to correct an invalid answer, no question of the user
     return (_read_parts(role, [*parts, *calls]) or [Message(role, None)]) if contents else []
 
 

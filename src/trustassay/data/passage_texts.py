@@ -119,14 +119,14 @@ def context_in(prompt: str) -> list[str]:
         # Tags around several passages have no further use; one around a single passage may have
         # its title, so it is kept.
         return [
-            _without_mark(inner.strip())
+            _strip_mark(inner.strip())
             if _REGION.fullmatch(name)
             else f"<{name}{attributes}>{inner}</{name}>"
             for name, attributes, inner in elements
         ]
     heading, first = _CONTEXT.search(prompt), _FIRST.search(prompt)
     start = heading.end() if heading else first.start() if first else len(prompt)
-    return [_without_mark(_AFTER.sub("", prompt[start:]).strip())]
+    return [_strip_mark(_AFTER.sub("", prompt[start:]).strip())]
 
 
 def split_text(text: str, levels_left: int = DEEPEST_TAGS) -> list[Passage]:
@@ -136,7 +136,7 @@ def split_text(text: str, levels_left: int = DEEPEST_TAGS) -> list[Passage]:
 
     Args:
         text: the text.
-        left: levels of tags around passages that may still be opened.
+        levels_left: levels of tags around passages that may still be opened.
     """
     if "\n" not in text and "<" not in text:
         return [text]
@@ -179,7 +179,7 @@ def _find_elements(text: str) -> tuple[list[tuple[str, str, str]], str]:
 def _read_element(name: str, attributes: str, inner: str, levels_left: int) -> list[Passage]:
     """Return the passages in an element: a single one, or several by its name."""
     if _REGION.fullmatch(name):
-        return split_text(_without_mark(inner.strip()), levels_left)
+        return split_text(_strip_mark(inner.strip()), levels_left)
     match, own_title = _ATTRIBUTE.search(attributes), _inner_text(inner, "title")
     title = own_title or (match[1] or match[2] if match else "")
     texts = filter(None, (_inner_text(inner, name_of_text) for name_of_text in TEXT_NAMES))
@@ -193,7 +193,7 @@ def _inner_text(text: str, name: str) -> str:
     return inner if closing else ""
 
 
-def _without_mark(text: str) -> str:
+def _strip_mark(text: str) -> str:
     """Return a text without the mark "[1]" of its only passage."""
     mark = _NUMBERED.match(text)
     return text[mark.end() :] if mark and not _split_numbered(text) else text

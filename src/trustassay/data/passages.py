@@ -97,6 +97,7 @@ def document_rows(value: Any) -> Any:
         values = _parse_values(value)
         if values is None and _MEANT_AS_LIST.match(value):
             raise SampleError([Problem("", NO_LIST)])
+        # A text that is no list is split; data that are no list of passages stay one document.
         rows = split_text(value) if values is None else _find_declared_rows(values, _MAX_LIST_DEPTH)
         rows = [value] if rows is None else rows
     elif isinstance(value, Mapping):
@@ -150,7 +151,7 @@ def _read_value(value: Any, levels_left: int) -> list[Passage] | None:
 
     Args:
         value: the value.
-        left: levels of objects and lists that may still be searched.
+        levels_left: levels of objects and lists that may still be searched.
     """
     if isinstance(value, str):
         values = _parse_values(value) if levels_left else None
@@ -202,8 +203,8 @@ def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[Passag
     """Return the passages of an element of a list, mostly one; ``None`` where it is data.
 
     Args:
-        one: the element.
-        left: levels of objects and lists that may still be searched.
+        element: the element.
+        levels_left: levels of objects and lists that may still be searched.
         prose: whether any object of the list has a text that reads as prose. Then the texts of all
             its objects count, whatever else these have.
     """
@@ -261,6 +262,7 @@ def _find_lists(json_object: "_JsonObject") -> Iterator[Any]:
     if any(_is_list_of_texts(json_object.fields.get(name)) for name in _NAMES["texts"]):
         rows = rows_of_columns(json_object.value)
         yield from [rows] if rows is not json_object.value else ()
+    # In the order of ``names.toml``: the most certain name first.
     for name in _NAMES["lists"]:
         inner = json_object.fields.get(name)
         if isinstance(inner, list | tuple):
@@ -419,6 +421,7 @@ def _build_document(value: Any, names: Mapping[str, str]) -> Any:
     # Canonical names win over the layout's; all other names are only used where no text was found.
     document |= {name: value[name] for name in _FIELDS if value.get(name) is not None}
     if not isinstance(document.get("text"), str) and (json_object.any_text or json_object.is_blank):
+        # A text under a name of another tool.
         document["text"] = json_object.any_text
     document |= {"title": json_object.title} if json_object.title else {}
     if "id" not in document and json_object.id is not None:

@@ -128,7 +128,7 @@ def checked_kind(file: File, name: str) -> str:
     Raises:
         InputError: the suffix is not known.
     """
-    if not (kind := _kind_of(path := PurePath(file.name))):
+    if not (kind := _find_kind(path := PurePath(file.name))):
         suffixes = path.suffixes[-2 if path.suffix.lower() in PACKED else -1 :]
         suffix_text = "".join(suffixes).lower() or "(none)"
         raise InputError(
@@ -137,7 +137,7 @@ def checked_kind(file: File, name: str) -> str:
     return kind
 
 
-def _kind_of(path: PurePath) -> str:
+def _find_kind(path: PurePath) -> str:
     """Return the suffix if it is known, without that of a compression; else an empty text."""
     packed = path.suffix.lower() in PACKED
     kind = (path.with_suffix("") if packed else path).suffix.lower()
@@ -157,13 +157,13 @@ def record_files(file_paths: Collection[str], name: str) -> list[str]:
     visible = [
         path for path in parts if not any(part.startswith((".", "_")) for part in path.parts)
     ]
-    files = [str(path) for path in visible if _kind_of(path)]
+    files = [str(path) for path in visible if _find_kind(path)]
     if not files:
         raise InputError(
             f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
             f"state.json); expected {KNOWN_KINDS}"
         )
-    other_files = [path for path in visible if not _kind_of(path)]
+    other_files = [path for path in visible if not _find_kind(path)]
     # Files of other kinds are reported once; the user may not expect that they are ignored.
     if other_files and name not in _announced:
         _announced.add(name)

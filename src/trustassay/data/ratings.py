@@ -134,12 +134,14 @@ def read_ratings(
     if of_annotate:
         journal = read_journal(path)
         if "rubrics" in journal.start:
+            # The user names the rubric as the field "rating", which is then no name of a column.
             journal = journal.of_rubric(fields.pop("rating", None))
         pairs = journal.start.get("pairs") is True
         choices = () if pairs else journal.choices
         # Choices that are all numbers are levels; words without an order stay categories.
         numeric = all(_parse_rating(choice) is not None for choice in choices)
         rows = journal.last_states()
+        # Levels of the user win over those of the rubric.
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
@@ -150,18 +152,19 @@ def read_ratings(
     # Step 3: the columns, and whether the table is long or wide.
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
     column_names = _find_columns(path, columns, fields)
+    # The user's raters may be columns although the table also has a column "rater".
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
     chosen = raters
     if long := "rater" in column_names and "rating" in column_names and not by_column:
         raters_present = {
-            name for _, row in rows if (name := _text(row.get(column_names["rater"])))
+            name for _, row in rows if (name := _read_text(row.get(column_names["rater"])))
         }
         if strange := [name for name in raters if name not in raters_present]:
             raise InputError(f"{path}: {did_you_mean('rater', strange[0], raters_present)}")
     else:
         # A column of words is a rater where it is called rating or label, and no other column is.
         rating_column = [column_names["rating"]] if "rating" in column_names else []
-        chosen = raters or _rater_columns(rows, columns, column_names) or rating_column
+        chosen = raters or _find_rater_columns(rows, columns, column_names) or rating_column
         strange = [name for name in chosen if name not in columns]
         refuse([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
@@ -201,6 +204,7 @@ def _read_table_file(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     result = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    # The first row is the header; titles above it are skipped by ``csv_rows``.
     header: list[str] = []
     for where, row in csv_rows(path, name, result):
         if isinstance(row, csv.Error):
@@ -237,7 +241,7 @@ def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str])
     return result
 
 
-def _rater_columns(
+def _find_rater_columns(
     rows: Sequence[tuple[str, Mapping[str, Any]]],
     columns: Sequence[str],
     column_names: Mapping[str, str],
@@ -248,7 +252,7 @@ def _rater_columns(
     columns_of_fields.update(RATING_FIELDS["item"])
     result = []
     for column in columns:
-        texts = [_text(row.get(column)) for _, row in rows]
+        texts = [_read_text(row.get(column)) for _, row in rows]
         filled = [text for text in texts if text]
         if (
             column not in columns_of_fields
@@ -271,7 +275,7 @@ def _read_cells(
 
     Args:
         rows: the rows, each with its place.
-        named: names of columns by field.
+        column_names: names of columns by field.
         chosen: for a long table the only raters to read, if any; for a wide one its columns.
         faults: a list to which rows without an item or a rater are added.
         long: whether the table is a long one.
@@ -279,7 +283,8 @@ def _read_cells(
     columns = [(name, name) for name in chosen]
     for where, row in rows:
         cell = dict.fromkeys(RATING_FIELDS, "")
-        cell |= {what: _text(row.get(column)) for what, column in column_names.items()}
+        cell |= {what: _read_text(row.get(column)) for what, column in column_names.items()}
+        # Only the raters that the user names are read.
         if long and chosen and cell["rater"] not in chosen:
             continue
         if long:
@@ -288,9 +293,10 @@ def _read_cells(
             faults.append(f"{where}: expected an item{' and a rater' if long else ''}")
             continue
         repeat_model_note = cell["repeat"], cell["model"], cell["note"] if long else ""
+        # A long row has one rating, a wide row one for each rater.
         for rater, column in columns:
             yield _RatingCell(
-                where, cell["item"], rater, _text(row.get(column)), *repeat_model_note
+                where, cell["item"], rater, _read_text(row.get(column)), *repeat_model_note
             )
 
 
@@ -360,6 +366,7 @@ def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
     if not texts:
         return (), []
     numbers = [number for text in texts if (number := _parse_rating(text)) is not None]
+    # Numbers are compared as numbers, so "1" and "1.0" are the same level.
     numeric = len(numbers) == len(texts)
     if twice := [
         text for text, count in Counter(numbers if numeric else texts).items() if count > 1
@@ -386,6 +393,7 @@ def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int
         for place in places:
             cell = cells[place]
             whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
+            # A missing number among numbered ones leaves the order open.
             if bool(cell.repeat) != bool(cells[places[0]].repeat):
                 faults.append(
                     f"{whose} with and without a repeat; expected a repeat in all of these rows, "
@@ -405,7 +413,7 @@ def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int
     return result
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return str(value).strip()

@@ -67,12 +67,14 @@ class Recognised:
         source = self._find_name(root)
         # A missing field may have a name that does not count here; the message then says why.
         unread = ""
+        # For instance a field "source" that holds a link, and so was not read as the passages.
         if source in AMBIGUOUS and root not in self.sources:
             unread = f"{self.names.get(source, source)} holds a link or a title"
         elif root == "response" and self._chat:
             unread = f"{self._chat} ends with a {ending(reach(self.original, self._chat))}"
         if unread:
             return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
+        # The index and the tool's own name of the document's field belong in the message.
         if root == "documents":
             path_behind = self._document_path(source, path_behind)
         elif source == "qa_pairs":
@@ -163,6 +165,7 @@ class Recognised:
             return path_behind
         rows = document_rows(reach(self.raw, source))
         document = rows[int(match[2])]
+        # The tool's name of the field is reported only if the records use it.
         used_here = isinstance(document, Mapping) and document.get(match[3]) is not None
         used_at_all = any(isinstance(row, Mapping) and theirs in row for row in rows)
         return path_behind if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
@@ -198,6 +201,7 @@ def _find_sources(
     """
     sources = dict(fields)
     for canonical, names in candidates:
+        # A name of the user, or a canonical field with a value, needs no other source.
         if canonical in fields or _has_value(record, canonical):
             continue
         if (
@@ -313,6 +317,7 @@ def with_values(raw: Raw, fields: Mapping[str, str]) -> Raw:
         if field in layouts.TEXT_FIELDS or field == "documents" or name in _ANSWERS:
             continue
         value = parse_value(record[name])
+        # An object in a list of texts stays a text: it may be the reference answer itself.
         is_text = field in _LISTS and isinstance(value, Mapping)
         if value is not None and not is_text:
             values[name] = value
@@ -349,6 +354,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     for name, theirs in sources.items():
         # The user's names refer to the record as it was written.
         value = reach(record if name in fields else raw, theirs)
+        # The layout's converter wins over the general one.
         convert = how.layout.converters.get(theirs) or layouts.CONVERTERS.get(theirs)
         if convert and value is not ABSENT:
             try:
@@ -420,6 +426,7 @@ def systems_of(
     }
     if not inside.isdisjoint(systems):
         return {}
+    # Fields of the question, which all systems share.
     common = {name: value for name, value in record.items() if name not in systems}
     known_as = reach(record, fields.get("id", "id"))
     if known_as in (ABSENT, None):
@@ -493,6 +500,7 @@ def _add_kind_to_ids(
     record: Record, records: Sequence[Record], fields: Mapping[str, str]
 ) -> Sequence[Record]:
     known_as = reach(record, fields.get("id", "id"))
+    # Without an id the parser computes one from the content.
     if known_as is ABSENT or known_as is None:
         return records
     sound = isinstance(known_as, str | int) and not isinstance(known_as, bool)
@@ -535,6 +543,7 @@ def _flatten_answers(
 def _flatten_haltt4llm(record: Record) -> Sequence[Record]:
     """Return the record of a question with choices; the assessed model will answer it."""
     choices = record["answers"]
+    # Gold answers of other data sets may have the same keys; any deviation means another set.
     if not isinstance(choices, list) or not choices:
         return ()
     for choice in choices:

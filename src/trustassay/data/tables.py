@@ -28,11 +28,12 @@ def header_place(
 
     Args:
         rows: the cells of the rows.
-        known: whether cells are a known header. The header also has more cells with text than each
-            row above it; these are titles.
+        is_known: whether cells are a known header. The header also has more cells with text than
+            each row above it; these are titles.
     """
     most = 0
     for place, row in enumerate(rows):
+        # Titles above the header fill fewer cells than the header does.
         filled = sum(map(bool, row))
         if filled > most and is_known(row):
             return place
@@ -50,6 +51,7 @@ def checked_header(
         InputError: as :func:`check_columns`.
     """
     present = [cell for cell in header if cell]
+    # Without a question nothing can be scored; the error lists what the header has instead.
     if not tells_question(present, fields):
         raise UntoldError(
             f"{name}: the first line is not a header with a question column; expected question "
@@ -97,6 +99,7 @@ def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -
     """
     names = columns_of(tuple(cells), fields).get("response", ())
     columns_present = [name for name in names if name in cells]
+    # The first of the columns counts as the response where all of them are empty.
     if columns_present and not any(cells[name] for name in columns_present):
         cells[columns_present[0]] = ""
     return Raw(where, cells, of_table=True)
@@ -142,7 +145,7 @@ def header_of(
         path: the file.
         name: the name of the input, for messages.
         usual: the usual delimiter of such files, which is tried first.
-        known: whether cells are a known header.
+        is_known: whether cells are a known header.
     """
     with opened(path, name) as stream:
         # ``surrogateescape`` keeps bytes that are not UTF-8, so that other encodings can be tried
@@ -214,7 +217,9 @@ def _is_western(text: str) -> bool:
         run = 0 if character.isascii() else run + 1
         if not run:
             continue
+        # Letters that only appear when bytes of another encoding are read as Windows-1252.
         letter = character.isalpha() and character not in "ªºÿƒ"
+        # The characters before and behind this one.
         inside = text[max(0, place - 1) : place + 2 : 2]
         in_word = len(inside) == 2 and inside.isalpha() and character not in _SIGNS_IN_WORDS
         if run > 3 or not (letter or (character in _SIGNS and not in_word)):
@@ -267,21 +272,24 @@ def csv_rows(path: File, name: str, header: Header) -> Iterator[tuple[str, list[
     Args:
         path: the file.
         name: the name of the input, for messages.
-        found: the header.
+        header: the header.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
     encoding = header.encoding
     _report_encoding(name, encoding)
     with opened(path, name) as stream:
+        # ``newline=""`` leaves line ends inside quoted cells as they are.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.reader(text, delimiter=header.delimiter, strict=True)
         while True:
+            # Taken before the row is read: a quoted cell may span several lines.
             where = f"{name}:{rows.line_num + 1}"
             try:
                 row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
+                # A damaged row is reported, and reading continues with the next one.
                 yield where, error
                 continue
             if not all(map(str.isascii, row)):
@@ -302,6 +310,7 @@ def _build_csv_record(
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
     if not_utf8(row):
         message = f"is not UTF-8; {SAVE_AS_UTF8}"
+        # Each cell with such bytes is a problem of its own.
         bad = [Problem(k, message) for k, v in cells.items() if v and not_utf8([v])]
         return Raw(where, None, tuple(bad))
     return table_record(cells, where, fields)
@@ -331,6 +340,7 @@ def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterat
         raise InputError(
             f"{name}: install a package for workbooks ({install('excel')}), or save it as CSV"
         ) from error
+    # Checked before openpyxl unpacks anything.
     _check_size(path, name)
     try:
         with path.open("rb") as file:
@@ -374,6 +384,7 @@ class _WorkbookSheet(NamedTuple):
 def _choose_sheet(book: Any, name: str, fields: Mapping[str, str]) -> _WorkbookSheet:
     """Return the sheet with a question column, or else the first one with a text."""
     sheets = [_read_sheet_header(sheet, fields) for sheet in book.worksheets]
+    # Several sheets with questions are ambiguous; none of them is chosen silently.
     asking = [sheet for sheet in sheets if sheet.asks]
     if len(asking) > 1:
         titles = ", ".join(sheet.title for sheet in asking)
@@ -402,6 +413,7 @@ def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw
     used = {column for columns in columns_of_fields.values() for column in columns}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
     for number, row in enumerate(rows, sheet.row + 1):
+        # Formatted but empty rows below the data are common.
         if all(cell.value is None for cell in row):
             continue
         cells: dict[str, Any] = dict.fromkeys(filter(None, header))

@@ -154,7 +154,7 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
         traces, key=lambda trace: min(span.start for span in traces[trace][1].values())
     ):
         try:
-            result[key] = _records(*traces[key], passages_by_session, sources)
+            result[key] = _build_record(*traces[key], passages_by_session, sources)
         except RecursionError:
             problem = Problem(f"trace {key[:80]}", "is nested too deeply")
             result[key] = [Raw(next(iter(traces[key][0])), None, (problem,))]
@@ -212,7 +212,7 @@ def _add_events(span: Span | None, ids: Mapping[str, str], events: list[dict[str
     return Span({**ids, **ends, "name": "log records", "attributes": kind, "events": events}, None)
 
 
-def _records(
+def _build_record(
     lines: dict[str, Raw],
     spans_by_id: dict[str, Span],
     passages_by_session: dict[str, Any],
@@ -223,8 +223,9 @@ def _records(
     Args:
         lines: the lines of the trace, by their places. They are returned as they are if each is a
             sample by itself.
-        given: its spans by id.
-        shown: by session, the passages of earlier traces by content; those of this one are added.
+        spans_by_id: its spans by id.
+        passages_by_session: by session, the passages of earlier traces by content; those of this
+            trace are added.
         sources: counts of where questions and answers came from, for a message; it is updated.
 
     Returns:
@@ -243,7 +244,7 @@ def _records(
     session = next(filter(None, (span.text("session") for span in spans)), "")
     passages = passages_by_session.setdefault(session, {}) if session else {}
     roots = [span for span in spans if not span.parent]
-    for name, passage in _passages(spans, roots):
+    for name, passage in _find_passages(spans, roots):
         document = {"text": passage} if isinstance(passage, str) else passage
         known_as = document.get("id") or f"{name or 'messages'}:{len(passages) + 1}"
         passages.setdefault(_content_key(passage), {**document, "id": known_as})
@@ -276,7 +277,7 @@ def _records(
     record |= {"documents": list(passages.values())} if passages else {}
     # Step 6: the steps, from the longest chat and the calls of tools.
     chats = [part for span in (*models[-1:], *roots) for part in (span.input, span.output)]
-    steps = _steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
+    steps = _build_steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
     record |= {"steps": earlier} if (earlier := steps.so_far()) else {}
     # Scores are sent back to this span.
     record |= {"root_span": roots[-1].id, "started": roots[-1].start}
@@ -313,7 +314,9 @@ def _find_unmatched_result(
     """Return the span with the result of a call that the trace does not have, its field and the
     problem; ``None`` if every result has its call."""
     chats = [
-        (span, messages_of(_chat(value))) for span in spans for value in (span.input, span.output)
+        (span, messages_of(_find_chat(value)))
+        for span in spans
+        for value in (span.input, span.output)
     ]
     calls = {span.text("call") for span in spans if span.kind == "tool"}
     # If a call of a tool has no id, results cannot be matched, and nothing is reported.
@@ -326,7 +329,7 @@ def _find_unmatched_result(
     return None
 
 
-def _steps(
+def _build_steps(
     spans: Sequence[Span], chats: Iterable[Any], question: str, numbers: Mapping[str, int]
 ) -> Steps:
     """Return the steps of a trace: the messages of the longest chat, then the calls of tools.
@@ -338,7 +341,7 @@ def _steps(
         numbers: the numbers of the passages by content.
     """
     steps, kinds = Steps(), {span.id: span.kind for span in spans}
-    chat = max((messages_of(_chat(value)) for value in chats), key=len, default=[])
+    chat = max((messages_of(_find_chat(value)) for value in chats), key=len, default=[])
     # A tool inside a tool is part of the outer call.
     tools = [span for span in spans if span.kind == "tool" and kinds.get(span.parent) != "tool"]
     asks = [place for place, message in enumerate(chat, 1) if message.role == "user"]
@@ -378,7 +381,7 @@ def _read_result(span: Span) -> Any:
     return chat[-1].content if chat else returned({"content": value})
 
 
-def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Passage]]:
+def _find_passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Passage]]:
     """Yield the passages of a trace in order of time, each with the name of its tool.
 
     They are results of tools, retrieved chunks, and passages in messages.
@@ -391,13 +394,13 @@ def _passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[st
             yield from ((span.name, passage) for passage in read_passages(_read_result(span)))
         elif span.kind == "model" or span in roots:
             system = {"role": "system", "content": span.find("system")[0]}
-            yield from passages_in(messages_of([system, *_chat(span.input)]))
+            yield from passages_in(messages_of([system, *_find_chat(span.input)]))
     yield from (
-        passage for root in roots for passage in passages_in(messages_of(_chat(root.output)))
+        passage for root in roots for passage in passages_in(messages_of(_find_chat(root.output)))
     )
 
 
-def _chat(value: Any) -> Sequence[Any]:
+def _find_chat(value: Any) -> Sequence[Any]:
     """Return the messages in the input or output of a model."""
     if isinstance(value, Mapping):
         value = value.get("messages", value.get("input"))

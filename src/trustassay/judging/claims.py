@@ -478,7 +478,7 @@ class _ClaimBuilder:
                 )
             else:
                 self._add_claim(
-                    self._under_leads(hypothesis, block, is_sentence=is_sentence), cell, "", numbers
+                    self._join_leads(hypothesis, block, is_sentence=is_sentence), cell, "", numbers
                 )
 
     def _add_sentence(
@@ -496,7 +496,7 @@ class _ClaimBuilder:
             return
         # Step 2: in another language each sentence that is no question is a claim as it stands.
         if not self.in_english:
-            text = self._under_leads(bare.text, block, is_sentence=True)
+            text = self._join_leads(bare.text, block, is_sentence=True)
             self._add_claim(None if text.endswith("?") else text, full, QUESTION, numbers)
             return
         # Step 3: "Best regards," and the name behind it, in the same sentence or the next.
@@ -524,7 +524,9 @@ class _ClaimBuilder:
             self._add_refusal(content, full, numbers)
         elif assent:
             self._add_assent(content, assent.end(), full, block, numbers)
-        elif reason := self._why_no_claim(text, place, asserted=asserted, first=first, last=last):
+        elif reason := self._find_reason_without_claim(
+            text, place, asserted=asserted, first=first, last=last
+        ):
             self._add_claim(None, full, reason, numbers)
             # A question that the answer asks itself ("How much is it? 90 euros.") is what the next
             # short reply answers; one to the reader ("Can I help you?") is not.
@@ -535,12 +537,12 @@ class _ClaimBuilder:
                 # A single item takes the citations along; several items share the sentence.
                 span = full if len(items) == 1 else content[start:end]
                 self._add_claim(
-                    self._under_leads(statement, block, is_sentence=True), span, "", numbers
+                    self._join_leads(statement, block, is_sentence=True), span, "", numbers
                 )
         else:
             self._add_claim(self._complete_text(text, block, first=first), full, "", numbers)
 
-    def _why_no_claim(
+    def _find_reason_without_claim(
         self, text: str, place: int, *, asserted: bool, first: bool, last: bool
     ) -> str | None:
         """Return why a sentence of a block claims nothing; ``None`` where it claims something."""
@@ -656,7 +658,7 @@ class _ClaimBuilder:
             return statement or sentence_of(text)
         is_complete = finite_verb(words) is not None or is_imperative(words)
         if not is_complete and first and block.above and block.kind != "heading":
-            return self._under_leads(text, block, is_sentence=False)
+            return self._join_leads(text, block, is_sentence=False)
         if (
             not is_complete
             and self.open_question
@@ -671,7 +673,7 @@ class _ClaimBuilder:
             text = statement or text
         elif is_complete and first and (subject := self._find_subject(block)):
             text = _PRONOUN.sub(lambda match: subject + _VERBS.get(match[1], ""), text, count=1)
-        return self._under_leads(text, block, is_sentence=True)
+        return self._join_leads(text, block, is_sentence=True)
 
     def _find_subject(self, block: Block) -> str | None:
         """Return the noun phrase that a pronoun at the start of a block stands for.
@@ -679,7 +681,7 @@ class _ClaimBuilder:
         It is the heading or item above, or in the first sentence of an answer the topic of the
         question.
         """
-        nearest = self._words_of_lead(block.above[-1]) if block.above else ""
+        nearest = self._read_lead(block.above[-1]) if block.above else ""
         if nearest and not _LABEL.match(nearest) and finite_verb(words_of(nearest)) is None:
             return nearest if content_of(nearest) else None
         # "And the second one?" does not name its subject, "And the Basso?" does.
@@ -688,12 +690,12 @@ class _ClaimBuilder:
 
     # Headings and leads above a block
 
-    def _under_leads(self, text: str, block: Block, *, is_sentence: bool) -> str:
+    def _join_leads(self, text: str, block: Block, *, is_sentence: bool) -> str:
         """Return a text joined to the headings and leads that it stands under.
 
         Only those that add a negation, a number or a name are put before a complete sentence.
         """
-        leads = [self._words_of_lead(place) for place in block.above]
+        leads = [self._read_lead(place) for place in block.above]
         # The innermost lead is joined by grammar ("Not covered:" and "theft"), the others with
         # colons.
         if leads and (not is_sentence or OPEN_CLAUSE.search(leads[-1])):
@@ -703,7 +705,7 @@ class _ClaimBuilder:
                 text = f"{lead}: {text}"
         return sentence_of(text)
 
-    def _words_of_lead(self, place: int) -> str:
+    def _read_lead(self, place: int) -> str:
         """Return the words of a block above others: its last sentence, without marks."""
         if place not in self.leads:
             text = self.blocks[place].text
@@ -897,7 +899,7 @@ def _build_claims_of_data(
     fields: "opening hours: monday: 9 to 5".
     """
     position = 0
-    for claim in islice(_values_as_claims(question, data, split, (), ()), MOST_VALUES):
+    for claim in islice(_build_claims_of_value(question, data, split, (), ()), MOST_VALUES):
         # Values are searched in order, so that equal ones get different places. One that is escaped
         # in the JSON is not found and gets no place.
         start = response.find(claim.text, position)
@@ -905,7 +907,7 @@ def _build_claims_of_data(
         yield replace(claim, start=max(0, start), end=position if start >= 0 else 0)
 
 
-def _values_as_claims(
+def _build_claims_of_value(
     question: str, value: Any, split: Splitter, names: tuple[str, ...], cited: tuple[int, ...]
 ) -> Iterator[Claim]:
     """Yield the claims of a value.
@@ -927,10 +929,10 @@ def _values_as_claims(
         for name, inner_value in _join_units(value).items():
             if not _NO_STATEMENT.fullmatch(name):
                 inner = (*names, name), (*cited, *numbers)
-                yield from _values_as_claims(question, inner_value, split, *inner)
+                yield from _build_claims_of_value(question, inner_value, split, *inner)
     elif isinstance(value, list):
         for inner_value in value:
-            yield from _values_as_claims(question, inner_value, split, names, cited)
+            yield from _build_claims_of_value(question, inner_value, split, names, cited)
     elif isinstance(value, str) and states(value):
         for claim in build_claims(question, value, split):
             yield replace(claim, citations=(*claim.citations, *cited))

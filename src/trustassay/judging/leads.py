@@ -96,14 +96,12 @@ def join_to_lead(lead: str, item: str) -> str:
     # "Without:", "Avoid:", "No need for:" go before the item as they are.
     if is_negation(lead.lower()) or first in _BEFORE_ITEM or _ENDS_WITH_PREPOSITION.search(lead):
         return f"{lead} {inner}"
-    # ``_NONE`` and ``_EXCEPT`` before ``_SUBJECT``, which matches parts of them without the
-    # negation.
+    # The first pattern that matches the whole lead decides.
     for rule in (_NONE, _EXCEPT, _WHAT, _SUBJECT):
         if match := rule.fullmatch(lead):
             negation = " not" if rule in (_NONE, _EXCEPT) or match.groupdict().get("nt") else ""
-            return (
-                f"{capital} {_agreeing_form(match['aux'] or 'is', item)}{negation}{match['rest']}"
-            )
+            auxiliary = _inflect_auxiliary(match["aux"] or "is", item)
+            return f"{capital} {auxiliary}{negation}{match['rest']}"
     # "You need one of the following" becomes "You need a passport".
     if (match := _OBJECT.fullmatch(lead)) and finite_verb(words_of(match["before"])) is not None:
         return f"{match['before']} {inner}"
@@ -113,7 +111,7 @@ def join_to_lead(lead: str, item: str) -> str:
     if excludes := _EXCLUDES.fullmatch(lead):
         lead = "exempt" if lead.lower().startswith("exempt") else "excluded"
     if excludes or _is_status(lead):
-        return f"{capital} {_agreeing_form('is', item)} {_lower_first(lead)}"
+        return f"{capital} {_inflect_auxiliary('is', item)} {_lower_first(lead)}"
     # No rule fits: the lead is put before the item, unless it says nothing ("Details").
     says_something = content_of(lead) or any(map(is_negation, plain_words(lead)))
     return f"{lead}: {item}" if says_something else item
@@ -215,7 +213,7 @@ def _is_status(lead: str) -> bool:
 _PLURAL_FORMS = {"is": "are", "was": "were", "has": "have", "does": "do"}
 
 
-def _agreeing_form(auxiliary: str, item: str) -> str:
+def _inflect_auxiliary(auxiliary: str, item: str) -> str:
     """Return the form of an auxiliary that agrees with an item in number."""
     lower = auxiliary.lower()
     singular = next(

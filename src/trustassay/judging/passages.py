@@ -143,6 +143,7 @@ class Passages:
                     if rows[-1] and len(rows[-1]) + len(words) > EXCERPT_WORDS:
                         rows.append([])
                     rows[-1] += words
+            # Excerpts of a long passage lose its line breaks.
             texts = [" ".join(row) for row in rows]
         for excerpt_text in texts:
             yield Excerpt(
@@ -180,6 +181,7 @@ class Passages:
             [] if number in self.data else sentences
             for number, sentences in enumerate(self.sentences)
         ]
+        # Sentences first, since they are shorter; windows only if they did not suffice.
         chosen = _choose_joint_sentences(statement, list(chain.from_iterable(prose)))
         around = windows(
             statement, [[sentence.text for sentence in sentences] for sentences in prose]
@@ -244,6 +246,7 @@ def _choose_joint_sentences(
         candidates.remove(best)
         if length + size <= JOINED_WORDS or not chosen:
             chosen.append(best)
+            # Later sentences only count for the words that are still missing.
             missing -= gained
             length += size
     return sorted(chosen)
@@ -283,6 +286,7 @@ def windows(
         if chosen and not best.words & wanted:
             break
         chosen.append(best)
+        # Later windows only count for words that no window has so far.
         covered |= best.words & wanted
         candidates = [window for window in candidates if not window.meets(best)]
     return sorted(chosen)

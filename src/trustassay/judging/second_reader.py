@@ -110,12 +110,13 @@ class SecondOptions:
 
         Args:
             answers: the number of answers.
-            beside: the number of other answers that share the budget. A budget that is a number
-                of answers is divided in proportion.
+            other_answers: the number of other answers that share the budget. A budget that is a
+                number of answers is divided in proportion.
         """
         number, unit = self._parsed_budget
         if unit == "%":
             return round(number / 100 * answers)
+        # The budget is for all answers of a run, also those of other groups.
         of_all = answers / (answers + beside) if beside else 1
         return round(number * of_all) if number and not unit else None
 
@@ -144,8 +145,8 @@ async def read_again(
     Args:
         findings: the first reader's finding for each statement.
         claims: the indices of the statements that claim something.
-        bad: whether a finding is a reason to flag the answer.
-        again: reads a statement by its index and returns the finding of both readers.
+        is_bad: whether a finding is a reason to flag the answer.
+        judge_again: reads a statement by its index and returns the finding of both readers.
 
     Returns:
         The finding for each statement, and how many statements were read again.

@@ -281,7 +281,7 @@ def _order_as_statement(auxiliary: str, words_behind: Sequence[str]) -> list[str
 
     Args:
         auxiliary: the auxiliary at the start of the question, in small letters.
-        rest: the words behind it.
+        words_behind: the words behind it.
     """
     words_behind = list(words_behind)
     lower = [word.casefold() for word in words_behind]
@@ -381,7 +381,7 @@ def _undo_inversion(
     Args:
         auxiliary: the auxiliary, in small letters.
         noun: the words between the question word and the auxiliary.
-        rest: the words behind the auxiliary.
+        words_behind: the words behind the auxiliary.
         reply: the reply, which becomes the subject or stands at the end.
         subject: whether the question may ask for its subject.
     """

@@ -476,7 +476,7 @@ class ClaimVerifier:
 
     def _judge_by_rules(self, claim: Claim, text: str) -> Finding | None:
         """Return the verdict by a rule that needs no reader, or ``None``."""
-        written = self._text_as_written(claim, text)
+        written = self._find_written_sentence(claim, text)
         same = self._sentences_by_text.get(_normalise_sentence(written))
         if same is not None and same.passage not in self.passages.data:
             # Readers are unsure about very short sentences ("Dogs bark."), and reliable about
@@ -490,7 +490,7 @@ class ClaimVerifier:
             return self._build_rule_finding(claim, "contradicted", 0.0, opposite, reason)
         return None
 
-    def _text_as_written(self, claim: Claim, text: str) -> str:
+    def _find_written_sentence(self, claim: Claim, text: str) -> str:
         """Return a short sentence as it was written, without the question that completed it.
 
         Any other text is returned as it is judged: a mere "30 days" may stand in a list of
@@ -530,7 +530,7 @@ class ClaimVerifier:
         numbers = [excerpt.passage for excerpt, _ in near]
         place = supporting(rows, options.threshold)
         # Step 3: a denial is judged by whether a sentence covers its topic. A reader's support
-        # counts only where the covering sentence is itself a denial.
+        # counts unless such a sentence exists and is not itself a denial.
         if claim.topic is not None:
             sentence = await work(speaking_of, folded(claim.topic), self._all_sentences)
             if place is None or (sentence is not None and not _is_denial(sentence.text)):
@@ -642,9 +642,8 @@ class ClaimVerifier:
             several = f"passages {places}", f"sentences of passage {places} together"
             reason = f"{several[len(numbers) == 1]} support it"
         reason += f" ({row.entailment:.2f})"
-        quote = " ".join(sentence.text for sentence in sentences_used)[
-            :QUOTED
-        ] or self._quote_closest(claim, numbers[0])
+        joined = " ".join(sentence.text for sentence in sentences_used)
+        quote = joined[:QUOTED] or self._quote_closest(claim, numbers[0])
         return self._build_unless_detail_missing(claim, row, numbers, reason, quote=quote)
 
     def _build_unless_detail_missing(
@@ -665,10 +664,8 @@ class ClaimVerifier:
         self, claim: Claim, number: int, row: Entailment, best: float
     ) -> Finding:
         reason = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
-        probabilities, quote = (
-            _add_neutral(best, row.contradiction),
-            self._quote_closest(claim, number),
-        )
+        probabilities = _add_neutral(best, row.contradiction)
+        quote = self._quote_closest(claim, number)
         return self._build_finding(
             claim, "contradicted", probabilities, [number], reason, quote=quote
         )

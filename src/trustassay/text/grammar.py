@@ -70,7 +70,7 @@ def words_of(text: str) -> list[str]:
 
 
 @cache
-def _lexicon() -> dict[str, str]:
+def _load_lexicon() -> dict[str, str]:
     spec = find_spec("textblob")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / "en" / "en-lexicon.txt"
@@ -83,12 +83,12 @@ def _lexicon() -> dict[str, str]:
 
 def tag_of(word: str) -> str:
     """Return the usual part of speech of a word (Penn Treebank), empty for an unknown one."""
-    return _lexicon().get(word.lower(), "")
+    return _load_lexicon().get(word.lower(), "")
 
 
 def is_known_name(word: str) -> bool:
     """Whether the lexicon has a word as a name."""
-    return _lexicon().get(word.title(), "").startswith("NNP")
+    return _load_lexicon().get(word.title(), "").startswith("NNP")
 
 
 def is_common_word(word: str) -> bool:

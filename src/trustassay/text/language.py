@@ -44,13 +44,13 @@ def language_of(text: str, context: Sequence[str] = ()) -> str | None:
     """
     text = text[:READ]
     if _is_other_script(text):
-        return _log_odds_of_english(text)[1]
+        return _compute_log_odds(text)[1]
     words = _ENGLISH_WORD.findall(text)
     names = sum(word[0].isupper() for word in words)
     # Nine capitalised words out of ten are a list of names: "Marta Lind, Olof Berg".
     has_own_language = len(words) > SHORT and 10 * names < 9 * len(words)  # not made of names alone
     if has_own_language:
-        odds, other = _log_odds_of_english(text)
+        odds, other = _compute_log_odds(text)
         # Between the two thresholds the words of the answer leave it open, and the context decides.
         if odds <= ALONE or odds >= CERTAIN_LOG_ODDS:
             return other if odds <= ALONE else ENGLISH
@@ -62,7 +62,7 @@ def language_of(text: str, context: Sequence[str] = ()) -> str | None:
     if not has_own_language:
         texts = [_NAMES.sub(" ", _QUOTED.sub(" ", context_text)) for context_text in texts]
     # The texts are read as one, up to the limit of characters; the answer comes first.
-    odds, other = _log_odds_of_english("\n".join(texts))
+    odds, other = _compute_log_odds("\n".join(texts))
     # A short answer of English words stays English, whatever the language of its passages is.
     is_other = odds < MIN_LOG_ODDS_IN_CONTEXT and not (
         _has_english_words(text) and not has_own_language
@@ -80,7 +80,7 @@ def _has_english_words(text: str) -> bool:
     return len(words) > 1 and not _ENGLISH.isdisjoint(words) and 3 * english >= 2 * len(words)
 
 
-def _log_odds_of_english(text: str) -> tuple[float, str]:
+def _compute_log_odds(text: str) -> tuple[float, str]:
     """Return the log-odds of English against the likeliest other language, and which that is."""
     chances = dict(_load_identifier().rank(text[:READ]))
     english = chances.pop(ENGLISH)

@@ -112,6 +112,7 @@ class TextWork:
     @classmethod
     def on(cls, sample: Sample) -> "TextWork":
         """Return the one for a sample, by the length of its texts."""
+        # Lengths are enough to decide, and cost nothing.
         passages = sum(len(document.text) for document in sample.documents or ())
         longest = max(
             map(len, (sample.question, sample.response or "", *_iterate_compared_texts(sample)))

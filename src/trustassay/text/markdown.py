@@ -100,7 +100,7 @@ class _BlockParser:
         self.after_blank = True
 
     def parse(self, text: MappedText) -> list[Block]:
-        lines = [_without_quote_marks(line) for line in _split_lines(text)]
+        lines = [_strip_quote_marks(line) for line in _split_lines(text)]
         place = end = no_table_before = 0
         while place < len(lines):
             line = lines[place]
@@ -288,7 +288,7 @@ def _split_lines(text: MappedText) -> Iterator[MappedText]:
         start += len(line)
 
 
-def _without_quote_marks(line: MappedText) -> MappedText:
+def _strip_quote_marks(line: MappedText) -> MappedText:
     mark = _QUOTE_MARKS.match(line.text)
     return line[mark.end() :] if mark else line
 

@@ -112,40 +112,40 @@ class Prose:
         )
         name_cjk = rf"(?:{_FINAL_CJK}|\s)*(?:{_SCORE_CJK})"
         # The options themselves. "no. 3" is a number of something, not the option "no".
-        self._word = _compile_ignoring_case(rf"(?<!\w)(?:{listed})(?!\w)(?!(?<=no)\.\s*\d)")
+        self._word = _compile(rf"(?<!\w)(?:{listed})(?!\w)(?!(?<=no)\.\s*\d)")
         # What may stand directly behind a value, and behind a second one in its sentence, where a
         # condition shows that the reply offers both.
-        self._tail = _compile_ignoring_case(rf"{_TAIL}|\s*(?:{self.approved})")
-        self._other_tail = _compile_ignoring_case(
+        self._tail = _compile(rf"{_TAIL}|\s*(?:{self.approved})")
+        self._other_tail = _compile(
             rf"{_TAIL}|\s*(?:if|when|with|without|for|in)\b|\s*(?:{self.approved})"
         )
         # All that may stand between the start of a clause and its value: "Score: ", "score is ",
         # "[RESULT] ", "I give it a final score of ". German "Note" and Italian "nota" also mean a
         # remark, so they need a colon or a verb.
-        self._head = _compile_ignoring_case(
+        self._head = _compile(
             rf"{name}{_LINK}|{name}(?<!note)(?<!nota)\s+|{name_cjk}\s*[はが为是]?(?:{_LINK})?\s*"
             rf"|\[result\]\s*|{self.before}"
             rf"|{_GIVES}\s+(?:(?:an?|the|my)\s+)?(?:(?:{_FINAL})\s+)*(?:(?:{self.scores})\s+(?:of\s+)?)?"
         )
         # A label of one aspect before a value, "Tone: I give it a 4", unless it is one for the
         # result.
-        self._headed = _compile_ignoring_case(
+        self._headed = _compile(
             rf"\s*(?!.*\b(?:{_SCORE}|{_HEADINGS}|{own_labels})s?\b)\w[\w ]{{0,30}}:\s*"
         )
         # "it is ", "the answer was ": only before words, since "it is 4" may count anything.
-        self._is = _compile_ignoring_case(rf"{THIS}(?:'s| is| was| must be)\s+(?=\D)")
+        self._is = _compile(rf"{THIS}(?:'s| is| was| must be)\s+(?=\D)")
         # A cheap test: lines without any of these words are not parsed.
-        self._keyword = _compile_ignoring_case(
+        self._keyword = _compile(
             rf"{_SCORE}|{own_labels}|{_SCORE_CJK}|\[result\]|{_GIVES}|{self.before}"
         )
         # "Actually, 3", "wait, make it a 4": a change of mind, also without a noun such as "score".
-        self._revises = _compile_ignoring_case(
+        self._revises = _compile(
             rf"{_REVISES}[^\n.\d]{{0,30}}?(?<![\w.,+−-])(?=(?i:{listed})(?!\w)|{begins})"
         )
-        self._announces = _compile_ignoring_case(rf"\b(?:i|my|we|our|{_SCORE}|{own_labels})\b")
+        self._announces = _compile(rf"\b(?:i|my|we|our|{_SCORE}|{own_labels})\b")
         # A heading with the value in the next line: "## Score\n4". It is joined to one line before
         # reading.
-        self._heading = _compile_ignoring_case(
+        self._heading = _compile(
             rf"(?m)^([^\w\n]{{0,9}}(?:{name}|{name_cjk}))[ :=.|#-]*\n(?!\d+[.)]+[ \t]*\w)"
         )
 
@@ -326,7 +326,7 @@ class Prose:
         yield from (other for sentence in sentences if (other := self._value_filling(sentence)))
 
 
-def _compile_ignoring_case(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 

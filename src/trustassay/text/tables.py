@@ -310,7 +310,7 @@ def _read_bar_table(lines: Sequence[str]) -> _ParsedRows | None:
         del rows[0]
     elif len(lines) < 3 or len({len(row) for row in (header, *rows)}) > 1 or len(header) < 2:
         return None
-    return _build_rows(_rows_as_objects(header, rows), header[0])
+    return _build_rows(_build_objects(header, rows), header[0])
 
 
 def _find_json(text: str) -> tuple[str, _ParsedRows, str] | None:
@@ -355,14 +355,14 @@ def _read_csv(text: str) -> _ParsedRows | None:
                 len(rows) > 1 and not any(cell.startswith(" ") for cell in cells)
             )
             if sound and all(len(row) == len(names) for row in rows):
-                return _build_rows(_rows_as_objects(names, rows), names[0])
+                return _build_rows(_build_objects(names, rows), names[0])
     return None
 
 
 # ------------------------------------------------------------------------------- from data to rows
 
 
-def _rows_as_objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+def _build_objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
     """Return the rows of a table as objects; empty cells are left out."""
     pairs = (zip(header, row, strict=False) for row in rows)
     return [{name: cell.strip() for name, cell in row if name and cell.strip()} for row in pairs]
@@ -409,7 +409,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
             if len(objects) > 1:
                 field = " ".join(_split_field_name(part.name)[0]) or "rows"
                 parsed.counts.append(f"There are {len(objects)} {field}.")
-            distinguishing = _distinguishing_fields(
+            distinguishing = _choose_distinguishing_fields(
                 objects, [_find_label(element, first, True)[1] for element in objects]
             )
             below = part._replace(in_list=True, distinguishing=distinguishing, depth=part.depth + 1)
@@ -454,7 +454,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
             label_words, words = (
                 frozenset(content_words(element)) for element in (about, " ".join(texts))
             )
-            spoken = tuple(filter(None, map(_searchable_name, names)))
+            spoken = tuple(filter(None, map(_make_searchable, names)))
             parsed.rows.append(Row(spoken, label_words, words, tuple(sentences), part.table, prose))
     return parsed if parsed.rows else None
 
@@ -481,7 +481,9 @@ def _find_label(row: Mapping[Any, Any], first: str, in_list: bool) -> tuple[str,
     return name, texts.get(name, "")
 
 
-def _distinguishing_fields(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[str]:
+def _choose_distinguishing_fields(
+    rows: Sequence[Mapping[Any, Any]], names: Sequence[str]
+) -> list[str]:
     """Return at most three fields that distinguish rows of the same name, times first, then texts.
 
     Other numbers are left out, because they are the values that rows state.
@@ -514,7 +516,7 @@ def _distinguishing_fields(rows: Sequence[Mapping[Any, Any]], names: Sequence[st
     return chosen
 
 
-def _searchable_name(name: str) -> str:
+def _make_searchable(name: str) -> str:
     """Return a name in the form that is searched for in statements.
 
     A name of content words or digits is searched without regard to case; a common word ("A", "IN")

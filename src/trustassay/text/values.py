@@ -109,7 +109,8 @@ def read_values(text: str) -> list[Value]:
     """Return the values of a folded text in order; numbers in words are included."""
     values: list[Value] = []
     # One flag for each character that belongs to a date, a time or a fraction: the digits in it are
-    # no numbers by themselves. Dates come first, since "3.30.2021" has a time in it.
+    # no numbers by themselves. Dates come first, since "2021-03-05T10:00" has
+    # a time in it.
     occupied = bytearray(len(text))
     for kind, readings in (("date", _find_dates(text)), ("time", _find_times(text))):
         for start, end, readings_here in readings:
