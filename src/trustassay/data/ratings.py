@@ -78,13 +78,22 @@ class Ratings:
 
 @dataclass(slots=True)
 class _RatingCell:
+    """The cell of a rating with the other cells of its row, as texts."""
+
     where: str
+    """The place of its row, for messages."""
     item: str
+    """The id of the item."""
     rater: str
+    """The name of the rater."""
     text: str
+    """The rating; may be empty."""
     repeat: str
+    """The number of the repeat; empty without one."""
     model: str
+    """The model whose answer was rated; empty without one."""
     note: str
+    """The rater's note; empty without one."""
 
 
 def refuse(faults: Sequence[str], max_listed: int = FAULTS_TOLD) -> None:

@@ -72,9 +72,14 @@ def parse_blocks(text: MappedText) -> list[Block]:
 
 
 class _OpenItem(NamedTuple):
+    """An item of a list under which the next blocks may stand."""
+
     indent: int
+    """Columns before its bullet, with tabs as four."""
     numbered: bool
+    """Whether it has a number or letter instead of a bullet."""
     place: int
+    """Index of its block."""
 
 
 class _BlockParser:

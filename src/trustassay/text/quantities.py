@@ -122,15 +122,25 @@ def _read(text: str) -> Reading:
 
 
 class _TextNumber(NamedTuple):
+    """A number in digits or words."""
+
     value: float
+    """The number."""
     step: float
+    """Half of the unit of its last significant digit."""
     end: int
+    """Index of the token behind it."""
 
 
 class _MeasureUnit(NamedTuple):
+    """A unit; a value in the base unit is ``value * factor + offset``."""
+
     dimension: str
+    """What it measures, as in :class:`Quantity`."""
     factor: float = 1.0
+    """Base units in one of it."""
     offset: float = 0.0
+    """Added after scaling; only units of temperature have one."""
 
 
 class _QuantityReader:
