@@ -144,13 +144,13 @@ def test_many_turns_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> Non
     from trustassay.data import messages
 
     looked: list[Any] = []
-    own = messages._messages_in
+    own = messages._read_value
 
     def counted(given: Any) -> Any:
         looked.append(given)
         return own(given)
 
-    monkeypatch.setattr(messages, "_messages_in", counted)
+    monkeypatch.setattr(messages, "_read_value", counted)
     chat = [one for n in range(50) for one in (ask(f"{n}?"), say(f"{n}."))]
     assert len(located({"messages": chat})) == 50
     assert len(looked) <= 3 * len(chat)

@@ -118,12 +118,12 @@ def test_common_words_are_known_in_small_letters_and_names_are_not() -> None:
 
 def test_a_missing_lexicon_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grammar, "find_spec", lambda _: None)
-    grammar._lexicon.cache_clear()
+    grammar._load_lexicon.cache_clear()
     try:
         with pytest.raises(BackendError, match=r"textblob.* is missing"):
             tag_of("dog")
     finally:
-        grammar._lexicon.cache_clear()
+        grammar._load_lexicon.cache_clear()
 
 
 WORDS = st.lists(st.sampled_from("it museum opened the a may 5 not who red Basso".split()))

@@ -126,9 +126,9 @@ def no_punkt_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[P
     monkeypatch.setattr(data, "path", [str(tmp_path)])
     monkeypatch.setenv("NLTK_DATA", str(tmp_path))
     monkeypatch.setitem(sys.modules, "punkt", None)
-    sentences._punkt.cache_clear()
+    sentences._load_punkt.cache_clear()
     yield tmp_path
-    sentences._punkt.cache_clear()
+    sentences._load_punkt.cache_clear()
 
 
 def train(folder: Path, language: str = "english") -> None:

@@ -1,4 +1,4 @@
-"""Batches of Arrow as raw records, of files and of tables in memory alike."""
+"""Reads batches of Arrow as raw records, from files and from tables in memory."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
@@ -13,40 +13,53 @@ MOST_ROWS = 1024
 
 
 def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Return the rows of batches that have the same columns."""
+    """Yield the rows of batches as raw records.
+
+    Args:
+        batches: batches of Arrow that have the same columns.
+        name: the name of the input, for messages.
+        fields: names of columns by canonical field; each column must exist.
+    """
     number = 0
     for batch in batches:
         columns = batch.column_names
+        # Checked once, with the first batch, before any row is read.
         if number == 0:
             check_columns(columns, name, fields)
-        for row in zip(*map(_cells, batch.columns), strict=True):
+        for row in zip(*map(_read_cells, batch.columns), strict=True):
             number += 1
             cells = dict(zip(columns, row, strict=True))
-            yield _arrow_record(cells, f"{name}: row {number}")
+            yield _build_record(cells, f"{name}: row {number}")
 
 
 def in_slices(batches: Iterable[Any]) -> Iterator[Any]:
-    """Return batches in slices of no more than :data:`MOST_ROWS` rows."""
+    """Yield batches in slices of at most :data:`MAX_SLICE_ROWS` rows, to bound the memory."""
     for batch in batches:
         for start in range(0, batch.num_rows, MOST_ROWS):
             yield batch.slice(start, min(MOST_ROWS, batch.num_rows - start))
 
 
 def of_arrow(error: BaseException) -> bool:
-    """Return whether arro3 raised it: its panics are no ``Exception``, and known by name alone."""
+    """Whether arro3 may have raised an error.
+
+    A panic of its Rust code derives from ``BaseException``, and its class is not exported, so it is
+    recognised by its name.
+    """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
-def _cells(column: Any) -> list[Any]:
+def _read_cells(column: Any) -> list[Any]:
     try:
         return cast("list[Any]", column.to_pylist())
-    except BaseException as error:  # one value that Python cannot hold, as a date in 148108
+    except BaseException as error:
+        # A single value that Python cannot represent, such as a date in the year 148108, makes the
+        # whole column fail. Cell by cell only this value is lost.
         if not of_arrow(error):
             raise
-        return [_cell(scalar) for scalar in column]
+        return [_read_cell(scalar) for scalar in column]
 
 
-def _cell(scalar: Any) -> Any:
+def _read_cell(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except BaseException as error:
@@ -55,7 +68,7 @@ def _cell(scalar: Any) -> Any:
         return Problem("", f"cannot be read ({error})")
 
 
-def _arrow_record(cells: Mapping[str, Any], where: str) -> Raw:
+def _build_record(cells: Mapping[str, Any], where: str) -> Raw:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
@@ -72,25 +85,30 @@ FRAME = "the table"
 
 @runtime_checkable
 class ArrowStream(Protocol):
-    """A table of any library that speaks Arrow's interface."""
+    """A table of any library that implements Arrow's C stream interface."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table as a stream of batches."""
 
 
 class Columns:
-    """Columns of one length by name: lists, arrays of numpy or Arrow, as Ray Data gives them."""
+    """Columns of the same length by name: lists, NumPy arrays or Arrow arrays, as from Ray Data."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        """Raises :class:`InputError` if they differ in length."""
-        self.columns = list(map(str, given))
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        """Raise :class:`InputError` if the columns differ in length."""
+        self.columns = list(map(str, columns))
         self._lists = [
-            one.to_pylist() if hasattr(one, "to_pylist") else one for one in given.values()
+            column.to_pylist() if hasattr(column, "to_pylist") else column
+            for column in columns.values()
         ]
         lengths = list(map(len, self._lists))
         if len(set(lengths)) > 1:
-            told = ", ".join(f"{k} {n:,}" for k, n in zip(self.columns, lengths, strict=True))
-            raise InputError(f"{FRAME}: expected columns of one length, got the lengths {told}")
+            lengths_by_name = ", ".join(
+                f"{k} {n:,}" for k, n in zip(self.columns, lengths, strict=True)
+            )
+            raise InputError(
+                f"{FRAME}: expected columns of one length, got the lengths {lengths_by_name}"
+            )
         self._length = max(lengths, default=0)
 
     def __len__(self) -> int:
@@ -103,32 +121,39 @@ class Columns:
 
 
 def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | None:
-    """Return the rows of a table in memory; ``None`` where ``source`` is none.
+    """Return the rows of a table in memory; ``None`` where ``source`` is not a table.
 
-    Cells that are NaN, NaT or NA are empty. An empty cell of the response is a blank one in frames,
-    as in CSV, and a missing one in Arrow tables and datasets, as in Parquet.
+    Cells that are NaN, NaT or NA are empty. An empty response is a blank answer in frames, as in
+    CSV, and a missing answer in Arrow tables and datasets, as in Parquet.
+
+    Args:
+        source: a frame of pandas or polars, an Arrow table, a dataset of ``datasets``, or
+            :class:`Columns`.
+        fields: names of columns by canonical field.
 
     Raises:
-        InputError: it holds several splits, or can be read only once; while iterating: columns of
-            one name, or one of ``fields`` that no column has.
+        InputError: the table has several splits, or can be read only once. While iterating: two
+            columns have the same name, or a column of ``fields`` is missing.
     """
+    # The libraries are recognised by name, so that none of them has to be imported, or installed.
     kind = type(source)
     library = kind.__module__.partition(".")[0]
     if library == "pandas" and kind.__name__ == "DataFrame":
-        return _rows(list(map(str, source.columns)), _pandas_rows(source), fields)
+        return _read_rows(list(map(str, source.columns)), _read_pandas_rows(source), fields)
     if kind is Columns or (library == "polars" and kind.__name__ == "DataFrame"):
-        return _rows(list(source.columns), source.iter_rows(), fields)
+        return _read_rows(list(source.columns), source.iter_rows(), fields)
     if kind.__name__ == "LazyFrame":
         raise InputError("expected a table, got a LazyFrame; collect() it first")
     if library == "datasets" and kind.__name__.endswith("DatasetDict"):
         if len(source) != 1:
-            shown = ", ".join(map(str, source)) or "(none)"
-            raise InputError(f"expected one split, got the splits {shown}; give one of them")
+            split_names = ", ".join(map(str, source)) or "(none)"
+            raise InputError(f"expected one split, got the splits {split_names}; give one of them")
         return frame_records(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
-        return _dataset_rows(source)
+        return _read_dataset_rows(source)
     if not isinstance(source, ArrowStream):
         return None
+    # An input is read more than once, which a stream does not allow.
     if isinstance(source, Iterator):
         raise InputError(f"expected a table, got a {kind.__name__}; read_all() it first")
     from arro3.core import RecordBatchReader
@@ -137,40 +162,46 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
 
 
 def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = None) -> Any:
-    """Return the index of a pandas frame without the faulty rows; ``None`` of all else.
+    """Return the index of a pandas frame without the faulty rows; ``None`` for other sources.
 
-    ``limit`` is the number of rows that were read, ``None`` for all.
+    Args:
+        source: the source of the samples.
+        left_out: the faulty rows.
+        limit: the number of rows that were read; ``None`` for all.
     """
     kind = type(source)
     is_frame = kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
-    if not is_frame or is_trace(dict.fromkeys(source.columns)):  # several rows are one sample
+    # Several rows of a trace make one sample, so the index of the frame does not fit the samples.
+    if not is_frame or is_trace(dict.fromkeys(source.columns)):
         return None
-    rows = [int(one.where.rpartition(" ")[2]) - 1 for one in left_out]
+    # The place of a fault ends with its row number: "the table: row 12".
+    rows = [int(fault.where.rpartition(" ")[2]) - 1 for fault in left_out]
     return source.index[:limit].delete(rows)
 
 
-def _rows(
+def _read_rows(
     columns: list[str], rows: Iterator[tuple[Any, ...]], fields: Mapping[str, str]
 ) -> Iterator[Raw]:
     check_columns(columns, FRAME, fields)
     for number, row in enumerate(rows, 1):
-        cells = {name: _plain_cell(value) for name, value in zip(columns, row, strict=True)}
+        cells = {name: _convert_cell(value) for name, value in zip(columns, row, strict=True)}
         yield table_record(cells, f"{FRAME}: row {number}", fields)
 
 
-def _pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
+def _read_pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(frame), MOST_ROWS):
+        # In parts, since ``astype(object)`` copies all cells.
         part = frame.iloc[start : start + MOST_ROWS]
-        there = part.notna()
-        yield from part.astype(object).where(there, None).itertuples(index=False, name=None)
+        is_present = part.notna()
+        yield from part.astype(object).where(is_present, None).itertuples(index=False, name=None)
 
 
-def _dataset_rows(dataset: Any) -> Iterator[Raw]:
+def _read_dataset_rows(dataset: Any) -> Iterator[Raw]:
     for number, row in enumerate(dataset, 1):
-        cells = {name: _plain_cell(value) for name, value in row.items()}
+        cells = {name: _convert_cell(value) for name, value in row.items()}
         yield Raw(f"{FRAME}: row {number}", cells, of_table=True)
 
 
-def _plain_cell(value: Any) -> Any:
+def _convert_cell(value: Any) -> Any:
     result = from_arrow(plain(value))
     return None if is_nan(result) else result

@@ -1,10 +1,10 @@
-"""The file that ``trustassay annotate`` writes: a line for all that a rater does, in order of time.
+"""Reads the journal that ``trustassay annotate`` writes: one line for each action of a rater.
 
-The first line says what is rated and how. Each line after it is about one showing of an answer:
-who (``rater``), what (``item``, ``model``, ``repeat``), and the ``rating`` with a note and the
-time; if there are several rubrics, by which one (``rubric``). Its ``action`` is ``skip`` where the
-rater gave no rating, ``undo`` where the former line of the same showing was taken back, and absent
-otherwise. No line is ever changed; the last one counts.
+The first line describes what is rated and how. Each further line is about one showing of an answer:
+who rated (``rater``), which answer (``item``, ``model``, ``repeat``), the ``rating`` with a note
+and the time, and the ``rubric`` if there are several. Its ``action`` is ``skip`` where the rater
+gave no rating, ``undo`` where the rater withdrew the previous line of the same showing, and absent
+otherwise. Lines are only appended, never changed; the last one of a showing counts.
 """
 
 import json
@@ -20,23 +20,24 @@ START, SKIP, UNDO = "start", "skip", "undo"
 UNEQUAL = "unequal"
 """The ``chances`` of a first line where ``label`` chose the answers with unequal probabilities."""
 BEGINNING = f'{{"{ACTION}": "{START}"'.encode()
-"""How the first line of every such file begins."""
+"""The first bytes of every journal."""
 RUBRIC = "rubric"
+# The fields that together identify a showing.
 SHOWING = ("rater", "item", "model", "repeat", RUBRIC)
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What such a file holds.
-
-    start: the first line; empty if the process that wrote it was killed before it was whole.
-    lines: the others, each with its place. sound: bytes of whole lines; what follows was cut short.
-    """
+    """The contents of a journal."""
 
     path: Path
+    """The file."""
     start: Mapping[str, Any]
+    """The first line; empty if the process was killed before it was written completely."""
     lines: Sequence[tuple[str, dict[str, Any]]]
+    """The other lines, each with its place ("FILE:NUMBER")."""
     sound: int
+    """Bytes of complete lines; the bytes behind them are a line that was cut off."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -46,36 +47,39 @@ class Journal:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What a rater could choose from."""
+        """The options that a rater could choose from; none for numbers."""
         choices = self.start.get("choices")
         return tuple(map(str, choices)) if isinstance(choices, list) else ()
 
     def of_rubric(self, name: str | None) -> "Journal":
-        """Return what is about one rubric, as if it were the only one; all if there is but one.
+        """Return the part of the journal about one rubric, as if there were no other.
+
+        A journal with a single rubric is returned as it is.
 
         Raises:
-            InputError: there are several, and ``name`` is none of them.
+            InputError: there are several rubrics, and ``name`` is none of them.
         """
         rubrics = self.start.get("rubrics")
         if not isinstance(rubrics, dict):
             return self
         if name not in rubrics:
-            got = "" if name is None else f", got {name[:40]!r}"
+            name_received = "" if name is None else f", got {name[:40]!r}"
             raise InputError(
                 f"{self.path}: holds the ratings of {len(rubrics)} rubrics; expected --field "
-                f"rating=RUBRIC with one of {', '.join(rubrics)}{got}"
+                f"rating=RUBRIC with one of {', '.join(rubrics)}{name_received}"
             )
         lines = [(where, line) for where, line in self.lines if line.get(RUBRIC) == name]
         return replace(self, start={**self.start, **rubrics[name], "rubrics": None}, lines=lines)
 
     def last_states(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the line that counts of each showing, without those that were taken back.
+        """Return the last line of each showing, without showings that were undone.
 
-        A skipped answer stays, with no rating.
+        A skipped answer is included, without a rating.
         """
         result: dict[tuple[str, ...], tuple[str, dict[str, Any]]] = {}
         for where, line in self.lines:
             showing = tuple(str(line.get(name)) for name in SHOWING)
+            # Removed first, so that a showing that is rated anew moves to the end.
             result.pop(showing, None)
             if line.get(ACTION) != UNDO:
                 result[showing] = (where, line)
@@ -83,7 +87,7 @@ class Journal:
 
 
 def is_journal(path: Path) -> bool:
-    """Whether a file is one that ``annotate`` wrote, by its first bytes."""
+    """Whether a file is a journal, by its first bytes."""
     try:
         with path.open("rb") as file:
             return file.read(len(BEGINNING)) == BEGINNING
@@ -92,8 +96,10 @@ def is_journal(path: Path) -> bool:
 
 
 def read_journal(path: Path) -> Journal:
-    """Read a file that ``annotate`` wrote. A last line without its end is left out: the process was
-    killed while it wrote it, and no rater was told that it is stored.
+    """Read a journal.
+
+    A last line without a line end is left out: the process was killed while it wrote the line, and
+    no rater had been told that it was stored.
 
     Raises:
         InputError: another line is damaged; the message names it.
@@ -111,14 +117,15 @@ def read_journal(path: Path) -> Journal:
             raise InputError(f"{where}: expected an item and a rater")
         else:
             lines.append((where, content))
+        # Counted so that a writer can cut off the rest before it appends.
         sound += len(line)
     return Journal(path, start, lines, sound)
 
 
 def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
-    """Yield the objects of a file of JSON Lines, each with its place and its line.
+    """Yield the objects of a JSON Lines file, each with its place and its bytes.
 
-    A last line without its end is left out.
+    A last line without a line end is left out.
 
     Raises:
         InputError: a line is damaged; the message names it.
@@ -127,6 +134,7 @@ def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             where = f"{path}:{number}"
+            # Cut off by a crash, or still being written.
             if not line.endswith(b"\n"):
                 return
             try:

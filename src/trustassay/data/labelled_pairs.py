@@ -1,4 +1,4 @@
-"""Labelled pairs: a premise, a hypothesis, and whether the one supports the other."""
+"""Reads labelled pairs: a premise, a hypothesis, and whether the premise supports it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,29 +12,30 @@ from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 
 PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")
-"""What is read of a row; ``kind`` may be missing."""
+"""Fields of a row that are read; ``kind`` may be missing."""
 CONTRADICTED, NOT_STATED = (
     frozenset(NAMES["labels"][kind].split()) for kind in ("contradicted", "not_stated")
 )
-"""Of the words for what a premise does not support, those that tell contradicted and not stated
-apart."""
+"""Labels for unsupported hypotheses that say whether the premise contradicts them or is silent."""
 CONTRADICTION_NUMBER = "2"
-"""How many data sets of entailment write a contradiction."""
+"""The label of a contradiction in many data sets of entailment."""
 FAULTS_TOLD = 5
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """A pair, whether the premise supports the hypothesis, and its kind (empty: none given).
-
-    contradicted: whether the premise says otherwise; None where the label does not tell.
-    """
+    """A premise and a hypothesis with a label."""
 
     premise: str
+    """The text that may support the hypothesis."""
     hypothesis: str
+    """The statement."""
     supported: bool
+    """Whether the premise supports the hypothesis."""
     kind: str = ""
+    """The kind of the pair, for figures by kind; empty without one."""
     contradicted: bool | None = None
+    """Whether the premise contradicts the hypothesis; ``None`` where the label does not say."""
 
 
 def read_pairs(
@@ -43,65 +44,76 @@ def read_pairs(
     """Read labelled pairs from ``.jsonl``, ``.json``, ``.csv`` or ``.tsv``, packed or not.
 
     Args:
-        path: of the file.
-        fields: names of columns by what they are: ``{"premise": "passage"}``.
-        supported: the label of what is supported, where it is none of the usual words; every
-            other label is then of what is not.
+        path: the file.
+        fields: names of columns by field: ``{"premise": "passage"}``.
+        supported: the label of supported pairs, where it is not one of the usual words; every
+            other label then means not supported.
 
     Raises:
         InputError: the file cannot be read, a field is missing, a label is not known, or all
             labels mean the same; names the first faulty rows.
     """
-    named = {name: name for name in PAIR_FIELDS}
+    column_names = {name: name for name in PAIR_FIELDS}
     for name, column in (fields or {}).items():
-        if name not in named:
+        if name not in column_names:
             raise InputError(did_you_mean("field of a labelled pair", name, PAIR_FIELDS))
-        named[name] = column
-    made: list[LabelledPair] = []
+        column_names[name] = column
+    pairs: list[LabelledPair] = []
     faults: list[str] = []
+    # All rows are read before any is refused, so that the message can name several faulty ones.
     rows = list(table_rows(path, faults))
     columns = list(dict.fromkeys(column for _, row in rows for column in row))
     for name in ("premise", "hypothesis", "label"):
-        if rows and named[name] not in columns:
+        if rows and column_names[name] not in columns:
             raise InputError(
-                f"{path}: expected a field {named[name]}, or --field {name}=COLUMN; it has "
+                f"{path}: expected a field {column_names[name]}, or --field {name}=COLUMN; it has "
                 f"{', '.join(columns)}"
             )
     for where, row in rows:
         try:
-            made.append(_pair(row, named, supported))
+            pairs.append(_build_pair(row, column_names, supported))
         except ValueError as error:
             faults.append(f"{where}: {error}")
     refuse(faults, FAULTS_TOLD)
-    if len({pair.supported for pair in made}) < 2:
-        raise InputError(f"{path}: expected supported and other pairs, got {len(made):,} of a kind")
-    return made
+    # Nothing can be measured with pairs of a single kind.
+    if len({pair.supported for pair in pairs}) < 2:
+        raise InputError(
+            f"{path}: expected supported and other pairs, got {len(pairs):,} of a kind"
+        )
+    return pairs
 
 
-def _pair(row: Mapping[str, Any], named: Mapping[str, str], supported: str) -> LabelledPair:
-    premise, hypothesis = (_pair_text(row, named[name]) for name in ("premise", "hypothesis"))
-    kind = row.get(named["kind"])
-    value = row.get(named["label"])
-    label = _supported(value, named["label"], supported)
+def _build_pair(
+    row: Mapping[str, Any], column_names: Mapping[str, str], supported: str
+) -> LabelledPair:
+    premise, hypothesis = (
+        _read_pair_text(row, column_names[name]) for name in ("premise", "hypothesis")
+    )
+    kind = row.get(column_names["kind"])
+    value = row.get(column_names["label"])
+    label = _is_supported(value, column_names["label"], supported)
     word, contradicted = folded(str(value)), None
+    # Labels such as "false" do not say whether the premise contradicts; these stay ``None``.
     if label or word in CONTRADICTED | NOT_STATED:
         contradicted = not label and word in CONTRADICTED
     return LabelledPair(premise, hypothesis, label, "" if kind is None else str(kind), contradicted)
 
 
-def _pair_text(row: Mapping[str, Any], column: str) -> str:
+def _read_pair_text(row: Mapping[str, Any], column: str) -> str:
     value = row.get(column)
     if not isinstance(value, str):
         raise ValueError(f"{column}: expected a text, got {value!r:.60}")
     return value
 
 
-def _supported(value: Any, column: str, supported: str) -> bool:
+def _is_supported(value: Any, column: str, supported: str) -> bool:
     word = folded(str(value))
+    # A label that the user names is compared exactly, with its case.
     if supported and value is not None:
         return str(value).strip() == supported
     if word in RIGHT:
         return True
+    # "2" comes after the words: ``RIGHT`` and ``WRONG`` have 1 and 0.
     if word in WRONG or word == CONTRADICTION_NUMBER:
         return False
     raise ValueError(

@@ -1,7 +1,7 @@
-"""Labels of answers, as people write them: numbers, words for right and wrong, or levels.
+"""Reads labels of answers as people write them: numbers, words for right and wrong, or levels.
 
-All commands read labels here (``study``, ``calibrate``, ``label`` and those with ``--labels``), so
-that a file means the same in all of them.
+All commands with labels use this module (``study``, ``calibrate``, ``label`` and those with
+``--labels``), so that a file means the same in all of them.
 """
 
 import math
@@ -16,29 +16,29 @@ from trustassay.data.records import InputError
 Kind = Literal["binary", "ordinal", "real"]
 
 RIGHT, WRONG = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
-"""Words for an answer that is right, and for one that is not, as :func:`folded` writes them."""
+"""Words for a right and for a wrong answer, in the form of :func:`fold_label`."""
 MOST_LABEL_LEVELS = 11
-"""Different whole numbers up to which labels are levels of a scale."""
+"""Distinct whole numbers up to which labels are levels of a scale; with more they are real."""
 WORDS_LISTED = 8
 """Unknown words that a message lists; the others are counted."""
 LARGEST = 1e100
-"""A number beyond is neither a label nor a rating: its square would not be a number any more."""
+"""Largest absolute value of a label or a rating; squares of larger numbers may overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelValues:
-    """Labels as numbers, in the order of the input; NaN is a missing one.
-
-    kind: binary labels are 0 and 1. words: what the numbers mean, where they were levels.
-    """
+    """Labels as numbers."""
 
     kind: Kind
+    """``binary`` (0 and 1), ``ordinal`` (levels) or ``real``."""
     values: Sequence[float]
+    """The labels in the order of the input; NaN for a missing one."""
     words: Sequence[str] = ()
+    """The words of the levels, the lowest first; empty where the labels were not levels."""
 
     @property
     def missing(self) -> int:
-        """How many are missing."""
+        """The number of missing labels."""
         return sum(map(math.isnan, self.values))
 
 
@@ -53,43 +53,48 @@ def label_values(
     """Read labels. ``None``, an empty text and NaN are missing.
 
     Args:
-        name: of the field, for messages.
-        labels: numbers, booleans, texts.
-        positive: words or numbers that mean right; every other then means wrong. Applies where one
-            occurs.
-        at_least: the number from which on a label means right. Applies where all are numbers.
-        levels: words of an ordinal scale, the lowest first. Applies where a label is one of them;
-            of two levels the higher one means right.
+        name: the name of the field, for messages.
+        labels: numbers, booleans or texts.
+        positive: words or numbers that mean right; all others then mean wrong. Applies where at
+            least one of them occurs.
+        at_least: the number from which a label means right. Applies where all labels are numbers.
+        levels: words of an ordinal scale, the lowest first. Applies where at least one of them
+            occurs; of two levels the higher one means right.
 
-    Without these, 0 and 1 are binary, up to eleven other whole numbers ordinal, and all other
-    numbers real: of two numbers such as 1 and 2 nothing says which one means right. Words, also
-    beside 0 and 1, mean right or wrong by ``names.toml``.
+    Without these options 0 and 1 are binary, up to eleven distinct whole numbers ordinal, and all
+    other numbers real; nothing says which of two numbers such as 1 and 2 means right. Words, also
+    beside 0 and 1, mean right or wrong as listed in ``names.toml``.
 
     Raises:
-        InputError: all are missing, one is neither a number nor a word, a number is not finite,
-            or words are not known; the message lists those words.
+        InputError: all labels are missing, a label is neither a number nor a word, a number is not
+            finite, or words are unknown; the message lists these words.
     """
-    texts = [_text(name, label) for label in labels]
+    texts = [_read_label_text(name, label) for label in labels]
     texts_present = [text for text in texts if text]
     if not texts_present:
         raise InputError(f"label {name}: all {len(labels):,} labels are missing")
     words = [folded(text) for text in texts]
     right, scale = {folded(word) for word in positive}, [folded(word) for word in levels]
+    # The order decides: words that the user names come before numbers, and numbers before the words
+    # that are known here.
     if right.intersection(words):
-        return LabelValues("binary", _zeros_and_ones(words, right))
+        return LabelValues("binary", _read_binary_words(words, right))
     if set(scale).intersection(words):
         kind: Kind = "binary" if len(scale) == 2 else "ordinal"
-        return LabelValues(kind, _places(name, texts, scale), tuple(levels))
+        return LabelValues(kind, _find_levels(name, texts, scale), tuple(levels))
     numbers = [as_number(text) for text in texts_present]
+    # Only if every label is a number; "yes" beside 1 is read as words.
     if None not in numbers:
-        return _of_numbers(name, [float(text or math.nan) for text in texts], at_least)
+        return _read_numbers(name, [float(text or math.nan) for text in texts], at_least)
     _refuse_unknown(name, texts_present)
-    return LabelValues("binary", _zeros_and_ones(words, RIGHT))
+    return LabelValues("binary", _read_binary_words(words, RIGHT))
 
 
 def folded(text: str) -> str:
-    """Return a word as it is compared: without case, and ``_`` for spaces and hyphens; a number
-    in one spelling, so that 1.0 is 1."""
+    """Return a label in the form in which labels are compared.
+
+    Case is dropped, spaces and hyphens become ``_``, and numbers get one spelling: 1.0 is 1.
+    """
     number = as_number(text)
     if number is not None:
         return f"{number:.15g}"
@@ -97,21 +102,22 @@ def folded(text: str) -> str:
 
 
 def is_known(text: str) -> bool:
-    """Whether a text says by itself whether an answer is right."""
+    """Whether a text is a known word for right or wrong."""
     return folded(text) in RIGHT | WRONG
 
 
 def as_number(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
+    """Return a text as a number, or ``None`` where it is not one."""
     try:
         return float(text)
     except ValueError:
         return None
 
 
-def _text(name: str, value: Any) -> str:
+def _read_label_text(name: str, value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
+    # Before numbers, since ``True`` is an ``int`` in Python.
     if isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, str | int | float):
@@ -121,12 +127,13 @@ def _text(name: str, value: Any) -> str:
     return str(value).strip()
 
 
-def _zeros_and_ones(words: Sequence[str], right: set[str] | frozenset[str]) -> list[float]:
+def _read_binary_words(words: Sequence[str], right: set[str] | frozenset[str]) -> list[float]:
     return [float(word in right) if word else math.nan for word in words]
 
 
-def _of_numbers(name: str, values: Sequence[float], at_least: float | None) -> LabelValues:
+def _read_numbers(name: str, values: Sequence[float], at_least: float | None) -> LabelValues:
     present = [value for value in values if not math.isnan(value)]
+    # "not ... <=" also catches infinities.
     if too_large := [value for value in present if not abs(value) <= LARGEST]:
         raise InputError(f"label {name}: expected finite numbers, got {too_large[0]:g}")
     if at_least is not None:
@@ -134,13 +141,13 @@ def _of_numbers(name: str, values: Sequence[float], at_least: float | None) -> L
         return LabelValues("binary", result)
     if set(present) <= {0.0, 1.0}:
         return LabelValues("binary", values)
-    whole = all(value.is_integer() for value in present)
-    few = len(set(present)) <= MOST_LABEL_LEVELS
-    return LabelValues("ordinal" if whole and few else "real", values)
+    are_whole = all(value.is_integer() for value in present)
+    are_few = len(set(present)) <= MOST_LABEL_LEVELS
+    return LabelValues("ordinal" if are_whole and are_few else "real", values)
 
 
-def _places(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
-    """Return the places of words on a scale."""
+def _find_levels(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
+    """Return the indices of words on a scale; NaN for an empty text."""
     if unknown := [text for text in texts if text and folded(text) not in scale]:
         raise InputError(
             f"label {name}: {unknown[0][:40]!r} is not among the levels {', '.join(scale)}"

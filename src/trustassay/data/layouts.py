@@ -1,6 +1,6 @@
-"""What other tools call the fields of a record: layouts, spellings, other languages, guesses.
+"""Names of fields in records of other tools: layouts, spellings, other languages, guesses.
 
-A record is recognised by its keys (:mod:`trustassay.data.recognising`).
+:mod:`trustassay.data.recognising` uses them to recognise a record by its keys.
 """
 
 import re
@@ -18,37 +18,40 @@ Converter = Callable[[Any], Any]
 NAMES: Mapping[str, Any] = tomllib.loads(
     files("trustassay.data").joinpath("names.toml").read_text(encoding="utf-8")
 )
-"""Names of fields and words of labels, by what they are."""
+"""Names of fields and words of labels, by subject, from ``names.toml``."""
 
 TEXT_FIELDS, STRUCTURED_FIELDS = CANONICAL_FIELDS[:4], CANONICAL_FIELDS[4:12]
-"""Those of one text each, and those of lists and objects."""
+"""Canonical fields with a single text, and those with lists or objects."""
 PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "ground_truth", "ideal"})
-"""Other tools' names of one text that may fill a list field here."""
+"""Names in other tools of a single text that may fill one of our list fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one tool writes a record.
+    """The layout of a tool's records.
 
-    One of the sets of keys in ``telling`` tells the layout if all of them are there; one of
-    ``telling_without_question`` does so in a record without ``question``. ``fields`` gives, for a
-    canonical field, the tool's names for it, the preferred one first; ``documents`` the same for
-    the fields of a document; ``converters`` turn the value of a tool's field into the canonical
-    one, and raise ``SampleError`` (with an empty field name) where that cannot be done. Both are
-    followed by :data:`SPELLINGS` and :data:`CONVERTERS`, which hold for every layout.
+    :data:`SPELLINGS` and :data:`CONVERTERS`, which hold for every layout, come after its own.
     """
 
     name: str
+    """The name of the tool or data set."""
     telling: tuple[frozenset[str], ...]
+    """Sets of keys; the layout is recognised where all keys of one set are present."""
     fields: Mapping[str, tuple[str, ...]]
+    """By canonical field, the tool's names for it, the preferred one first."""
     documents: Mapping[str, str] = field(default_factory=dict)
+    """By canonical field of a document, the tool's name for it."""
     converters: Mapping[str, Converter] = field(default_factory=dict)
+    """By the tool's field, a function that returns the canonical value. It raises ``SampleError``,
+    with an empty field name, where it cannot."""
     telling_without_question: frozenset[str] = frozenset()
+    """Keys one of which identifies the layout in a record without ``question``."""
 
 
 def _short_answers(pairs: Any) -> Any:
     """Turn ALCE's sub-questions, each with its short answers, into lists of aliases."""
-    if isinstance(pairs, Mapping):  # columns, as `datasets` may store them
+    # The library `datasets` may store a list of objects as an object of lists.
+    if isinstance(pairs, Mapping):
         return pairs.get("short_answers")
     if not isinstance(pairs, list | tuple):
         raise SampleError([Problem("", "expected a list of questions with short_answers")])
@@ -75,78 +78,79 @@ def _in_list(value: Any) -> Any:
 
 
 def _one_of_list(value: Any) -> Any:
-    """Return the same as the aliases of one answer: each is right by itself."""
+    """Return a list as the aliases of a single answer, each of which is right by itself."""
     result = _in_list(value)
     return [result] if result and isinstance(result, list) else result
 
 
 def _not_hallucinated(value: Any) -> Any:
-    """Turn yes or true, there is a hallucination, into the label of a wrong answer."""
+    """Turn yes or true (there is a hallucination) into 0, the label of a wrong answer."""
     if value is None or isinstance(value, bool):
         return None if value is None else int(not value)
-    known = {"yes": 0, "no": 1}
-    said = value.strip().casefold() if isinstance(value, str) else ""
-    if said not in known:
+    label_of_word = {"yes": 0, "no": 1}
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    if word not in label_of_word:
         message = "expected yes, no, true or false (whether the response is hallucinated)"
         raise SampleError([Problem("", f"{message}, got {str(value)[:40]!r}")])
-    return known[said]
+    return label_of_word[word]
 
 
-def _barred(value: Any) -> Any:
-    """Split the passages that DeepEval joins with bars where it writes a table."""
+def _split_at_bars(value: Any) -> Any:
+    """Split the passages that DeepEval joins with bars in its tables."""
     is_list = not isinstance(value, str) or value.lstrip().startswith("[")
     return value if is_list or not value.strip() else value.split("|")
 
 
 def _any_of(value: Any) -> Any:
-    """Read one right answer, or a list of which each is right by itself."""
+    """Return a right answer, or a list of right answers, as the aliases of one answer."""
     if isinstance(value, list | tuple):
         return [list(value)] if value else None
     return None if _unless_blank(value) is None else [value]
 
 
 def _several_texts(value: Any) -> Any:
-    """Return a list of texts; a number of samples, and anything else, is not what was replied."""
-    listed = isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+    """Return a list of texts; any other value, such as a number of samples, has no replies."""
+    listed = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     return value if listed else None
 
 
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     known: tuple(names) for known, names in NAMES["spellings"].items()
 }
-"""Names of fields that need no other key beside them, after those of the record's layout."""
+"""By canonical field, names that are recognised in any record, after those of its layout."""
 CONVERTERS: Mapping[str, Converter] = {
     **dict.fromkeys(SPELLINGS["claims"], _unless_blank),
     **dict.fromkeys(SPELLINGS["resamples"], _several_texts),
     "ideal": _any_of,
 }
-"""What turns the values of these names into canonical ones."""
+"""By name, functions that return the canonical value, for records of any layout."""
 
 
 AMBIGUOUS = frozenset({"source"})
-"""Names of documents that mostly hold a link or a title: they count where they hold prose."""
+"""Names that may mean documents but mostly hold a link or a title; they count only with prose."""
 
+# The functions that ``names.toml`` refers to by name, without the underscore.
 _CONVERTERS = {
-    one.__name__: one
-    for one in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
-} | {one.__name__: one for one in (_not_hallucinated, _barred)}
+    converter.__name__: converter
+    for converter in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
+} | {converter.__name__: converter for converter in (_not_hallucinated, _split_at_bars)}
 
 
-def _layout(row: Mapping[str, Any]) -> Layout:
+def _build_layout(row: Mapping[str, Any]) -> Layout:
     return Layout(
         row["name"],
         tuple(map(frozenset, row["telling"])),
-        {known: tuple(names) for known, names in row["fields"].items()},
+        {canonical: tuple(names) for canonical, names in row["fields"].items()},
         row.get("documents", {}),
         {name: _CONVERTERS[f"_{how}"] for name, how in row.get("converters", {}).items()},
         frozenset(row.get("without_question", ())),
     )
 
 
-LAYOUTS = tuple(map(_layout, NAMES["layouts"]))
-# Its documents may bear Trust-Eval's names: flags must not get lost without a word.
+LAYOUTS = tuple(map(_build_layout, NAMES["layouts"]))
+# Documents in our own layout may have Trust-Eval's names: their flags must not be dropped silently.
 CANONICAL = Layout(
-    "canonical", (), {}, next(one.documents for one in LAYOUTS if one.name == "Trust-Eval")
+    "canonical", (), {}, next(layout.documents for layout in LAYOUTS if layout.name == "Trust-Eval")
 )
 
 
@@ -162,61 +166,75 @@ _KNOWN = frozenset(
     }
     if re.fullmatch(r"[a-z_]+", name)
 )
-"""Names that other spellings are read as."""
+"""Names to which other spellings and translations are mapped."""
 
 
 def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]:
-    """Return the names of a record that are read as known ones, by these.
+    """Return the names of a record that are other spellings of known names, by the known name.
 
-    No name of ``kept`` is among them, and none that would take the place of another field.
+    Args:
+        names: the names of the record.
+        names_to_keep: names that are not mapped.
     """
     result: dict[str, str] = {}
     for name in names:
         if isinstance(name, str) and name not in _KNOWN and name not in kept:
-            known = known_name(name)
-            if known in _KNOWN and known not in names:
-                result.setdefault(known, name)
+            english_name = known_name(name)
+            # A field that exists under its known name is never replaced by another one.
+            if english_name in _KNOWN and english_name not in names:
+                result.setdefault(english_name, name)
     return result
 
 
 def known_name(name: str) -> str:
-    """Return the English name that a name translates, else the name in its normal form."""
+    """Return the English translation of a field's name, or else the name in its normal form."""
     result = normal(name)
-    return _TRANSLATED.get(result, result)
+    return _TRANSLATIONS.get(result, result)
 
 
 def normal(name: str) -> str:
-    """Return a name in small letters without accents, its words joined by one underscore each."""
+    """Return a name in small letters without accents, with one underscore between words."""
+    # "actualOutput" becomes "actual_Output" first.
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     if not parted.isascii():
         letters = unicodedata.normalize("NFKD", parted)
-        parted = "".join(one for one in letters if not unicodedata.combining(one))
+        parted = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
 
 
-_TRANSLATED: Mapping[str, str] = {
+_TRANSLATIONS: Mapping[str, str] = {
     normal(name): known for known, names in NAMES["translations"].items() for name in names.split()
 }
 
 
-# ---- guesses of what unknown fields hold, for messages that propose a command ----
+# ---- guesses of the meaning of unknown fields, for messages that propose a command ----
 
-_GUESSED = {name: words.split() for name, words in NAMES["guesses"].items()}
-_ABOUT = frozenset(_GUESSED.pop("about"))
+_WORDS_OF_GUESSES = {name: words.split() for name, words in NAMES["guesses"].items()}
+_WORDS_ABOUT_FIELDS = frozenset(_WORDS_OF_GUESSES.pop("about"))
 
 
 @lru_cache(maxsize=256)
 def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str, str]:
-    """Return the best guess of a name for the question, the response and the documents; records
-    are never read by it.
+    """Return the likeliest names for the question, the response and the documents.
 
-    ``taken`` are names that are known to hold something else.
+    Guesses only appear in messages; records are never read by them.
+
+    Args:
+        names: the names of a record.
+        names_taken: names that are known to mean something else.
     """
     free = {name: known_name(name) for name in names if name not in taken}
-    free = {name: known for name, known in free.items() if _ABOUT.isdisjoint(known.split("_"))}
+    # "question_id" and "answer_score" are about a field, and do not hold its text.
+    free = {
+        name: english_name
+        for name, english_name in free.items()
+        if _WORDS_ABOUT_FIELDS.isdisjoint(english_name.split("_"))
+    }
     result: dict[str, str] = {}
-    for canonical, words in _GUESSED.items():
-        by_word = (name for word in words for name, known in free.items() if word in known)
+    for canonical, words in _WORDS_OF_GUESSES.items():
+        by_word = (
+            name for word in words for name, english_name in free.items() if word in english_name
+        )
         if (best := next(by_word, None)) is not None:
             result[canonical] = best
             del free[best]

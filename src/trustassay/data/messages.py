@@ -1,7 +1,7 @@
-"""The messages of a chat, whoever writes them: their roles, texts, calls and results of tools.
+"""Reads the messages of a chat in many formats: roles, texts, calls and results of tools.
 
 Chats of OpenAI (chat and responses), Anthropic, Bedrock, OpenTelemetry, OpenInference, LangChain,
-LangGraph, pydantic-ai and ShareGPT become one list of :class:`Message`.
+LangGraph, pydantic-ai and ShareGPT become one list of :class:`ChatMessage`.
 """
 
 import re
@@ -22,113 +22,137 @@ _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
 def messages_of(messages: Iterable[Any]) -> list[Message]:
-    """Return the messages of a chat; what is no message is left out."""
-    return [message for one in messages for message in _messages_in(one)]
+    """Return the messages of a chat; values that are not messages are left out."""
+    return [message for value in messages for message in _read_value(value)]
 
 
-def _messages_in(given: Any) -> list[Message]:
-    """Return a message, before it the results of tools that it holds."""
-    if isinstance(given, list | tuple) and list(map(type, given)) == [str, str]:
-        given = {"role": given[0], "content": given[1]}  # as LangGraph takes them
-    if not isinstance(given, Mapping):
+def _read_value(value: Any) -> list[Message]:
+    """Return the messages in a value: a message, and before it the results of tools inside it."""
+    if isinstance(value, list | tuple) and list(map(type, value)) == [str, str]:
+        # LangGraph accepts a pair of role and text.
+        value = {"role": value[0], "content": value[1]}
+    if not isinstance(value, Mapping):
         return []
-    message = _plain(given)
-    named = next((message[one] for one in ("role", "type", "kind") if message.get(one)), None)
-    role = _ROLES.get(named) if isinstance(named, str) else None
+    message = _unwrap_message(value)
+    role_name = next((message[key] for key in ("role", "type", "kind") if message.get(key)), None)
+    role = _ROLES.get(role_name) if isinstance(role_name, str) else None
     if role is None:
-        return _of_parts(None, [message])
-    held = [message[k] for k in ("content", "contents", "parts", "tool_calls") if k in message]
-    content = next((one for one in held if one is not None), None)
-    called = message["tool_calls"] if isinstance(message.get("tool_calls"), list) else []
-    if isinstance(content, str) and role != "tool" and not called:
-        return [Message(role, content)]  # most are; the rest takes longer
+        return _read_parts(None, [message])
+    contents = [message[k] for k in ("content", "contents", "parts", "tool_calls") if k in message]
+    content = next((item for item in contents if item is not None), None)
+    tool_calls = message["tool_calls"] if isinstance(message.get("tool_calls"), list) else []
+    if isinstance(content, str) and role != "tool" and not tool_calls:
+        return [Message(role, content)]  # most messages are a text; the rest takes longer
     parts = [*content] if isinstance(content, list | tuple) else [content]
-    if role == "tool" and not any(one.role == "tool" for one in _of_parts(None, parts)):
-        return [_result(message, str(message.get("tool_call_id") or ""))]
-    calls = [{**_unwrapped(one), "type": "tool_call"} for one in called]
-    retries = [one for one in parts if isinstance(one, Mapping) and not one.get("tool_name")]
-    if any(one.get("part_kind") == "retry-prompt" for one in retries):
-        return []  # what pydantic-ai tells a model whose answer is not valid
-    return (_of_parts(role, [*parts, *calls]) or [Message(role, None)]) if held else []
+    # A message of a tool is the result itself, unless its parts are results (Anthropic).
+    if role == "tool" and not any(item.role == "tool" for item in _read_parts(None, parts)):
+        return [_build_result(message, str(message.get("tool_call_id") or ""))]
+    calls = [{**_unwrap_part(item), "type": "tool_call"} for item in tool_calls]
+    retries = [item for item in parts if isinstance(item, Mapping) and not item.get("tool_name")]
+    if any(item.get("part_kind") == "retry-prompt" for item in retries):
+        return []  # pydantic-ai's request to correct an invalid answer, no question of the user
+    return (_read_parts(role, [*parts, *calls]) or [Message(role, None)]) if contents else []
 
 
-def _of_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
-    """Return the results among the parts of a message, and then its texts, the last with calls."""
+def _read_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
+    """Return the results among the parts of a message, then its texts; the last one has the calls.
+
+    Args:
+        role: the role of the message; ``None`` where each part names its own.
+        parts: the parts.
+    """
     results, texts, calls = [], dict[str, list[str]](), dict[str, Call]()
-    for part in map(_unwrapped, parts):
+    for part in map(_unwrap_part, parts):
         kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
-        known_as = str(next((part[one] for one in _IDS if part.get(one)), ""))
+        known_as = str(next((part[key] for key in _IDS if part.get(key)), ""))
+        # The type of a part may name a role: "user-prompt" in pydantic-ai.
         speaker = _ROLES.get(kind, role)
         text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
         if _RESULTS.fullmatch(kind):
-            results.append(_result(part, known_as))
+            results.append(_build_result(part, known_as))
         elif _CALLS.fullmatch(kind):
-            own = function if isinstance(function, Mapping) else part
-            given = next((own[one] for one in _ARGUMENTS if own.get(one) is not None), None)
-            calls[known_as] = Call(str(own.get("name") or own.get("tool_name") or ""), given)
+            # OpenAI nests name and arguments in "function"; others have them beside the type.
+            call_object = function if isinstance(function, Mapping) else part
+            arguments = next(
+                (call_object[key] for key in _ARGUMENTS if call_object.get(key) is not None), None
+            )
+            calls[known_as] = Call(
+                str(call_object.get("name") or call_object.get("tool_name") or ""), arguments
+            )
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
-    told = [Message(one, "\n".join(lines)) for one, lines in texts.items()]
+    text_messages = [
+        Message(speaking_role, "\n".join(lines)) for speaking_role, lines in texts.items()
+    ]
     if calls:
-        told = told or [Message("assistant", None)]
-        told[-1] = told[-1]._replace(calls=calls)
-    return [*results, *told]
+        # A message with calls alone has no text.
+        text_messages = text_messages or [Message("assistant", None)]
+        text_messages[-1] = text_messages[-1]._replace(calls=calls)
+    return [*results, *text_messages]
 
 
-def _unwrapped(part: Any) -> Mapping[str, Any]:
-    """Return a part as an object: a text by itself, what OpenInference and Bedrock write inside."""
+def _unwrap_part(part: Any) -> Mapping[str, Any]:
+    """Return a part as an object: of a text, or from inside the wrapper of OpenInference or
+    Bedrock."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
     wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
-    name = next((one for one in wrapping if isinstance(part.get(one), Mapping)), None)
+    name = next((key for key in wrapping if isinstance(part.get(key), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 
 
-def _result(part: Mapping[str, Any], call: str) -> Message:
+def _build_result(part: Mapping[str, Any], call: str) -> Message:
     value = returned(part)
     text = joined(value) if isinstance(value, list | tuple) else None
     return Message("tool", value, call, error=failure(part, text or value))
 
 
 def returned(part: Mapping[str, Any]) -> Any:
-    """Return what a tool returned: of a single part its text, anything else as it is."""
+    """Return the value that a tool returned; of a list with a single text part, the text."""
     names = ("content", "output", "response", "result")
-    value = next((part[one] for one in names if part.get(one) is not None), None)
-    alone = value[0] if isinstance(value, list | tuple) and len(value) == 1 else None
-    if isinstance(alone, Mapping) and (alone.get("type") == "text" or [*alone] == ["text"]):
-        return alone.get("text", value)
+    value = next((part[key] for key in names if part.get(key) is not None), None)
+    single_part = value[0] if isinstance(value, list | tuple) and len(value) == 1 else None
+    if isinstance(single_part, Mapping) and (
+        single_part.get("type") == "text" or [*single_part] == ["text"]
+    ):
+        return single_part.get("text", value)
     return value
 
 
 def joined(parts: Sequence[Any]) -> str | None:
-    """Join the texts of a message in parts; images and calls of tools are none."""
-    texts = [one.get("text") for one in parts if isinstance(one, Mapping)]
+    """Return the texts of a message's parts as one; ``None`` if no part has a text."""
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     result = [text for text in texts if isinstance(text, str)]
     return "\n".join(result) if result else None
 
 
-def _plain(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the message of what LangChain wrote out with its class beside it, or of ShareGPT."""
+def _unwrap_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message without the wrapper of LangChain's serialisation, or of ShareGPT."""
     if "from" in message and "value" in message:
         return {"role": message["from"], "content": message["value"]}
     wrapped = ["kwargs"] + ["data"] * ("type" in message) + ["message"] * (len(message) == 1)
     inside = (message.get(name) for name in wrapped)
-    return next((one for one in inside if isinstance(one, Mapping)), message)
+    return next(
+        (inner_message for inner_message in inside if isinstance(inner_message, Mapping)), message
+    )
 
 
 def spoken_by(value: Any, *roles: str) -> str | None:
-    """Return the last text of one of these roles in a list of messages; a text is its own. A text
-    beside a call of a tool is none."""
+    """Return the last text of some roles in a list of messages; a plain text is returned as it is.
+
+    ``None`` where the last message of these roles also calls a tool, because its text is no answer.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, list | tuple):
         return None
-    said_last = [one for one in messages_of(value) if one.role in roles][-1:]
-    return next((one.content for one in said_last if not one.calls), None)
+    last_messages = [message for message in messages_of(value) if message.role in roles][-1:]
+    return next((message.content for message in last_messages if not message.calls), None)
 
 
 def ending(messages: Any) -> str:
-    """Return with what a chat ends that has no answer: a question, a blank answer or a call."""
+    """Return the name of the last entry of a chat without an answer: a question, a blank answer, a
+    call or a result."""
     last = messages_of(messages)[-1:] if isinstance(messages, list | tuple) else []
     if not last or last[0].role != "assistant":
         return "question" if not last or last[0].role == "user" else "result of a tool"
@@ -136,57 +160,83 @@ def ending(messages: Any) -> str:
 
 
 def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
-    """Yield each answered question of a chat, and the last one even without an answer:
-    ``question``, ``response``, ``documents``, the passages shown up to the answer, and ``steps``,
-    what came before it (:class:`~trustassay.data.steps.Steps`); one is absent where there is
-    nothing for it. A blank answer is one. ``field`` is the chat's name.
+    """Yield each answered question of a chat, and the last question even without an answer.
 
-    Passages are what system messages name as context, and then the results of all tools, in the
-    order of the messages. A text beside a call is no answer.
+    A turn has ``question``, ``response`` (which may be blank), ``documents`` (the passages that
+    were shown before the answer) and ``steps`` (what came before it,
+    :class:`~trustassay.data.steps.AgentSteps`); empty fields are absent. Passages are first the
+    contexts in system messages and then the results of all tools, in the order of the messages. A
+    text beside a call is no answer.
+
+    Args:
+        messages: the messages.
+        field: the name of the field with the chat, for messages to the user.
 
     Raises:
-        SampleError: a result names a call that no earlier message makes.
+        SampleError: a result refers to a call that no earlier message makes.
     """
-    named, returns, steps = list[Any](), list[Any](), Steps()
+    context_passages, returns, steps = list[Any](), list[Any](), Steps()
     turn: dict[str, Any] = {}
     last = Message("", None)
 
-    def shown() -> dict[str, Any]:
-        return {"documents": [*named, *returns], "steps": steps.so_far(len(named))}
+    def build_evidence() -> dict[str, Any]:
+        return {
+            "documents": [*context_passages, *returns],
+            "steps": steps.so_far(len(context_passages)),
+        }
 
-    for place, given in enumerate(messages):
-        for last in _messages_in(given):
-            own = read_passages(last.content) if last.role == "tool" and last.content else []
+    for place, value in enumerate(messages):
+        for last in _read_value(value):
+            result_passages = (
+                read_passages(last.content) if last.role == "tool" and last.content else []
+            )
+            # A missing call would leave the steps without the tool's name and arguments.
             if not steps.knows(last.call):
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             if last.role == "user":
+                # A new question ends the turn before it; without an answer that turn is dropped.
                 if "response" in turn:
-                    yield {"response": "", **_filled(turn)}
+                    yield {"response": "", **_drop_empty_fields(turn)}
                 turn = {"question": last.content}
             elif last.role == "assistant" and turn and not last.calls:
-                turn |= {"response": last.content or turn.get("response"), **shown()}
+                # Several messages of the assistant in a row: the last one with a text is the
+                # answer.
+                turn |= {"response": last.content or turn.get("response"), **build_evidence()}
             elif last.role == "system":
-                named += read_prompt(last.content or "")
-            steps.add(last, range(len(returns) + 1, len(returns) + len(own) + 1))
-            returns += own
-    if turn and (last.role == "tool" or last.calls or "response" not in turn):  # cut
-        turn |= {"response": None, **shown()}
+                context_passages += read_prompt(last.content or "")
+            steps.add(last, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
+            returns += result_passages
+    # The chat was cut off in the middle of a turn.
+    if turn and (last.role == "tool" or last.calls or "response" not in turn):
+        turn |= {"response": None, **build_evidence()}
     if turn:
-        yield _filled(turn)
+        yield _drop_empty_fields(turn)
 
 
-def _filled(turn: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if value}
 
 
-def passages_in(told: Sequence[Message]) -> list[tuple[str, Passage]]:
-    """Return the passages that a chat shows, each with the name of its tool, if that is known:
-    first those that system messages name, then the results of tools."""
-    names = {known_as: call.name for one in told for known_as, call in one.calls.items()}
-    system = [one.content or "" for one in told if one.role == "system"]
-    shown: list[tuple[str, Passage]] = [("", part) for one in system for part in read_prompt(one)]
-    tools = [one for one in told if one.role == "tool" and one.content is not None]
-    return shown + [
-        (names.get(one.call, ""), part) for one in tools for part in read_passages(one.content)
+def passages_in(chat_messages: Sequence[Message]) -> list[tuple[str, Passage]]:
+    """Return the passages of a chat, each with the name of its tool (empty where unknown).
+
+    First come those in system messages, then the results of tools.
+    """
+    names = {
+        known_as: call.name for message in chat_messages for known_as, call in message.calls.items()
+    }
+    system = [message.content or "" for message in chat_messages if message.role == "system"]
+    passages: list[tuple[str, Passage]] = [
+        ("", part) for message in system for part in read_prompt(message)
+    ]
+    tools = [
+        message
+        for message in chat_messages
+        if message.role == "tool" and message.content is not None
+    ]
+    return passages + [
+        (names.get(message.call, ""), part)
+        for message in tools
+        for part in read_passages(message.content)
     ]

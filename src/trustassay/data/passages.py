@@ -1,13 +1,13 @@
-"""What a value holds of passages: a result of a tool, ``documents`` of a record, a prompt.
+"""Reads passages from a value: a result of a tool, ``documents`` of a record, a prompt.
 
 1. A text that is JSON, JSON Lines or a printed Python value is read as that value.
-2. In an object the list of passages is looked for by its name, also some objects deep, and in
-   columns (:func:`_lists_in`).
-3. Each element of a list is one passage: a text, or an object with a text, and maybe a title and an
-   id (:class:`_JsonObject`). Scores and addresses are never text. What a tool returned is data, and
-   stays one passage, where no object of the list has a text that reads as prose.
-4. Any other text is split where it holds several passages (:mod:`~trustassay.data.passage_texts`).
-   An element of a list is never split, because citations count its place.
+2. In an object the list of passages is found by its name, also inside some levels of objects, and
+   in columns (:func:`_find_lists`).
+3. Each element of a list is one passage: a text, or an object with a text and perhaps a title and
+   an id (:class:`_JsonObject`). Scores and addresses are never text. A tool's result is data, and
+   stays a single passage, where no object of the list has a text that reads as prose.
+4. Any other text is split if it contains several passages (:mod:`~trustassay.data.passage_texts`).
+   An element of a list is never split, because citations refer to its position.
 """
 
 import json
@@ -25,7 +25,7 @@ from trustassay.data.values import parse_value
 from trustassay.sample import Problem, SampleError, rows_of_columns
 
 DOCUMENTS = frozenset(NAMES["inside"]["documents"])
-"""Names of passages inside of objects, in normal form."""
+"""Names of passages inside objects, in normal form."""
 _NAMES: Mapping[str, tuple[str, ...]] = {
     kind: tuple(words.split()) for kind, words in NAMES["passages"].items()
 }
@@ -34,78 +34,80 @@ _TEXTS, _TITLES = (
 )
 _KNOWN = frozenset(name for kind, names in _NAMES.items() if kind != "lists" for name in names)
 _LISTS_OF_OTHERS = frozenset(_NAMES["lists"]) - {*_NAMES["texts"], "snippets"}
-"""Lists of other passages than the object itself: an answer may have its sources beside it."""
+"""Names of lists beside a text whose elements are other passages: an answer with its sources."""
 _LISTS_OF_PASSAGES = DOCUMENTS | {"results", "hits", "matches"}
-"""Names of lists that hold passages even if they are empty, or texts that are no sentences."""
+"""Names of lists that contain passages even if they are empty or their texts are no sentences."""
 _COLUMNS = {
     "title": ("titles", "title"),
     "metadata": ("metadatas", "metadata"),
     "id": ("ids", "id"),
 }
-"""Lists beside a list of texts, with one item for each text, as Chroma returns them."""
+"""Lists parallel to a list of texts, as Chroma returns them."""
 _FIELDS = ("id", "title", "text", "excerpt", "supports")
 """Canonical fields of a document."""
-_DEEPEST = 6
+_MAX_LIST_DEPTH = 6
 """Objects and lists around a list of passages; Weaviate has three."""
-_DEEPEST_TEXT = 3
+_MAX_TEXT_DEPTH = 3
 """Objects around the text of a passage; Vertex AI has two."""
 _MEDIA = re.compile(r"(?:input_|output_)?(?:image|audio|video|file)(?:_url)?")
 """Types of the parts of a message that have no text."""
 NO_LIST = 'is not a list; write one in a cell as ["one", "two"]'
-"""What is wrong with a text that begins as a list."""
+"""The problem of a text that begins as a list and is not one."""
 _MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
-"""How a list of passages begins; a passage may begin with ``[1]``."""
+"""The beginning of a list of passages; a single passage may begin with ``[1]``."""
 _SPACE = re.compile(r"\s*")
 
 _normal = lru_cache(maxsize=4096)(normal)
 
 
 def read_passages(value: Any) -> list[Passage]:
-    """Return the passages in what a tool returned: a text, a list or an object.
+    """Return the passages in the result of a tool: a text, a list or an object.
 
-    Data that are no list of passages are one passage, as JSON. Blank passages are left out.
+    Data that are not a list of passages become one passage, as JSON. Blank passages are left out.
     """
-    passages = _passages_in(value, _DEEPEST)
+    passages = _read_value(value, _MAX_LIST_DEPTH)
     passages = [_as_json(value)] if passages is None else passages
-    return [one for one in passages if text_of(one).strip()]
+    return [passage for passage in passages if text_of(passage).strip()]
 
 
 def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
-    """Return the documents of a record, ``None`` for blank ones; in a list each keeps its place.
+    """Return the documents of a record; ``None`` if all are blank. Positions in a list are kept.
 
     Args:
-        value: what the record has as its passages. A value that holds none is returned as it is:
-            the parser of samples says what is wrong with it.
-        names: the layout's names of fields of a document, by the canonical ones.
+        value: the record's passages. A value without any is returned as it is, and the parser of
+            samples reports the problem.
+        names: the layout's names of a document's fields, by canonical field.
 
     Raises:
-        SampleError: a text begins as a list and is none.
+        SampleError: a text begins as a list and is not one.
     """
     rows = document_rows(value)
     if not isinstance(rows, list | tuple):
         return value
-    texts = ["" if one is None or is_nan(one) else one for one in rows]
-    blank = all(isinstance(one, str) and not one.strip() for one in texts)
-    return None if texts and blank else [_document(one, names or {}) for one in texts]
+    # Empty elements stay as blank documents, so that citations keep their numbers.
+    texts = ["" if element is None or is_nan(element) else element for element in rows]
+    blank = all(isinstance(element, str) and not element.strip() for element in texts)
+    return None if texts and blank else [_build_document(element, names or {}) for element in texts]
 
 
 def document_rows(value: Any) -> Any:
     """Return the documents of a record as they are written; raises as :func:`read_documents`."""
     rows = value
     if isinstance(value, str):
-        values = _values_in(value)
+        values = _parse_values(value)
         if values is None and _MEANT_AS_LIST.match(value):
             raise SampleError([Problem("", NO_LIST)])
-        rows = split_text(value) if values is None else _declared_rows(values, _DEEPEST)
+        # A text that is no list is split; data that are no list of passages stay one document.
+        rows = split_text(value) if values is None else _find_declared_rows(values, _MAX_LIST_DEPTH)
         rows = [value] if rows is None else rows
     elif isinstance(value, Mapping):
-        rows = _declared_rows(value, _DEEPEST)
-    return _unwrapped(rows) if isinstance(rows, list | tuple) else value
+        rows = _find_declared_rows(value, _MAX_LIST_DEPTH)
+    return _unwrap_single_list(rows) if isinstance(rows, list | tuple) else value
 
 
 def read_prompt(text: str) -> list[Passage]:
-    """Return the passages that an instruction shows: in tags, below a heading that names them, or
-    from a line on that begins with ``[1]``."""
+    """Return the passages in an instruction: in tags, below a heading such as "Context:", or from a
+    line that begins with ``[1]``."""
     return [passage for part in context_in(text) for passage in read_passages(part)]
 
 
@@ -115,12 +117,13 @@ def text_of(passage: Passage) -> str:
 
 
 def is_prose(value: Any) -> bool:
-    """Return whether a value is the text of passages, and no link, file name or title."""
+    """Whether a value is the text of passages, and not a link, a file name or a title."""
     if isinstance(value, list | tuple):
         return bool(value) and all(map(is_prose, value))
     if not isinstance(value, str):
         return False
     text, words = value.strip(), len(value.split())
+    # Texts in Chinese and Japanese have no spaces, so they are recognised by their full stops.
     long = words >= 16 or text.endswith(("。", "！", "？"))
     return long or (words > 2 and text.endswith((".", "!", "?")))
 
@@ -128,11 +131,12 @@ def is_prose(value: Any) -> bool:
 # ---------------------------------------------------------------------------- lists and objects
 
 
-def _values_in(text: str) -> Any:
-    """Return the list or object that a text is; of JSON Lines a list; ``None`` of other texts."""
+def _parse_values(text: str) -> Any:
+    """Return a text as a list or object, JSON Lines as a list; ``None`` for other texts."""
     text = text.strip()
     if (value := parse_value(text)) is not None or not text.startswith(("[", "{")):
         return value
+    # JSON Lines, or JSON values one after another without line ends.
     decoder, values, place = json.JSONDecoder(), list[Any](), 0
     with suppress(ValueError, RecursionError):
         while place < len(text):
@@ -142,126 +146,163 @@ def _values_in(text: str) -> Any:
     return values if place == len(text) else None
 
 
-def _passages_in(value: Any, left: int) -> list[Passage] | None:
-    """Return the passages in a value, ``None`` where it is data; ``left`` is how deep to look."""
+def _read_value(value: Any, levels_left: int) -> list[Passage] | None:
+    """Return the passages in a value, or ``None`` where it is data.
+
+    Args:
+        value: the value.
+        levels_left: levels of objects and lists that may still be searched.
+    """
     if isinstance(value, str):
-        values = _values_in(value) if left else None
+        values = _parse_values(value) if levels_left else None
         if values is None:
-            return split_text(value, left)
-        inside = _passages_in(values, left - 1)
+            return split_text(value, levels_left)
+        inside = _read_value(values, levels_left - 1)
         return [value] if inside is None else inside
     if isinstance(value, list | tuple):
-        return _passages_of_list(_unwrapped(value), left)
-    return _passages_of_object(_JsonObject(value), left) if isinstance(value, Mapping) else None
+        return _read_list(_unwrap_single_list(value), levels_left)
+    return _read_object(_JsonObject(value), levels_left) if isinstance(value, Mapping) else None
 
 
-def _passages_of_object(one: "_JsonObject", left: int) -> list[Passage] | None:
-    """Return the passages of an object that is no element of a list."""
-    passage = one.passage(one.any_text) if one.is_one and one.is_known else None
+def _read_object(json_object: "_JsonObject", levels_left: int) -> list[Passage] | None:
+    """Return the passages of an object that is not an element of a list."""
+    passage = (
+        json_object.passage(json_object.any_text)
+        if json_object.is_one and json_object.is_known
+        else None
+    )
     if passage is not None:
-        return [passage] if "title" in passage else _passages_in(passage["text"], left)
-    inside = (_passages_in(inner, left - 1) for inner in (_lists_in(one) if left else ()))
+        # A text without a title may itself contain several passages, or JSON.
+        return [passage] if "title" in passage else _read_value(passage["text"], levels_left)
+    inside = (
+        _read_value(inner, levels_left - 1)
+        for inner in (_find_lists(json_object) if levels_left else ())
+    )
     return next((passages for passages in inside if passages is not None), None)
 
 
-def _passages_of_list(rows: Sequence[Any], left: int) -> list[Passage] | None:
-    """Return the passages of a list; what has no text beside ones that have stays as JSON."""
-    if not all(one is None or isinstance(one, str | list | tuple | Mapping) for one in rows):
-        return None  # numbers: these are data
-    rows = [_JsonObject(one) if isinstance(one, Mapping) else one for one in rows]
-    prose = any(is_prose(one.text) for one in rows if isinstance(one, _JsonObject))
-    parts = [_passages_of(one, left, prose=prose) for one in rows]
+def _read_list(rows: Sequence[Any], levels_left: int) -> list[Passage] | None:
+    """Return the passages of a list; elements without a text become JSON if others have one."""
+    if not all(
+        element is None or isinstance(element, str | list | tuple | Mapping) for element in rows
+    ):
+        return None  # a list with numbers is data
+    rows = [_JsonObject(element) if isinstance(element, Mapping) else element for element in rows]
+    prose = any(is_prose(element.text) for element in rows if isinstance(element, _JsonObject))
+    parts = [_read_element(element, levels_left, prose=prose) for element in rows]
     if rows and not any(parts):
         return None
     return [
         passage
-        for one, passages in zip(rows, parts, strict=True)
-        for passage in ([_as_json(one)] if passages is None else passages)
+        for element, passages in zip(rows, parts, strict=True)
+        for passage in ([_as_json(element)] if passages is None else passages)
     ]
 
 
-def _passages_of(one: Any, left: int, *, prose: bool) -> list[Passage] | None:
-    """Return the passages of an element of a list: mostly one; ``None`` where it is data.
+def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[Passage] | None:
+    """Return the passages of an element of a list, mostly one; ``None`` where it is data.
 
-    ``prose``: an object of the list has a text that reads so, whatever else the objects have.
+    Args:
+        element: the element.
+        levels_left: levels of objects and lists that may still be searched.
+        prose: whether any object of the list has a text that reads as prose. Then the texts of all
+            its objects count, whatever else these have.
     """
-    if one is None:
+    if element is None:
         return []
-    if isinstance(one, list | tuple):
+    if isinstance(element, list | tuple):
         # LangChain returns pairs of a document and its score.
-        with_score = len(one) == 2 and isinstance(one[1], float) and not isinstance(one[0], float)
-        rows = one[:1] if with_score else _unwrapped(one)
-        return _passages_of_list(rows, left - 1) if left else None
-    if isinstance(one, str):
-        passage: Passage | None = split_title(one)
+        with_score = (
+            len(element) == 2
+            and isinstance(element[1], float)
+            and not isinstance(element[0], float)
+        )
+        rows = element[:1] if with_score else _unwrap_single_list(element)
+        return _read_list(rows, levels_left - 1) if levels_left else None
+    if isinstance(element, str):
+        passage: Passage | None = split_title(element)
     else:
-        passage = one.passage(one.any_text if one.is_known else one.text if prose else "")
-        if one.is_media or (passage is None and one.is_known and one.is_blank):
+        passage = element.passage(
+            element.any_text if element.is_known else element.text if prose else ""
+        )
+        if element.is_media or (passage is None and element.is_known and element.is_blank):
             return []
     if passage is None:
-        return _passages_of_object(one, left)
+        return _read_object(element, levels_left)
     # A part of a message, or of a result by MCP, may have a passage or a list of them as JSON.
-    values = None if "title" in passage or not left else _values_in(text_of(passage))
-    inside = None if values is None else _passages_in(values, left - 1)
+    values = None if "title" in passage or not levels_left else _parse_values(text_of(passage))
+    inside = None if values is None else _read_value(values, levels_left - 1)
     return [passage] if inside is None else inside
 
 
-def _declared_rows(value: Any, left: int) -> Sequence[Any] | None:
-    """Return the elements that a record's documents have, ``None`` where no list is found."""
+def _find_declared_rows(value: Any, levels_left: int) -> Sequence[Any] | None:
+    """Return the elements of a record's documents, or ``None`` where there is no list."""
     if isinstance(value, list | tuple):
         return value
-    if not isinstance(value, Mapping) or not left:
+    if not isinstance(value, Mapping) or not levels_left:
         return None
-    one = _JsonObject(value)
-    is_passage = one.is_one and (one.text or one.is_known)
-    for inner in () if is_passage else _lists_in(one):
-        rows = split_text(inner) if isinstance(inner, str) else _declared_rows(inner, left - 1)
+    json_object = _JsonObject(value)
+    is_passage = json_object.is_one and (json_object.text or json_object.is_known)
+    for inner in () if is_passage else _find_lists(json_object):
+        rows = (
+            split_text(inner)
+            if isinstance(inner, str)
+            else _find_declared_rows(inner, levels_left - 1)
+        )
         if rows is not None and all(isinstance(row, str | Mapping | None) for row in rows):
             return rows
-    return [value] if one.any_text else None
+    return [value] if json_object.any_text else None
 
 
-def _lists_in(one: "_JsonObject") -> Iterator[Any]:
-    """Yield what may hold the passages of an object, the likeliest first: its columns, what has a
-    known name, and its only list."""
-    if any(_is_texts(one.fields.get(name)) for name in _NAMES["texts"]):
-        rows = rows_of_columns(one.value)
-        yield from [rows] if rows is not one.value else ()
+def _find_lists(json_object: "_JsonObject") -> Iterator[Any]:
+    """Yield values of an object that may contain its passages, the likeliest first.
+
+    These are its columns, fields with a known name, and its only list.
+    """
+    if any(_is_list_of_texts(json_object.fields.get(name)) for name in _NAMES["texts"]):
+        rows = rows_of_columns(json_object.value)
+        yield from [rows] if rows is not json_object.value else ()
+    # In the order of ``names.toml``: the most certain name first.
     for name in _NAMES["lists"]:
-        inner = one.fields.get(name)
+        inner = json_object.fields.get(name)
         if isinstance(inner, list | tuple):
-            rows = _with_columns(_unwrapped(inner), one.fields)
-            if name in _LISTS_OF_PASSAGES or not _is_texts(rows) or any(map(is_prose, rows)):
+            rows = _join_columns(_unwrap_single_list(inner), json_object.fields)
+            if (
+                name in _LISTS_OF_PASSAGES
+                or not _is_list_of_texts(rows)
+                or any(map(is_prose, rows))
+            ):
                 yield rows
         elif isinstance(inner, Mapping) or (isinstance(inner, str) and name in _LISTS_OF_PASSAGES):
             yield inner
-    lists = [inner for inner in one.fields.values() if isinstance(inner, list | Mapping)]
+    lists = [inner for inner in json_object.fields.values() if isinstance(inner, list | Mapping)]
     if len(lists) == 1 and isinstance(lists[0], list) and lists[0]:
         objects = [_JsonObject(row) for row in lists[0] if isinstance(row, Mapping)]
-        known = len(objects) == len(lists[0]) and all(row.is_known for row in objects)
-        yield from lists if known or is_prose(lists[0]) else ()
+        # A list with an unknown name counts only if its elements are clearly passages.
+        are_known = len(objects) == len(lists[0]) and all(row.is_known for row in objects)
+        yield from lists if are_known or is_prose(lists[0]) else ()
 
 
-def _with_columns(rows: Sequence[Any], fields: Mapping[str, Any]) -> Sequence[Any]:
-    """Return texts as objects where lists beside them have their titles, metadata or ids."""
+def _join_columns(rows: Sequence[Any], fields: Mapping[str, Any]) -> Sequence[Any]:
+    """Return texts as objects if parallel lists have their titles, metadata or ids."""
     columns: dict[str, Sequence[Any]] = {"text": rows}
     for field, names in _COLUMNS.items():
         lists = (fields[name] for name in names if isinstance(fields.get(name), list))
-        column = next(map(_unwrapped, lists), ())
+        column = next(map(_unwrap_single_list, lists), ())
         columns |= {field: column} if len(column) == len(rows) else {}
-    if len(columns) == 1 or not _is_texts(rows):
+    if len(columns) == 1 or not _is_list_of_texts(rows):
         return rows
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _unwrapped(rows: Sequence[Any]) -> Sequence[Any]:
-    """Return a list that stands alone in another, as a vector store returns that of one query."""
-    alone = len(rows) == 1 and isinstance(rows[0], list | tuple)
-    return rows[0] if alone else rows
+def _unwrap_single_list(rows: Sequence[Any]) -> Sequence[Any]:
+    """Return the inner list of a list with one list: vector stores return one list per query."""
+    is_nested = len(rows) == 1 and isinstance(rows[0], list | tuple)
+    return rows[0] if is_nested else rows
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
 
 
 def _as_json(value: Any) -> str:
@@ -273,38 +314,44 @@ def _as_json(value: Any) -> str:
 
 
 class _JsonObject:
-    """An object that may be a passage, or hold some."""
+    """An object that may be a passage, or contain passages."""
 
-    def __init__(self, value: Mapping[Any, Any], left: int = _DEEPEST_TEXT) -> None:
-        self.value, self._left = value, left
+    def __init__(self, value: Mapping[Any, Any], levels_left: int = _MAX_TEXT_DEPTH) -> None:
+        self.value, self._levels_left = value, levels_left
         self.fields = {_normal(str(name)): value[name] for name in reversed(list(value))}
-        """By their names in normal form; of two with one name the first."""
+        """Values by name in normal form; of two names with the same form the first counts."""
 
     @cached_property
     def _inside(self) -> dict[str, "_JsonObject"]:
-        """The objects in which the text may be, or what stands beside it."""
-        names = [name for name in _NAMES["wrappers"] if name in self.fields and self._left]
+        """Inner objects, by name, that may contain the text or its title and id."""
+        names = [name for name in _NAMES["wrappers"] if name in self.fields and self._levels_left]
         inner = {name: self.fields[name] for name in names}
         return {
-            k: _JsonObject(one, self._left - 1)
-            for k, one in inner.items()
-            if isinstance(one, Mapping)
+            k: _JsonObject(inner_value, self._levels_left - 1)
+            for k, inner_value in inner.items()
+            if isinstance(inner_value, Mapping)
         }
 
     @cached_property
     def is_known(self) -> bool:
-        """Whether it has nothing but a passage: then no data get lost with the rest."""
-        inner = (one for name, one in self._inside.items() if not name.startswith("meta"))
+        """Whether it has only fields of a passage, so that no data are lost with the others."""
+        inner = (
+            inner_value for name, inner_value in self._inside.items() if not name.startswith("meta")
+        )
         lists = (self.fields[name] for name in _LISTS_OF_OTHERS & self.fields.keys())
         return (
             self.fields.keys() <= _KNOWN
-            and all(one.is_known for one in inner)
-            and all(_is_texts(one) for one in lists if isinstance(one, list | tuple))
+            and all(inner_value.is_known for inner_value in inner)
+            and all(
+                _is_list_of_texts(inner_value)
+                for inner_value in lists
+                if isinstance(inner_value, list | tuple)
+            )
         )
 
     @property
     def is_one(self) -> bool:
-        """Whether it has a text of its own, or a title beside the parts of a text."""
+        """Whether it is a passage itself: it has a text, or a title beside the parts of a text."""
         names = (_TEXTS | _TITLES) & self.fields.keys()
         return any(isinstance(self.fields[name], str) for name in names) and bool(self.any_text)
 
@@ -316,17 +363,17 @@ class _JsonObject:
 
     @property
     def is_media(self) -> bool:
-        """Whether it is a part of a message that has no text, as a picture."""
+        """Whether it is a part of a message without a text, such as an image."""
         return bool(_MEDIA.fullmatch(str(self.fields.get("type"))))
 
     @cached_property
     def text(self) -> str:
-        """Its text by a name that says so; empty without one."""
+        """Its text under a name that clearly means a text; empty without one."""
         return self._find("texts")
 
     @cached_property
     def any_text(self) -> str:
-        """Its text by any name that may say so."""
+        """Its text under any name that may mean a text."""
         return self.text or self._find("weak_texts")
 
     @property
@@ -338,42 +385,45 @@ class _JsonObject:
     def id(self) -> str | int | None:
         """Its id, if it has one."""
         values = (self.fields.get(name) for name in _NAMES["ids"])
-        inner = (one.id for one in self._inside.values())
-        known = (one for one in chain(values, inner) if isinstance(one, str | int))
-        return next((one for one in known if not isinstance(one, bool)), None)
+        inner = (value.id for value in self._inside.values())
+        candidates = (value for value in chain(values, inner) if isinstance(value, str | int))
+        # ``True`` is an ``int`` in Python, and no id.
+        return next((value for value in candidates if not isinstance(value, bool)), None)
 
     def passage(self, text: str) -> dict[str, Any] | None:
-        """Return it as a passage with this text, which is one of its own; ``None`` for a blank."""
+        """Return it as a passage with one of its texts; ``None`` if that is blank."""
         parts = {"title": self.title, "id": self.id, "text": text}
         return {k: v for k, v in parts.items() if v not in ("", None)} if text.strip() else None
 
     def _find(self, kind: str) -> str:
-        """Return the first text that has a name of a kind, its own or one inside."""
+        """Return the first text under a name of a kind, its own or that of an inner object."""
         values = (self._as_text(self.fields[k]) for k in _NAMES[kind] if k in self.fields)
-        inner = (one._find(kind) for one in self._inside.values())
+        inner = (inner_object._find(kind) for inner_object in self._inside.values())
         return next(filter(None, chain(values, inner)), "")
 
     def _as_text(self, value: Any) -> str:
-        """Return a text, also one in parts, or in an object."""
-        if isinstance(value, Mapping) and self._left:
-            return _JsonObject(value, self._left - 1).any_text
-        if isinstance(value, list | tuple) and self._left:
+        """Return a text, also one in parts or inside an object; empty for other values."""
+        if isinstance(value, Mapping) and self._levels_left:
+            return _JsonObject(value, self._levels_left - 1).any_text
+        if isinstance(value, list | tuple) and self._levels_left:
             return "\n".join(filter(None, map(self._as_text, value)))
         return value if isinstance(value, str) else ""
 
 
-def _document(one: Any, names: Mapping[str, str]) -> Any:
-    """Return a document in canonical fields; a value that has none as it is."""
-    if isinstance(one, str):
-        return split_title(one)
-    if not isinstance(one, Mapping):
-        return one
-    known = _JsonObject(one)
-    document = {name: one[theirs] for name, theirs in names.items() if theirs in one}
-    document |= {name: one[name] for name in _FIELDS if one.get(name) is not None}
-    if not isinstance(document.get("text"), str) and (known.any_text or known.is_blank):
-        document["text"] = known.any_text
-    document |= {"title": known.title} if known.title else {}
-    if "id" not in document and known.id is not None:
-        document["id"] = known.id
+def _build_document(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a document in canonical fields; other values are returned as they are."""
+    if isinstance(value, str):
+        return split_title(value)
+    if not isinstance(value, Mapping):
+        return value
+    json_object = _JsonObject(value)
+    document = {name: value[theirs] for name, theirs in names.items() if theirs in value}
+    # Canonical names win over the layout's; all other names are only used where no text was found.
+    document |= {name: value[name] for name in _FIELDS if value.get(name) is not None}
+    if not isinstance(document.get("text"), str) and (json_object.any_text or json_object.is_blank):
+        # A text under a name of another tool.
+        document["text"] = json_object.any_text
+    document |= {"title": json_object.title} if json_object.title else {}
+    if "id" not in document and json_object.id is not None:
+        document["id"] = json_object.id
     return document

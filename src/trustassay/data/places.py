@@ -1,7 +1,7 @@
-"""Inputs that are no path of this machine: URLs, queries, tables, and patterns of paths.
+"""Inputs that are not a local path (URLs, queries, tables), patterns of paths, and kinds of files.
 
-An entry point of the group ``trustassay.inputs`` gets the source as the user wrote it and returns a
-:class:`Place`. Its name is a scheme; ``url`` is for each ``SCHEME://`` that has none of its own.
+An entry point of the group ``trustassay.inputs`` gets the source as the user wrote it and returns
+an :class:`InputPlace`. Its name is a scheme; ``url`` serves each ``SCHEME://`` without its own one.
 """
 
 import glob
@@ -21,7 +21,7 @@ from trustassay.sample import clean
 
 ENTRY_POINT_GROUP, URL = "trustassay.inputs", "url"
 NEEDED = {"delta": "deltalake", "duckdb": "duckdb pyarrow", "iceberg": "'pyiceberg[pyarrow]'"}
-"""Schemes that no slashes follow, and the packages that they need."""
+"""Schemes without slashes ("delta:..."), and the packages that each of them needs."""
 _SCHEME = re.compile(rf"({'|'.join(NEEDED)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE)
 _PATTERN = re.compile(r"[*?\[]")
 KNOWN_KINDS = (
@@ -29,20 +29,21 @@ KNOWN_KINDS = (
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
 OTLP = (".binpb", ".pb", ".otlp")
-"""Kinds of protobuf."""
+"""Suffixes of OTLP in protobuf."""
 TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP})
-"""Kinds that may be compressed."""
+"""Suffixes of files that may also be compressed."""
 PACKED = frozenset({".gz", ".zst"})
 _announced: set[str] = set()
-"""Folders of which it was told what is left out; an input is read more than once."""
+"""Folders for which the message about ignored files was printed. An input is read more than once,
+and the message should appear once."""
 
 
 class File(Protocol):
-    """A file that can be read, here or elsewhere: what readers use of a path."""
+    """A local or remote file: the part of :class:`~pathlib.Path` that readers use."""
 
     @property
     def name(self) -> str:
-        """Its name, without folders; the suffix says what it is."""
+        """Its name without folders; the suffix determines how it is read."""
 
     def open(self, mode: Literal["rb"]) -> BufferedReader:
         """Open it at its beginning; raises :class:`OSError`."""
@@ -50,27 +51,31 @@ class File(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """What a source names: ``files`` by their paths below it, empty of one that is the source
-    itself; or a ``table``, which is opened as batches of Arrow. ``state`` returns what changes with
-    the content.
-    """
+    """The files or the table that a source names."""
 
     state: Callable[[], Sequence[str]]
+    """Returns texts that change with the content, such as sizes and times."""
     files: Mapping[str, File]
+    """Files by their paths below the source; the path is empty for a source that is a file."""
     table: Callable[[], Any] | None = None
+    """Opens the table as batches of Arrow; ``None`` for files."""
 
 
 def place_of(source: str) -> Place | None:
-    """Return the place that a source names, ``None`` where it is a path of this machine.
+    """Return the place that a source names; ``None`` for a local path.
 
     Raises:
-        InputError: what reads it is not installed, or as that says.
+        InputError: the package that reads it is not installed, or reports an error.
     """
     if not (scheme := scheme_of(source)):
-        return _by_pattern(source) if _PATTERN.search(source) else None
-    entries = {one.name: one for one in entry_points(group=ENTRY_POINT_GROUP)}
+        return _match_pattern(source) if _PATTERN.search(source) else None
+    entries = {
+        entry_point.name: entry_point for entry_point in entry_points(group=ENTRY_POINT_GROUP)
+    }
+    # A scheme of its own wins over the general one for URLs.
     if (entry := entries.get(scheme) or entries.get(URL)) is None:
         install = f"./cluster, and pip install {NEEDED.get(scheme, 'fsspec')}"
+        # Only the sibling package has readers for remote inputs, so the message names it.
         message = "needs trustassay-cluster; in a clone of trustassay: pip install --no-deps"
         raise InputError(f"{scheme}: {message} {install}")
     place: Place = entry.load()(source)
@@ -84,75 +89,90 @@ def scheme_of(source: str) -> str:
 
 
 def name_of(source: str) -> str:
-    """Return a short name of a source, for titles and folders: of a query its scheme."""
+    """Return a short name of a source, for titles and folders; for a query it is the scheme."""
     scheme = scheme_of(source)
     return scheme if scheme in NEEDED else PurePath(source).name
 
 
-def _by_pattern(pattern: str) -> Place | None:
-    """Return the files whose paths match, and those in folders that do; ``None`` if the characters
-    are those of a file's own name."""
+def _match_pattern(pattern: str) -> Place | None:
+    """Return the files that match a pattern, and those in folders that match.
+
+    ``None`` if a file has exactly this name, with the characters of a pattern in it.
+    """
+    # A name that is too long, or has a zero byte, raises an error here and is no file.
     with suppress(OSError, ValueError):
         if Path(pattern).exists():
             return None
-    root, found = Path(re.split(_PATTERN, pattern)[0] + "*").parent, dict[str, Path]()
+    # The folder before the first special character; the added star is cut off by ``parent``.
+    root, files = Path(re.split(_PATTERN, pattern)[0] + "*").parent, dict[str, Path]()
     for match in glob.glob(pattern, recursive=True):  # noqa: PTH207 - of any root
-        found |= files_below(Path(match), root)
-    stats = ((path, one.stat()) for path, one in sorted(found.items()))
-    return Place(lambda: [f"{path} {one.st_size} {one.st_mtime_ns}" for path, one in stats], found)
+        files |= files_below(Path(match), root)
+    stats = ((path, stat.stat()) for path, stat in sorted(files.items()))
+    return Place(
+        lambda: [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats], files
+    )
 
 
 def files_below(path: Path, root: Path | None = None) -> dict[str, Path]:
-    """Return the files below a folder, or a file, by their paths below ``root`` or the folder."""
+    """Return the files below a folder, or a single file, by their paths relative to ``root``.
+
+    Without ``root`` the paths are relative to the folder.
+    """
     paths = path.rglob("*") if path.is_dir() else [path]
-    return {str(one.relative_to(root or path)): one for one in paths if one.is_file()}
+    return {str(file.relative_to(root or path)): file for file in paths if file.is_file()}
 
 
 def checked_kind(file: File, name: str) -> str:
-    """Return the suffix that tells how a file is read, without that of its compression.
+    """Return the suffix that determines how a file is read, without that of its compression.
 
     Raises:
-        InputError: it is of no known kind.
+        InputError: the suffix is not known.
     """
-    if not (kind := _kind_of(path := PurePath(file.name))):
+    if not (kind := _find_kind(path := PurePath(file.name))):
         suffixes = path.suffixes[-2 if path.suffix.lower() in PACKED else -1 :]
-        shown = "".join(suffixes).lower() or "(none)"
-        raise InputError(f"{name}: unknown kind of file, suffix {shown}; expected {KNOWN_KINDS}")
+        suffix_text = "".join(suffixes).lower() or "(none)"
+        raise InputError(
+            f"{name}: unknown kind of file, suffix {suffix_text}; expected {KNOWN_KINDS}"
+        )
     return kind
 
 
-def _kind_of(path: PurePath) -> str:
-    """Return the suffix of a known kind; empty for another one."""
+def _find_kind(path: PurePath) -> str:
+    """Return the suffix if it is known, without that of a compression; else an empty text."""
     packed = path.suffix.lower() in PACKED
     kind = (path.with_suffix("") if packed else path).suffix.lower()
+    # Parquet and workbooks have their own compression; packed again they are not read.
     return kind if kind in TEXTS or (kind in {".parquet", ".xlsx"} and not packed) else ""
 
 
-def record_files(found: Collection[str], name: str) -> list[str]:
-    """Return the files below a folder that hold records, in order; tell of others.
+def record_files(file_paths: Collection[str], name: str) -> list[str]:
+    """Return the files below a folder that contain records, in order, and report other files once.
 
-    What is hidden, or begins with an underscore, is no file of records.
+    Hidden files and folders, and those that begin with an underscore, are ignored silently.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no file with records.
     """
-    parts = sorted(map(PurePath, found))
-    shown = [one for one in parts if not any(part.startswith((".", "_")) for part in one.parts)]
-    files = [str(one) for one in shown if _kind_of(one)]
+    parts = sorted(map(PurePath, file_paths))
+    visible = [
+        path for path in parts if not any(part.startswith((".", "_")) for part in path.parts)
+    ]
+    files = [str(path) for path in visible if _find_kind(path)]
     if not files:
         raise InputError(
             f"{name}: is a folder without files of records (one of Hugging Face datasets has a "
             f"state.json); expected {KNOWN_KINDS}"
         )
-    others = [one for one in shown if not _kind_of(one)]
-    if others and name not in _announced:
+    other_files = [path for path in visible if not _find_kind(path)]
+    # Files of other kinds are reported once; the user may not expect that they are ignored.
+    if other_files and name not in _announced:
         _announced.add(name)
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-        tell(f"{name}: left out, files of other kinds: {clean(str(others[0]))}{more}")
+        more = f" and {len(other_files) - 1:,} more" if len(other_files) > 1 else ""
+        tell(f"{name}: left out, files of other kinds: {clean(str(other_files[0]))}{more}")
     return files
 
 
 def keys_of(path: str) -> dict[str, str]:
-    """Return the fields that folders ``KEY=VALUE`` of a file's path below its source tell."""
+    """Return the fields in the folders ``KEY=VALUE`` of a file's path below its source."""
     pairs = (part.partition("=") for part in PurePath(path).parts[:-1])
     return {key: unquote(value) for key, equals, value in pairs if equals and value}

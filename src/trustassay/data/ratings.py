@@ -1,6 +1,7 @@
-"""Ratings by people or judges, of long tables (a row a rating) and wide ones (a column a rater).
+"""Reads ratings by people or judges from long tables (one row for each rating), wide tables (one
+column for each rater) and journals.
 
-Nothing is guessed: columns are found by their names, or by what the user says they are called.
+Nothing is guessed: columns are found by their names, or by the names that the user gives.
 """
 
 import csv
@@ -29,64 +30,77 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "model": ("model",),
     "note": ("note",),
 }
-"""What a column is, and the names under which it is found."""
+"""By field, the names of columns in which it is found, the preferred one first."""
 MOST_LEVELS = 1000
-"""Levels of a range."""
+"""Levels that a range such as ``1..5`` may have."""
 FAULTS_TOLD = 10
-"""Faults of a file that are told; the others are counted."""
+"""Faults of a file that a message lists; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One rating of an item (of one model's answer, where there are several) by a rater.
-
-    value: a number; of words, their place among the categories. repeat: 0 for the first one.
-    note: what the rater wrote beside it; of long tables alone.
-    """
+    """One rating of an item by a rater."""
 
     item: str
+    """The id of the item."""
     rater: str
+    """The name of the rater."""
     value: float
+    """The rating; for words, their index among the categories."""
     repeat: int = 0
+    """0 for the rater's first rating of the item, 1 for the second, and so on."""
     model: str = ""
+    """The model whose answer was rated; empty where each item has a single answer."""
     note: str = ""
+    """The rater's note; only long tables have notes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """All ratings of a file; ``categories`` names the values where they are words.
-
-    ordered: whether values can be compared by size. scale: all values that could be given, the
-    lowest first; empty where that is not known. missing: empty cells. pairs: each rating is a
-    choice between two answers, and not of one. chosen: ``label`` chose the answers with unequal
-    probabilities, so they are not like the others.
-    """
+    """All ratings of a file."""
 
     ratings: Sequence[Rating]
+    """The ratings in the order of the file."""
     categories: Sequence[str] = ()
+    """The words for the values 0, 1, ...; empty where ratings are numbers."""
     ordered: bool = True
+    """Whether values can be compared by size."""
     scale: Sequence[float] = ()
+    """All values that could be given, the lowest first; empty where that is not known."""
     missing: int = 0
+    """The number of empty cells."""
     pairs: bool = False
+    """Whether each rating is a choice between two answers."""
     chosen: bool = False
+    """Whether ``label`` drew the answers with unequal probabilities, so that they do not represent
+    the others."""
 
 
 @dataclass(slots=True)
-class _Cell:
+class _RatingCell:
+    """The cell of a rating with the other cells of its row, as texts."""
+
     where: str
+    """The place of its row, for messages."""
     item: str
+    """The id of the item."""
     rater: str
+    """The name of the rater."""
     text: str
+    """The rating; may be empty."""
     repeat: str
+    """The number of the repeat; empty without one."""
     model: str
+    """The model whose answer was rated; empty without one."""
     note: str
+    """The rater's note; empty without one."""
 
 
-def refuse(faults: Sequence[str], told: int = FAULTS_TOLD) -> None:
-    """Raise an :class:`InputError` that tells the first faults, if there are any."""
+def refuse(faults: Sequence[str], max_listed: int = FAULTS_TOLD) -> None:
+    """Raise an :class:`InputError` that lists the first faults, if there are any."""
     if faults:
-        more = f"; and {len(faults) - told:,} more" if len(faults) > told else ""
-        raise InputError("; ".join(faults[:told]) + more)
+        more = f"; and {len(faults) - max_listed:,} more" if len(faults) > max_listed else ""
+        raise InputError("; ".join(faults[:max_listed]) + more)
 
 
 def read_ratings(
@@ -98,39 +112,45 @@ def read_ratings(
 ) -> Ratings:
     """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
 
-    A table with a column for the rater and one for the rating is a long one, unless ``raters`` are
-    columns of it. Any other is a wide one: its raters are the columns named in ``raters``, or all
-    columns that hold numbers alone.
-    Of a file that ``annotate`` wrote, what was taken back is left out, what was skipped is missing,
-    and its rubric gives the scale; if it has several rubrics, the field ``rating`` is the name of
-    the one to read.
+    A table with a column for the rater and one for the rating is a long table, unless ``raters``
+    are columns of it. Any other table is a wide one: its raters are the columns in ``raters``, or
+    all columns that contain only numbers.
+
+    In a journal of ``annotate``, ratings that were undone are left out, skipped ones are missing,
+    and the rubric defines the scale. If the journal has several rubrics, the field ``rating`` is
+    the name of the one to read.
 
     Args:
-        path: of the file.
-        fields: names of columns by what they are: ``{"item": "question_id"}``.
-        raters: the only ones that are read: of a wide table the names of their columns.
-        levels: all of an ordinal scale: numbers, a range of whole numbers as ``1..5``, or words,
-            the lowest first.
+        path: the file.
+        fields: names of columns by field: ``{"item": "question_id"}``.
+        raters: the only raters to read; for a wide table the names of their columns.
+        levels: all levels of an ordinal scale, the lowest first: numbers, a range of whole numbers
+            such as ``1..5``, or words.
 
     Raises:
         InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
             are neither all numbers nor all words (of ``levels``, where given); names the first ten
             faults, and counts the others.
     """
+    # Step 1: the fields that the user names must be known.
     fields = dict(fields or {})
     strange = [name for name in fields if name not in RATING_FIELDS]
     refuse([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
     faults: list[str] = []
+    # Step 2: the rows, of a journal or of a table.
     of_annotate, pairs, unequal = is_journal(path), False, False
     choices: Sequence[str] = ()
     if of_annotate:
         journal = read_journal(path)
         if "rubrics" in journal.start:
+            # The user names the rubric as the field "rating", which is then no name of a column.
             journal = journal.of_rubric(fields.pop("rating", None))
         pairs = journal.start.get("pairs") is True
         choices = () if pairs else journal.choices
-        numeric = all(_number(one) is not None for one in choices)
+        # Choices that are all numbers are levels; words without an order stay categories.
+        numeric = all(_parse_rating(choice) is not None for choice in choices)
         rows = journal.last_states()
+        # Levels of the user win over those of the rubric.
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
@@ -138,18 +158,22 @@ def read_ratings(
         refuse(faults)
     if not rows:
         raise InputError(f"{path}: no ratings in it")
+    # Step 3: the columns, and whether the table is long or wide.
     columns = list(dict.fromkeys(key for _, row in rows for key in row))
-    named = _columns(path, columns, fields)
+    column_names = _find_columns(path, columns, fields)
+    # The user's raters may be columns although the table also has a column "rater".
     by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
     chosen = raters
-    if long := "rater" in named and "rating" in named and not by_column:
-        known = {name for _, row in rows if (name := _text(row.get(named["rater"])))}
-        if strange := [name for name in raters if name not in known]:
-            raise InputError(f"{path}: {did_you_mean('rater', strange[0], known)}")
+    if long := "rater" in column_names and "rating" in column_names and not by_column:
+        raters_present = {
+            name for _, row in rows if (name := _read_text(row.get(column_names["rater"])))
+        }
+        if strange := [name for name in raters if name not in raters_present]:
+            raise InputError(f"{path}: {did_you_mean('rater', strange[0], raters_present)}")
     else:
         # A column of words is a rater where it is called rating or label, and no other column is.
-        alone = [named["rating"]] if "rating" in named else []
-        chosen = raters or _rater_columns(rows, columns, named) or alone
+        rating_column = [column_names["rating"]] if "rating" in column_names else []
+        chosen = raters or _find_rater_columns(rows, columns, column_names) or rating_column
         strange = [name for name in chosen if name not in columns]
         refuse([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
@@ -157,21 +181,24 @@ def read_ratings(
                 f"{path}: expected columns rater and rating, or a column of numbers for each "
                 f"rater (--rater names them); it has {', '.join(columns)}"
             )
-    cells = list(_cells(rows, named, chosen, faults, long=long))
+    # Step 4: one cell for each rating, then the ratings themselves. Empty cells are only counted.
+    cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
-    result = _ratings(path, filled, faults, levels, choices)
+    result = _build_ratings(path, filled, faults, levels, choices)
     return replace(result, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
 
 
 def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with where it is.
+    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with its place.
 
-    What is no row is added to the ``faults``.
+    Args:
+        path: the file.
+        faults: a list to which records that cannot be read are added.
     """
     name = str(path)
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
-        yield from _table(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
+        yield from _read_table_file(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
         return
     for raw in raw_records(name, {}):
         if raw.problems:
@@ -182,10 +209,11 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
             faults.append(f"{raw.where}: expected an object")
 
 
-def _table(
+def _read_table_file(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     result = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    # The first row is the header; titles above it are skipped by ``csv_rows``.
     header: list[str] = []
     for where, row in csv_rows(path, name, result):
         if isinstance(row, csv.Error):
@@ -203,12 +231,14 @@ def _table(
             yield where, {k: v for k, v in zip_longest(header, row) if k}
 
 
-def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns by what they are."""
+def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of columns by field."""
     result = dict(fields)
-    for what, known in RATING_FIELDS.items():
-        if what not in fields and (there := [name for name in known if name in columns]):
-            result[what] = there[0]
+    for what, usual_names in RATING_FIELDS.items():
+        if what not in fields and (
+            names_present := [name for name in usual_names if name in columns]
+        ):
+            result[what] = names_present[0]
     wanted = [fields[what] for what in RATING_FIELDS if what in fields]
     strange = [column for column in wanted if column not in columns]
     refuse([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
@@ -220,65 +250,90 @@ def _columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> d
     return result
 
 
-def _rater_columns(
-    rows: Sequence[tuple[str, Mapping[str, Any]]], columns: Sequence[str], named: Mapping[str, str]
+def _find_rater_columns(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    columns: Sequence[str],
+    column_names: Mapping[str, str],
 ) -> list[str]:
-    taken = {named[what] for what in ("item", "repeat", "model", "note") if what in named}
-    taken.update(RATING_FIELDS["item"])
+    columns_of_fields = {
+        column_names[what] for what in ("item", "repeat", "model", "note") if what in column_names
+    }
+    columns_of_fields.update(RATING_FIELDS["item"])
     result = []
     for column in columns:
-        texts = [_text(row.get(column)) for _, row in rows]
+        texts = [_read_text(row.get(column)) for _, row in rows]
         filled = [text for text in texts if text]
-        if column not in taken and filled and all(_number(text) is not None for text in filled):
+        if (
+            column not in columns_of_fields
+            and filled
+            and all(_parse_rating(text) is not None for text in filled)
+        ):
             result.append(column)
     return result
 
 
-def _cells(
+def _read_cells(
     rows: Sequence[tuple[str, Mapping[str, Any]]],
-    named: Mapping[str, str],
+    column_names: Mapping[str, str],
     chosen: Sequence[str],
     faults: list[str],
     *,
     long: bool,
-) -> Iterator[_Cell]:
-    """Yield the ratings of a long table, of the ``chosen`` raters alone where there are any, or of
-    a wide one, in whose columns; some may be empty."""
+) -> Iterator[_RatingCell]:
+    """Yield the cells with ratings, some of them empty.
+
+    Args:
+        rows: the rows, each with its place.
+        column_names: names of columns by field.
+        chosen: for a long table the only raters to read, if any; for a wide one its columns.
+        faults: a list to which rows without an item or a rater are added.
+        long: whether the table is a long one.
+    """
     columns = [(name, name) for name in chosen]
     for where, row in rows:
         cell = dict.fromkeys(RATING_FIELDS, "")
-        cell |= {what: _text(row.get(column)) for what, column in named.items()}
+        cell |= {what: _read_text(row.get(column)) for what, column in column_names.items()}
+        # Only the raters that the user names are read.
         if long and chosen and cell["rater"] not in chosen:
             continue
         if long:
-            columns = [(cell["rater"], named["rating"])]
+            columns = [(cell["rater"], column_names["rating"])]
         if not cell["item"] or (long and not cell["rater"]):
             faults.append(f"{where}: expected an item{' and a rater' if long else ''}")
             continue
-        own = cell["repeat"], cell["model"], cell["note"] if long else ""
+        repeat_model_note = cell["repeat"], cell["model"], cell["note"] if long else ""
+        # A long row has one rating, a wide row one for each rater.
         for rater, column in columns:
-            yield _Cell(where, cell["item"], rater, _text(row.get(column)), *own)
+            yield _RatingCell(
+                where, cell["item"], rater, _read_text(row.get(column)), *repeat_model_note
+            )
 
 
-def _ratings(
+def _build_ratings(
     path: Path,
-    cells: Sequence[_Cell],
+    cells: Sequence[_RatingCell],
     faults: list[str],
     levels: Sequence[str],
     choices: Sequence[str],
 ) -> Ratings:
-    """Turn cells into ratings: numbers, or words by their place. ``choices`` are all words that
-    could be given, if that is known of words without an order.
+    """Turn cells into ratings: numbers, or words by their index.
+
+    Args:
+        path: the file, for messages.
+        cells: the cells with a text.
+        faults: the faults so far; ratings that do not fit are added, and all are raised.
+        levels: the levels of the scale, if the user or the rubric gives any.
+        choices: all words that could be given, if they have no order and are known.
     """
-    numbers = [_number(cell.text) for cell in cells]
-    scale, categories = _levels(levels)
+    numbers = [_parse_rating(cell.text) for cell in cells]
+    scale, categories = _read_levels(levels)
     if levels:
         faults += [
             f"{cell.where}: rating: {cell.text[:40]!r} is not among the levels"
             for cell, number in zip(cells, numbers, strict=True)
             if (cell.text.lower() not in categories if categories else number not in scale)
         ]
-    # 1 and 0 beside yes and no are words, too; a single 4 among words is a slip.
+    # 1 and 0 beside yes and no are words as well; a single 4 among words is a mistake.
     elif all(number is None for number in numbers) or (
         None in numbers and all(is_known(cell.text) for cell in cells)
     ):
@@ -290,7 +345,7 @@ def _ratings(
             for cell, number in zip(cells, numbers, strict=True)
             if number is None
         ]
-    repeats = _repeats(cells, faults)
+    repeats = _number_repeats(cells, faults)
     refuse(faults)
     if not cells:
         raise InputError(f"{path}: no ratings in it")
@@ -302,9 +357,12 @@ def _ratings(
     return Ratings(result, tuple(categories), bool(levels) or not categories, scale)
 
 
-def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
-    """Return the values of a scale, the lowest first, and its words if it is one of words; raises
-    :class:`InputError` for a level that is named twice, fewer than two, or too many."""
+def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
+    """Return the values of a scale, the lowest first, and its words if it consists of words.
+
+    Raises:
+        InputError: a level is named twice, or a range has fewer than two levels or too many.
+    """
     texts = [level.strip().lower() for level in levels]
     if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
         low, high = int(ends[1]), int(ends[2])
@@ -316,7 +374,8 @@ def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
         texts = [str(level) for level in range(low, high + 1)]
     if not texts:
         return (), []
-    numbers = [number for text in texts if (number := _number(text)) is not None]
+    numbers = [number for text in texts if (number := _parse_rating(text)) is not None]
+    # Numbers are compared as numbers, so "1" and "1.0" are the same level.
     numeric = len(numbers) == len(texts)
     if twice := [
         text for text, count in Counter(numbers if numeric else texts).items() if count > 1
@@ -327,43 +386,48 @@ def _levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
     return tuple(map(float, range(len(texts)))), texts
 
 
-def _repeats(cells: Sequence[_Cell], faults: list[str]) -> list[int]:
-    """Return the place of each cell among the ratings of an item by a rater, by the column repeat
-    or in the order of the file; a repeat that occurs twice, or in some cells only, is a fault."""
+def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int]:
+    """Return the index of each cell among the ratings of its item by its rater.
+
+    The order is that of the column ``repeat``, or else that of the file. A repeat that occurs
+    twice, or only in some of the cells, is a fault.
+    """
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, cell in enumerate(cells):
         groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
     result = [0] * len(cells)
     for places in groups.values():
-        told = {place: _number(cells[place].repeat) for place in places}
-        seen: set[float | str] = set()
+        repeat_numbers = {place: _parse_rating(cells[place].repeat) for place in places}
+        repeats_so_far: set[float | str] = set()
         for place in places:
             cell = cells[place]
             whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
+            # A missing number among numbered ones leaves the order open.
             if bool(cell.repeat) != bool(cells[places[0]].repeat):
                 faults.append(
                     f"{whose} with and without a repeat; expected a repeat in all of these rows, "
                     "or in none"
                 )
                 continue
-            number = told[place]
+            number = repeat_numbers[place]
             repeat = cell.repeat if number is None else number
-            if cell.repeat and repeat in seen:
+            if cell.repeat and repeat in repeats_so_far:
                 faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
-            seen.add(repeat)
-        if all(number is not None for number in told.values()):
-            places.sort(key=lambda place: told[place] or 0.0)
+            repeats_so_far.add(repeat)
+        # Repeats that are not numbers keep the order of the file.
+        if all(number is not None for number in repeat_numbers.values()):
+            places.sort(key=lambda place: repeat_numbers[place] or 0.0)
         for order, place in enumerate(places):
             result[place] = order
     return result
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return str(value).strip()
 
 
-def _number(text: str) -> float | None:
+def _parse_rating(text: str) -> float | None:
     number = as_number(text)
     return number if number is not None and abs(number) <= LARGEST else None

@@ -1,7 +1,7 @@
-"""Samples from a file, a folder or an iterable, one at a time, each with its place.
+"""Reads samples from a file, a folder, a table or an iterable, one at a time, each with its place.
 
-A record that is not a sample becomes a :class:`Fault` in its place, so that one bad line does not
-prevent the others from being read, and a user sees all faults together.
+A record that is not a sample becomes an :class:`InputFault` at its place, so that one bad line does
+not prevent the others from being read, and the user sees all faults together.
 """
 
 import io
@@ -30,91 +30,108 @@ _LISTS: tuple[str, ...] = (
     *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
     *("observations", "items"),
 )
-"""Under what name an object holds the list of records: TriviaQA writes a capital letter."""
+"""Names of the list of records in an object; "Data" is TriviaQA's."""
 LONGEST_LINE = 2**24
-"""Bytes of a first line that may be one record of many."""
+"""Bytes of a first line of a ``.json`` file that may be one record of many."""
 
 
 def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Open the file or folder ``name`` and return its records; ``fields`` are the user's names.
+    """Open a file, folder or other input and return its records.
+
+    Args:
+        name: the path or URL, as the user wrote it.
+        fields: the user's names of fields, by canonical field.
 
     Raises:
-        InputError: it does not exist or is of no known kind; while iterating: it is broken.
+        InputError: at once, if it does not exist or its kind is unknown; while iterating, if it is
+            damaged.
     """
     if name == STANDARD_INPUT:
-        kept = kept_input()
-        return _file(kept.path, NAME, fields, kept.kind)
+        stored_input = kept_input()
+        return _read_file(stored_input.path, NAME, fields, stored_input.kind)
     if (place := place_of(name)) is not None:
-        return _records_at(place, name, fields)
+        return _read_place(place, name, fields)
     path = Path(name)
     try:
         is_folder, exists = path.is_dir(), path.exists()
-    except OSError as error:  # no permission, or a name that no file can have
+    except OSError as error:
+        # No permission, or a name that no file can have, such as one that is too long.
         raise InputError(f"{name[:200]}: cannot be read ({error.strerror})") from error
     if is_folder:
-        return _folder(path, name, fields)
+        return _read_folder(path, name, fields)
     if not exists:
         raise InputError(f"{name}: no such file")
-    return _file(path, name, fields)
+    return _read_file(path, name, fields)
 
 
-def _records_at(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_place(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if place.table:
         return arrow.batch_records(arrow.in_slices(place.table()), f"{name:.80}", fields)
     if not place.files:
         raise InputError(f"{name}: no such file, and no file matches")
-    alone = place.files.get("")
-    return _file(alone, name, fields) if alone else _files(place.files, name, fields)
+    single_file = place.files.get("")
+    return (
+        _read_file(single_file, name, fields)
+        if single_file
+        else _read_files(place.files, name, fields)
+    )
 
 
-def _file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> Iterator[Raw]:
+def _read_file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> Iterator[Raw]:
+    # Standard input has no suffix; its kind was determined by its content.
     kind = kind or places.checked_kind(path, name)
     if kind in {".jsonl", ".ndjson"}:
-        return _json_lines(path, name)
+        return _read_json_lines(path, name)
     if kind == ".json":
-        return _json(path, name, fields)
+        return _read_json(path, name, fields)
     if kind == ".xlsx":
         return workbook_records(path, name, fields)
     if kind == ".parquet":
-        return _parquet(path, name, fields)
+        return _read_parquet(path, name, fields)
     if kind in places.OTLP:
         return otlp.records_of(path, name)
     return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
-def _json_lines(path: File, name: str) -> Iterator[Raw]:
+def _read_json_lines(path: File, name: str) -> Iterator[Raw]:
     with opened(path, name) as stream:
         for number, line in enumerate(stream, 1):
+            # A byte order mark, as Excel and PowerShell write it.
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if text and not text.isspace():
-                yield _json_line(text, f"{name}:{number}")
+                yield _parse_json_line(text, f"{name}:{number}")
 
 
-def _json_line(line: bytes, where: str) -> Raw:
+def _parse_json_line(line: bytes, where: str) -> Raw:
     try:
         return Raw(where, json.loads(line.decode()))
     except UnicodeDecodeError as error:
         problem = Problem(f"byte {error.start + 1}", "is not UTF-8")
     except json.JSONDecodeError as error:
-        column = min(error.pos, len(error.doc.rstrip())) + 1  # the line's end belongs to the line
+        # The line end belongs to the line, so an error there is reported behind its last character.
+        column = min(error.pos, len(error.doc.rstrip())) + 1
         problem = Problem(f"column {column}", f"is not JSON ({error.msg})")
     except (ValueError, RecursionError) as error:
-        problem = Problem("record", f"is not readable JSON ({_reason(error)})")
+        problem = Problem("record", f"is not readable JSON ({_describe_error(error)})")
     return Raw(where, None, (problem,))
 
 
-def _json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    if _one_object_a_line(path, name):
-        yield from _json_lines(path, name)
+def _read_json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    # Each form of a .json file in turn: JSON Lines with a wrong suffix, a single trace or chat, an
+    # object of columns, an object with a list of records, a list.
+    if _is_json_lines(path, name):
+        yield from _read_json_lines(path, name)
         return
-    content = _json_file(path, name)
+    content = _load_json(path, name)
     lists = [content.get(name) for name in CHATS] if isinstance(content, dict) else []
-    alone = is_trace(content) or any(messages_of(one) for one in lists if isinstance(one, list))
-    records = [content] if alone else content
+    is_single_record = is_trace(content) or any(
+        messages_of(messages) for messages in lists if isinstance(messages, list)
+    )
+    records = [content] if is_single_record else content
     if isinstance(records, dict):
-        records = _rows(content, fields)
+        records = _rows_of_columns(content, fields)
         if records is None:
-            records = _list_in(content)
+            records = _find_list(content)
     if not isinstance(records, list):
         raise InputError(
             f"{name}: expected a list of records, an object with one under `data` or `results`, or "
@@ -124,15 +141,15 @@ def _json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
         yield Raw(f"{name}: item {number}", record)
 
 
-def _list_in(content: Mapping[str, Any]) -> Any:
-    """Return the list of records of an object; promptfoo's is two objects deep."""
+def _find_list(content: Mapping[str, Any]) -> Any:
+    """Return the list of records in an object; that of promptfoo is inside two objects."""
     result = next((content[name] for name in _LISTS if name in content), None)
     inside = result.get("results") if isinstance(result, Mapping) else None
     return inside if isinstance(inside, list) else result
 
 
-def _one_object_a_line(path: File, name: str) -> bool:
-    """Whether a .json file is JSON Lines by its content, as some data sets are published."""
+def _is_json_lines(path: File, name: str) -> bool:
+    """Whether the content of a ``.json`` file is JSON Lines, as in some published data sets."""
     with opened(path, name) as stream:
         first = stream.readline(LONGEST_LINE)
         more = any(line.strip() for line in stream)
@@ -142,18 +159,21 @@ def _one_object_a_line(path: File, name: str) -> bool:
         return False
 
 
-def _rows(columns: Mapping[str, Any], fields: Mapping[str, str]) -> list[dict[str, Any]] | None:
-    """Return the rows of columns of one length; ``None`` where it is no such object."""
+def _rows_of_columns(
+    columns: Mapping[str, Any], fields: Mapping[str, str]
+) -> list[dict[str, Any]] | None:
+    """Return the rows of an object of columns; ``None`` for any other object."""
     lists = [value for value in columns.values() if isinstance(value, list)]
-    if not lists or len(lists) < len(columns) or len({len(one) for one in lists}) != 1:
+    if not lists or len(lists) < len(columns) or len({len(values) for values in lists}) != 1:
         return None
+    # Only with a column for the question: an object of lists may be anything.
     asks = recognising.tells_question(columns, fields) or recognising.is_published(columns.keys())
     return (
         [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
     )
 
 
-def _json_file(path: File, name: str) -> Any:
+def _load_json(path: File, name: str) -> Any:
     with opened(path, name) as stream:
         text = stream.read()
     try:
@@ -164,40 +184,45 @@ def _json_file(path: File, name: str) -> Any:
         place = f"line {error.lineno} column {error.colno}"
         raise InputError(f"{name}: is not JSON ({place}: {error.msg})") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: is not readable JSON ({_reason(error)})") from error
+        raise InputError(f"{name}: is not readable JSON ({_describe_error(error)})") from error
 
 
-def _reason(error: ValueError | RecursionError) -> str:
+def _describe_error(error: ValueError | RecursionError) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a number with too many digits"  # the only other ValueError of json.loads
 
 
-def _parquet(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_parquet(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, io.SEEK_END)
+            # A Parquet file ends with the length of its footer and "PAR1". A cut file is reported
+            # here, in words, instead of by an error of the library.
             stream.seek(max(0, size - 8))
             tail = stream.read(8)
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
         raise InputError(f"{name}: is not a complete Parquet file")
-    yield from arrow.batch_records(_batches(path, name, "Parquet"), name, fields)
+    yield from arrow.batch_records(_read_batches(path, name, "Parquet"), name, fields)
 
 
-def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    # A data set of Hugging Face, by ``save_to_disk``: one split, or a folder with a split.
     if (path / "state.json").is_file():
-        state = _json_file(path / "state.json", f"{name}/state.json")
+        state = _load_json(path / "state.json", f"{name}/state.json")
         try:
+            # Only the file's name is used, so that a manipulated state.json cannot name a file
+            # elsewhere.
             shards = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
         except (KeyError, TypeError) as error:
             raise InputError(f"{name}/state.json: names no data files") from error
-        batches = chain.from_iterable(_batches(shard, str(shard), "Arrow") for shard in shards)
+        batches = chain.from_iterable(_read_batches(shard, str(shard), "Arrow") for shard in shards)
         return arrow.batch_records(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
-        return _files_in(path, name, fields)
-    content = _json_file(path / "dataset_dict.json", f"{name}/dataset_dict.json")
+        return _read_files_in(path, name, fields)
+    content = _load_json(path / "dataset_dict.json", f"{name}/dataset_dict.json")
     splits = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
         raise InputError(f"{name}/dataset_dict.json: names no splits")
@@ -209,33 +234,37 @@ def _folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     split = path / splits[0]
     if not (split / "state.json").is_file():
         raise InputError(f"{split}: the split is missing, or has no state.json")
-    return _folder(split, str(split), fields)
+    return _read_folder(split, str(split), fields)
 
 
-def _files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     if (path / "run.json").is_file():
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
-    return _files(places.files_below(path), name, fields)
+    return _read_files(places.files_below(path), name, fields)
 
 
-def _files(found: Mapping[str, File], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Return the records of files below a folder; folders ``KEY=VALUE`` are fields of the records
-    in them that have none of the name.
+def _read_files(files: Mapping[str, File], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    """Return the records of the files below a folder.
+
+    Folders ``KEY=VALUE`` in their paths are fields of records that have no such field.
     """
-    paths = places.record_files(found, name)
+    # Listed before the generator starts, so that an empty folder is reported at once.
+    paths = places.record_files(files, name)
 
     def records() -> Iterator[Raw]:
         for path in paths:
-            keys, file = places.keys_of(path), found[path]
-            for raw in _file(file, str(file), fields):
-                own = raw.record
-                yield raw._replace(record=keys | own) if keys and isinstance(own, dict) else raw
+            keys, file = places.keys_of(path), files[path]
+            for raw in _read_file(file, str(file), fields):
+                record = raw.record
+                yield (
+                    raw._replace(record=keys | record) if keys and isinstance(record, dict) else raw
+                )
 
     return records()
 
 
-def _batches(path: File, name: str, kind: str) -> Iterator[Any]:
+def _read_batches(path: File, name: str, kind: str) -> Iterator[Any]:
     from arro3.io import read_ipc_stream, read_parquet
 
     try:
@@ -254,40 +283,43 @@ TURNS = LAST, ALL = "last", "all"
 
 
 class Located(NamedTuple):
-    """A sample, its place in the input, and whether it has its own id.
-
-    ``in_own_words`` returns a problem of the sample with its field as the record names it;
-    ``untold`` what problems miss because no name of the record is known for it.
-    """
+    """A sample with its place in the input."""
 
     where: str
+    """Its place, as in :class:`InputFault`."""
     sample: Sample
+    """The sample."""
     has_id: bool = True
+    """Whether the record has an id; otherwise one was computed from its content."""
     in_own_words: Callable[[Problem], Problem] = lambda problem: problem
+    """Returns a problem of the sample with the record's own name of the field."""
     untold: Callable[[Iterable[Problem]], Untold | None] = lambda problems: None  # noqa: ARG005
+    """Returns the fields that some problems miss because the record has no known name for them."""
 
 
 class Files(tuple[str, ...]):
-    """Paths of several files that are one input. A list of texts is none: a record from elsewhere
-    must never name a file.
+    """Paths of several files that form one input.
+
+    It is a class of its own because a plain list of texts must never be read as paths: a record
+    from elsewhere could name a file.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, source: Any) -> Any:
-        """Return the files that a caller's list of paths names, of one path that path alone;
-        anything else as it is.
+        """Return a caller's list of paths as files, a list of one path as this path, and any other
+        value as it is.
         """
         if not isinstance(source, list | tuple) or not source:
             return source
-        if not all(isinstance(one, str | os.PathLike) for one in source):
+        if not all(isinstance(path, str | os.PathLike) for path in source):
             return source
         return cls(map(os.fspath, source)) if len(source) > 1 else source[0]
 
 
 def paths_of(source: Any) -> list[str]:
-    """Return the paths of an input, none where it is no file."""
+    """Return the paths of an input; an empty list where it is not a file."""
     if isinstance(source, Files):
         return list(source)
     return [os.fspath(source)] if isinstance(source, str | os.PathLike) else []
@@ -333,44 +365,54 @@ def read_samples(
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
+    # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
-        names = _names_of(paths)
+        names = _find_distinct_names(paths)
         read = [_read(raw_records(path, fields), path, fields, turns) for path in paths]
-        return chain.from_iterable(map(_named, read, names)) if len(paths) > 1 else read[0]
+        return (
+            chain.from_iterable(map(_add_model_to_ids, read, names)) if len(paths) > 1 else read[0]
+        )
     if (rows := arrow.frame_records(source, fields)) is not None:
         return _read(rows, arrow.FRAME, fields, turns)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_in_memory(source), "the samples", fields, turns)
+    return _read(_read_in_memory(source), "the samples", fields, turns)
 
 
-def _names_of(paths: Sequence[str]) -> list[str]:
-    """Return a name for each file, without folder and suffix where these tell them apart; raises
-    :class:`InputError` for a path that is given twice."""
+def _find_distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return distinct names for files, as short as possible: first without folder and suffix.
+
+    Raises:
+        InputError: a path is given twice.
+    """
     for place, path in enumerate(paths):
         if path in paths[:place]:
             raise InputError(f"{path}: is given twice")
-    bare = [one.with_suffix("") if one.name else one for one in map(PurePath, paths)]
-    for parts in range(1, max(len(one.parts) for one in bare) + 1):
-        names = ["/".join(one.parts[-parts:]) for one in bare]
+    bare = [
+        path_object.with_suffix("") if path_object.name else path_object
+        for path_object in map(PurePath, paths)
+    ]
+    # Add folders until the names differ: "a/answers", "b/answers".
+    for parts in range(1, max(len(path_object.parts) for path_object in bare) + 1):
+        names = ["/".join(path_object.parts[-parts:]) for path_object in bare]
         if len(set(names)) == len(names):
             return names
     return list(paths)
 
 
-def _named(found: Iterator[Located | Fault], name: str) -> Iterator[Located | Fault]:
-    """Yield the samples of one of several files, each with its model in its id."""
-    for one in found:
-        if isinstance(one, Located):
-            model = one.sample.model or name
-            sample = replace(one.sample, id=f"{one.sample.id}-{model}", model=model)
-            yield one._replace(sample=sample)
+def _add_model_to_ids(results: Iterator[Located | Fault], name: str) -> Iterator[Located | Fault]:
+    """Yield the samples of one of several files, with the model added to each id."""
+    for result in results:
+        if isinstance(result, Located):
+            model = result.sample.model or name
+            sample = replace(result.sample, id=f"{result.sample.id}-{model}", model=model)
+            yield result._replace(sample=sample)
         else:
-            yield one
+            yield result
 
 
-def _in_memory(records: Iterable[Any]) -> Iterator[Raw]:
+def _read_in_memory(records: Iterable[Any]) -> Iterator[Raw]:
     for number, record in enumerate(records, 1):
         where = f"sample {number}"
         if not isinstance(record, Mapping):
@@ -387,17 +429,19 @@ def _in_memory(records: Iterable[Any]) -> Iterator[Raw]:
 def _read(
     raws: Iterator[Raw], name: str, fields: Mapping[str, str], turns: str
 ) -> Iterator[Located | Fault]:
+    # Fields of the user that no record has had so far; at the end any that is left is an error.
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
     for raw in traced((recognising.with_values(raw, fields) for raw in raws), name):
+        # Settings and reports in a log are no records, and are not counted.
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue
         count += 1
         if isinstance(raw.record, Sample):
-            yield _checked(raw.where, raw.record)
+            yield _check_sample(raw.where, raw.record)
         elif not isinstance(raw.record, Mapping):
-            yield Fault(raw.where, raw.problems or (_not_a_record(raw.record),))
+            yield Fault(raw.where, raw.problems or (_build_not_a_record(raw.record),))
         else:
             if unseen:
                 keys.update(raw.record)
@@ -406,7 +450,7 @@ def _read(
                     for k, v in unseen.items()
                     if recognising.reach(raw.record, v) is recognising.ABSENT
                 }
-            yield from _samples(raw, fields, turns)
+            yield from _read_samples_of_record(raw, fields, turns)
     if not count:
         raise InputError(f"{name}: contains no records")
     if keys:
@@ -414,7 +458,7 @@ def _read(
             raise missing_source(name, canonical, theirs, keys)
 
 
-def _checked(where: str, sample: Sample) -> Located | Fault:
+def _check_sample(where: str, sample: Sample) -> Located | Fault:
     """Check a sample that was built in Python by the same rules as a record."""
     try:
         return Located(where, Sample.parse(sample.to_dict()))
@@ -422,59 +466,72 @@ def _checked(where: str, sample: Sample) -> Located | Fault:
         return Fault(where, error.problems)
 
 
-def _not_a_record(value: Any) -> Problem:
+def _build_not_a_record(value: Any) -> Problem:
     names = {type(None): "null", list: "a list", str: "text", bool: "a boolean"}
     kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
     return Problem("record", f"expected an object, got {kind or type(value).__name__}")
 
 
-def _samples(raw: Raw, fields: Mapping[str, str], turns: str) -> Iterator[Located | Fault]:
-    """Yield the sample of a record, or of each answer that it holds."""
+def _read_samples_of_record(
+    raw: Raw, fields: Mapping[str, str], turns: str
+) -> Iterator[Located | Fault]:
+    """Yield the sample of a record, or one for each answer in it."""
+    # Several answers: of a published data set, of systems in TrustScore's file, turns of a chat.
     flat = recognising.flattened(raw.record, fields)
     known_as = recognising.reach(raw.record, fields.get("id", "id"))
     has_id = known_as not in (recognising.ABSENT, None)
     systems: Mapping[str, Mapping[str, Any]] = {}
     if not flat:
-        with suppress(RecursionError, ValueError):  # else no id can be made: it cannot be read
+        # Where no id can be computed the record cannot be read; ``_read_sample`` reports why.
+        with suppress(RecursionError, ValueError):
             systems = recognising.systems_of(raw.record, fields)
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
     if turns == ALL and not parts and "question" not in fields:
-        with suppress(RecursionError, ValueError):  # also what is wrong in the chat: told below
-            told = turns_of(raw.record, known_as if has_id else None)
-            parts = [(f"turn {number}", record) for number, record in enumerate(told, 1)]
+        # Problems in the chat (``SampleError`` is a ``ValueError``) are reported below as well.
+        with suppress(RecursionError, ValueError):
+            turn_records = turns_of(raw.record, known_as if has_id else None)
+            parts = [(f"turn {number}", record) for number, record in enumerate(turn_records, 1)]
     if len(flat) == 1 or not parts:
-        yield _sample(raw._replace(record=flat[0]) if flat else raw, fields)
+        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, fields)
         return
-    own = {canonical: theirs for canonical, theirs in fields.items() if canonical != "id"}
+    # The id of each part was already derived from the record's.
+    fields_except_id = {
+        canonical: theirs for canonical, theirs in fields.items() if canonical != "id"
+    }
     for name, record in parts:
-        result = _sample(raw._replace(where=f"{raw.where}: {name}", record=record), own)
+        result = _read_sample(
+            raw._replace(where=f"{raw.where}: {name}", record=record), fields_except_id
+        )
         yield result if flat or isinstance(result, Fault) else result._replace(has_id=has_id)
 
 
-def _sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
+def _read_sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
     untold = None
     try:
         recognised = recognising.recognise(raw.record, fields)
         record = recognised.record
+        # An empty cell is a missing field.
         if raw.of_table:
             record = {k: v for k, v in record.items() if v is not None}
         problems = [*raw.problems, *recognised.problems]
         try:
             sample = Sample.parse(record)
         except SampleError as error:
-            known = {problem.field for problem in problems}
+            # A field with a problem of reading it needs no second one.
+            reported_fields = {problem.field for problem in problems}
             untold = recognised.untold(error.problems)
             result = map(recognised.in_own_words, error.problems)
-            problems += [problem for problem in result if problem.field not in known]
+            problems += [problem for problem in result if problem.field not in reported_fields]
     except RecursionError:
         problems = [Problem("record", "is nested too deeply")]
     except SampleError as error:
         problems = [*raw.problems, *error.problems]
-    except ValueError as error:  # of an iterable: a number of more digits than Python writes out
+    except ValueError as error:
+        # A number in an iterable with more digits than Python converts to text.
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
-        shown = tuple(Problem(clean(p.field), p.message) for p in problems)
-        return Fault(raw.where, shown, untold)
+        shown_problems = tuple(Problem(clean(p.field), p.message) for p in problems)
+        return Fault(raw.where, shown_problems, untold)
     has_id = recognised.record.get("id") is not None
     return Located(raw.where, sample, has_id, recognised.in_own_words, recognised.untold)

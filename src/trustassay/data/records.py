@@ -1,4 +1,4 @@
-"""Raw records: their values in JSON's types, what is wrong with them, and how faults are listed."""
+"""Raw records, their values in JSON's types, the faults in them, and summaries of many faults."""
 
 import datetime
 import math
@@ -18,68 +18,68 @@ from trustassay.sample import Problem
 
 
 class InputError(UsageError):
-    """The input as a whole cannot be read; the message names it and says what was expected."""
+    """The input as a whole cannot be read. The message names it and says what was expected."""
 
 
 class Raw(NamedTuple):
-    """A record as read; with ``problems`` and no ``record`` if it was unreadable.
-
-    A record ``of_table`` has every column of its table, ``None`` if its cell is empty.
-    """
+    """A record as it was read, before its fields are recognised."""
 
     where: str
+    """Its place in the input, for messages."""
     record: Any
+    """The record; ``None`` if it was unreadable."""
     problems: tuple[Problem, ...] = ()
+    """The problems of reading it."""
     of_table: bool = False
+    """Whether it has every column of its table, with ``None`` for empty cells."""
 
 
 def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str]) -> InputError:
-    """Return the error of a ``--field`` whose source no record has."""
+    """Return the error for a ``--field`` whose source no record has."""
     hint = did_you_mean("field", theirs, known)
     return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
 
 
 LISTED = 3
-"""Records of which nothing is there for a field that are listed each; more are told in one line."""
+"""Records without a field that are listed one by one; more of them are reported in one line."""
 SHOWN = 20
-"""Faults of a kind that are listed each."""
+"""Faults of one kind that are listed one by one."""
 NAMES_TOLD = 20
 
 
 class Untold(NamedTuple):
-    """Fields that cannot be told: the names that a record has, and for each field that is missing
-    the name that it probably has, empty where there is no guess.
-
-    ``complete``: with these names a record has a question, a response and passages.
-    """
+    """Canonical fields of a record whose names are unknown, with guesses."""
 
     names: tuple[str, ...]
+    """The names that the record has."""
     fields: Mapping[str, str]
+    """For each missing canonical field the likeliest name, empty without a guess."""
     complete: bool = False
+    """Whether these names would give the record a question, a response and passages."""
 
     def __str__(self) -> str:
-        """Return what was found and how to name the fields, for Python."""
-        named = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
+        """Return the fields found and how to name them, in the form for Python."""
+        guesses_text = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
         message = f"found the fields {self.found}"
-        return f"{message}; name them with fields={{{named}}}" if named else message
+        return f"{message}; name them with fields={{{guesses_text}}}" if guesses_text else message
 
     @property
     def nameable(self) -> Mapping[str, str]:
-        """The fields to name. Documents are among them where a name may be theirs: records of
-        questions and answers alone are common.
+        """The fields to name. Documents are left out without a guess, because many records have
+        only questions and answers.
         """
         return {k: v for k, v in self.fields.items() if v or k != "documents"}
 
     @property
     def found(self) -> str:
-        """The names of the record, the first of many."""
-        told = ", ".join(self.names[:NAMES_TOLD]) or "(none)"
+        """The names of the record as a text; of many, the first ones."""
+        names_text = ", ".join(self.names[:NAMES_TOLD]) or "(none)"
         more = len(self.names) - NAMES_TOLD
-        return f"{told} and {more} more" if more > 0 else told
+        return f"{names_text} and {more} more" if more > 0 else names_text
 
 
 class UntoldError(InputError):
-    """The header of a table names no question; ``untold`` says what it names."""
+    """The header of a table has no column for the question."""
 
     def __init__(self, message: str, untold: Untold) -> None:
         super().__init__(message, untold)
@@ -91,52 +91,58 @@ class UntoldError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A record that is not a sample: its place, and everything that is wrong with it.
-
-    ``where`` reads ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
-    ``sample 3`` (of an iterable); all count from one. Fields have the names that the record uses.
-    ``untold`` says what is missing because no name of the record is known for it.
-    """
+    """A record that is not a sample, with everything that is wrong with it."""
 
     where: str
+    """Its place: ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
+    ``sample 3`` (of an iterable); all count from 1."""
     problems: tuple[Problem, ...]
+    """Its problems; their fields have the names that the record uses."""
     untold: Untold | None = None
+    """The fields that are missing because the record has no known name for them."""
 
     def __str__(self) -> str:
         """Return one line for each problem."""
-        return "\n".join(f"{self.where}: {_one_line(p)}" for p in self.problems)
+        return "\n".join(f"{self.where}: {_format_problem(p)}" for p in self.problems)
 
 
 def untold_of(faults: Sequence[Fault]) -> Untold | None:
-    """Return what most of the faulty records do not tell; ``None`` where they tell all."""
-    result = {str(one.untold): one.untold for one in faults if one.untold}
-    most = Counter(str(one.untold) for one in faults if one.untold).most_common(1)
+    """Return the unknown fields that most faulty records share; ``None`` if there are none."""
+    result = {str(fault.untold): fault.untold for fault in faults if fault.untold}
+    most = Counter(str(fault.untold) for fault in faults if fault.untold).most_common(1)
     return result[most[0][0]] if most else None
 
 
 def summarised(faults: Sequence[Fault]) -> list[str]:
-    """Return lines that tell all faults: of a kind the first ones, and how many more there are.
+    """Return lines that report all faults: of each kind the first ones, and the number of others.
 
-    What more than :data:`LISTED` records lack is one line.
+    A field that more than three records lack is reported in one line.
     """
-    rows = [(one.where, problem, _kind(problem)) for one in faults for problem in one.problems]
-    counts, told = Counter(kind for *_, kind in rows), Counter[str]()
+    rows = [
+        (fault.where, problem, _kind_of_problem(problem))
+        for fault in faults
+        for problem in fault.problems
+    ]
+    counts, listed_counts = Counter(kind for *_, kind in rows), Counter[str]()
+    # A field that many records lack is one mistake, and not many.
     lacking = {k for _, p, k in rows if counts[k] > LISTED and p.message.startswith("is missing")}
     lines = []
     for where, problem, kind in rows:
-        told[kind] += 1
-        if told[kind] <= (1 if kind in lacking else SHOWN):
+        listed_counts[kind] += 1
+        if listed_counts[kind] <= (1 if kind in lacking else SHOWN):
             more = f" and {counts[kind] - 1:,} more" if kind in lacking else ""
-            lines.append(f"{where}{more}: {_one_line(problem)}")
+            lines.append(f"{where}{more}: {_format_problem(problem)}")
     over = [kind for kind, n in counts.items() if n > SHOWN and kind not in lacking]
     return lines + [f"... {counts[kind] - SHOWN:,} more: {kind}" for kind in over]
 
 
-def _kind(problem: Problem) -> str:
+def _kind_of_problem(problem: Problem) -> str:
+    # Without indices and received values, so that equal mistakes in different records are counted
+    # as one.
     return re.sub(r"\[\d+\]", "[]", problem.field) + ": " + problem.message.split(", got")[0]
 
 
-def _one_line(problem: Problem) -> str:
+def _format_problem(problem: Problem) -> str:
     return " ".join(str(problem).split())
 
 
@@ -144,10 +150,11 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` in JSON's types; bytes, dates, decimals become text.
+    """Return a value in JSON's types; bytes, dates and decimals become text.
 
     An object of an unknown type is not changed.
     """
+    # Most values end here, so this test comes first; subclasses such as NumPy's floats do not.
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Mapping):
@@ -157,6 +164,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(plain, value), key=str)
     if isinstance(value, np.generic | np.ndarray):
+        # ``tolist`` returns a NumPy scalar itself for types that Python lacks, such as long double;
+        # converting it again would not end.
         listed = value.tolist()
         return listed if isinstance(listed, np.generic) else plain(listed)
     return _as_text(value)
@@ -173,6 +182,7 @@ def from_arrow(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: from_arrow(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
+        # A map of Arrow comes as a list of pairs.
         if value and all(type(item) is tuple for item in value):
             return {str(key): from_arrow(item) for key, item in value if item is not None}
         return [from_arrow(item) for item in value]

@@ -1,7 +1,7 @@
-"""Opening files of text, compressed or not, and standard input.
+"""Opens text files, compressed or not, and standard input.
 
-Input is read more than once, to choose a metric, to check it, to score it; so what comes through a
-pipe is copied to a temporary file. The first bytes of a file say what it is if it is no text.
+An input is read more than once (to choose a metric, to check it, to score it), so standard input is
+copied to a temporary file. A file that is not text is recognised by its first bytes.
 """
 
 import atexit
@@ -30,9 +30,10 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 ZIP = b"PK\x03\x04"
 PARQUET = b"PAR1"
 LONGEST = 16
-"""Number of first bytes that are checked."""
+"""The number of bytes at the start of a file that are checked."""
 
-_OTHERS = {
+# First bytes of files that users pass by mistake, with what to do about each.
+_OTHER_FORMATS = {
     **dict.fromkeys(
         (b"BZh%d1AY&SY" % level for level in range(1, 10)),
         "compressed with bzip2; decompress it first (bzip2 -d)",
@@ -45,14 +46,14 @@ _OTHERS = {
     b"SQLite format 3\x00": "a SQLite database; export its records as JSON Lines or CSV",
     b"%PDF-": "a PDF; expected text",
 }
-_BYTE_ORDER_MARKS = {  # UTF-32 first: its mark begins as that of UTF-16
+_BYTE_ORDER_MARKS = {  # UTF-32 first, because its mark begins with that of UTF-16
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
 _ZEROS = {
-    # Where a text that begins with two ASCII characters has its zero bytes.
+    # Positions of zero bytes in a text that begins with two ASCII characters.
     (1, 3, 5, 7): "UTF-16LE",
     (0, 2, 4, 6): "UTF-16BE",
     (1, 2, 3, 5, 6, 7): "UTF-32LE",
@@ -62,14 +63,15 @@ _ZEROS = {
 
 @contextmanager
 def opened(path: File, name: str) -> Iterator[IO[bytes]]:
-    """Open a plain text for reading, or one that gzip or zstd compressed, whatever its name.
+    """Open a text file for reading, also one compressed by gzip or zstd, whatever its name.
 
     Raises:
-        InputError: it cannot be read, is not UTF-8 text, or its compression is damaged.
+        InputError: the file cannot be read, is not UTF-8 text, or its compression is damaged.
     """
     packing = ""
     try:
         with path.open("rb") as file, ExitStack() as stack:
+            # ``peek`` does not consume the bytes, so the stream still starts at the beginning.
             start = file.peek(LONGEST)
             stream: Any = file
             if path.name.lower().endswith(".gz") or start.startswith(GZIP):
@@ -77,22 +79,26 @@ def opened(path: File, name: str) -> Iterator[IO[bytes]]:
                 stream = stack.enter_context(gzip.open(file, "rb"))
             elif start.startswith(ZSTD):
                 packing = "zstd"
-                stream = stack.enter_context(_zstd(name)(file))
+                stream = stack.enter_context(_load_zstd_class(name)(file))
+            # Checked after decompression, since a packed file may contain a workbook or a PDF.
             if kind := other_than_text(stream.peek(LONGEST)):
                 raise InputError(f"{name}: {kind}")
             yield stream
+    # Damage shows only while the caller reads, so these are caught around the ``yield``.
+    # BadGzipFile is an OSError and must come first.
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name}: is not a complete {packing} file ({error})") from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     except Exception as error:
-        if type(error).__name__ != "ZstdError":  # its module differs by Python's version
+        # By name, since the module of the class depends on the version of Python.
+        if type(error).__name__ != "ZstdError":
             raise
         raise InputError(f"{name}: is not a complete {packing} file ({error})") from error
 
 
-def _zstd(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
-    """Return the class that reads zstd: Python's own from 3.14 on, else a package's."""
+def _load_zstd_class(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
+    """Return the class that reads zstd: Python's own from 3.14 on, or that of a package."""
     for module in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
             return cast("Callable[[BufferedReader], Any]", import_module(module).ZstdFile)
@@ -103,13 +109,17 @@ def _zstd(name: str) -> Callable[[BufferedReader], AbstractContextManager[Any]]:
 
 
 def other_than_text(start: bytes) -> str | None:
-    """Return what a file is and what to do about it, ``None`` if it may be text in UTF-8.
+    """Return what a file is and what to do about it; ``None`` if it may be text in UTF-8.
 
-    ``start`` are its first bytes, :data:`LONGEST` of them or all that there are.
+    Args:
+        start: its first bytes, at least :data:`START_BYTES` unless the file is shorter.
     """
-    if kind := next((kind for mark, kind in _OTHERS.items() if start.startswith(mark)), None):
+    if kind := next(
+        (kind for mark, kind in _OTHER_FORMATS.items() if start.startswith(mark)), None
+    ):
         return f"is {kind}"
     marked = (name for mark, name in _BYTE_ORDER_MARKS.items() if start.startswith(mark))
+    # Without a byte order mark, UTF-16 and UTF-32 show by their zero bytes.
     zeros = [place for place, byte in enumerate(start[:8]) if byte == 0]
     by_zeros = (
         name
@@ -123,7 +133,7 @@ def other_than_text(start: bytes) -> str | None:
     )
 
 
-# ---- standard input: read once, and kept in a file until the process ends ----
+# ---- standard input: copied to a file once, which is deleted when the process ends ----
 
 
 STANDARD_INPUT = "-"
@@ -133,34 +143,40 @@ _PIECE = 2**20
 
 
 class Kept(NamedTuple):
-    """The copy of standard input: where it is, its kind as a suffix, and its digest."""
+    """The copy of standard input."""
 
     path: Path
+    """The file."""
     kind: str
+    """Its kind, as a suffix."""
     digest: str
+    """SHA-256 of its content, in hexadecimal digits."""
 
 
 def is_standard_input(source: Any) -> bool:
-    """Return whether an input is named ``-``."""
+    """Whether an input is named ``-``."""
     return isinstance(source, str | os.PathLike) and os.fspath(source) == STANDARD_INPUT
 
 
 def kept_input() -> Kept:
-    """Return the copy of what stands on standard input.
+    """Return the copy of standard input; it is read on the first call only.
 
     Raises:
-        InputError: it is a terminal, or cannot be read.
+        InputError: standard input is a terminal, is closed, or cannot be read.
     """
-    return _kept(sys.stdin)
+    return _copy_to_file(sys.stdin)
 
 
+# Cached by the stream: tests, and programs that replace ``sys.stdin``, get a new copy.
 @lru_cache(maxsize=1)
-def _kept(stdin: TextIO) -> Kept:
+def _copy_to_file(stdin: TextIO) -> Kept:
+    # ``sys.stdin`` is ``None`` in a process without a console.
     closed = stdin is None or stdin.closed
     if closed or stdin.isatty():
         state = "closed" if closed else "a terminal"
         raise InputError(f"{NAME}: is {state}; expected a file, as in trustassay score - < log.csv")
     folder = Path(tempfile.mkdtemp(prefix="trustassay-"))
+    # Registered before anything is written, so that an error leaves no folder behind.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path, digest = folder / "input", hashlib.sha256()
     try:
@@ -170,11 +186,11 @@ def _kept(stdin: TextIO) -> Kept:
                 file.write(piece)
     except OSError as error:
         raise InputError(f"{NAME}: cannot be read ({error.strerror or error})") from error
-    return Kept(path, _kind_of(path), digest.hexdigest())
+    return Kept(path, _determine_kind(path), digest.hexdigest())
 
 
-def _kind_of(path: Path) -> str:
-    """Return the suffix that a file of this content has: JSON begins with a bracket."""
+def _determine_kind(path: Path) -> str:
+    """Return the suffix for a file with this content: JSON begins with a bracket."""
     with path.open("rb") as file:
         start = file.read(len(PARQUET))
     if start == PARQUET:

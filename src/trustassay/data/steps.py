@@ -1,4 +1,4 @@
-"""What came before an answer, as the field ``steps`` of a sample: texts, and calls of tools."""
+"""The messages and tool calls before an answer, as the field ``steps`` of a sample."""
 
 import json
 import re
@@ -9,61 +9,77 @@ from trustassay.data.layouts import NAMES
 from trustassay.data.values import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
-_FAILED = re.compile(_WORDS["text"], re.IGNORECASE)
+_FAILURE_TEXT = re.compile(_WORDS["text"], re.IGNORECASE)
 LONGEST = 500
 """Characters of an error that are kept."""
 
 
 class Call(NamedTuple):
-    """A call of a tool: its name, and its arguments as they are written, text or data."""
+    """A call of a tool."""
 
     name: str
+    """The name of the tool."""
     arguments: Any = None
+    """Its arguments as they are written, text or data."""
 
 
 class Message(NamedTuple):
-    """A message of a chat, or a part of one that is a message elsewhere.
-
-    role: ``user``, ``assistant``, ``system`` or ``tool``. content: its text, ``None`` without one;
-    of a tool what it returned, text or data. call: the id of the call that it answers. calls: the
-    tools that it calls, by the id of the call. error: why the call failed, empty where it did not.
-    """
+    """A message of a chat, or a part of one that is a message of its own in other formats."""
 
     role: str
+    """``user``, ``assistant``, ``system`` or ``tool``."""
     content: Any
+    """Its text, ``None`` without one; for a tool the value that it returned, text or data."""
     call: str = ""
+    """The id of the call that it answers; empty for other messages."""
     calls: Mapping[str, Call] = {}
+    """The calls that it makes, by their ids."""
     error: str = ""
+    """The reason that the call failed; empty where it did not."""
 
 
 def failure(part: Mapping[str, Any], value: Any) -> str:
-    """Return why a call failed, by the part of a message with its result, and by ``value``, what it
-    returned; empty where nothing says so."""
+    """Return the reason that a call failed; empty where nothing indicates a failure.
+
+    Args:
+        part: the part of a message with the result, which may have a flag or a status.
+        value: the value that the tool returned.
+    """
     content = decode_json(value)
-    failed = _says_so(part) or part.get("part_kind") == "retry-prompt"
-    failed |= _says_so(content) if isinstance(content, Mapping) else bool(_FAILED.match(str(value)))
+    failed = _reports_failure(part) or part.get("part_kind") == "retry-prompt"
+    # The content itself may report it: {"error": ...}, or a text such as "Error: timeout".
+    failed |= (
+        _reports_failure(content)
+        if isinstance(content, Mapping)
+        else bool(_FAILURE_TEXT.match(str(value)))
+    )
+    # Messages may be nested: {"error": {"message": "timeout"}}. ``True`` is a flag and no message.
     while failed and isinstance(content, Mapping):
         inside = filter(None, map(content.get, _WORDS["messages"]))
-        content = next((one for one in inside if one is not True), json.dumps(content, default=str))
+        content = next(
+            (message for message in inside if message is not True), json.dumps(content, default=str)
+        )
     return " ".join(str(content or "without a reason").split())[:LONGEST] if failed else ""
 
 
-def _says_so(content: Mapping[str, Any]) -> bool:
-    """Return whether an object says of itself that something failed."""
-    status = [content.get(one) for one in _WORDS["status"]]
-    flags = [(one, True) for one in _WORDS["failed"]] + [(one, False) for one in _WORDS["good"]]
+def _reports_failure(content: Mapping[str, Any]) -> bool:
+    """Whether an object reports a failure, by an error, a flag or a status."""
+    status = [content.get(name) for name in _WORDS["status"]]
+    flags = [(name, True) for name in _WORDS["failed"]] + [(name, False) for name in _WORDS["good"]]
     return (
         any(map(content.get, _WORDS["errors"]))
         or any(content.get(name) is flag for name, flag in flags)
-        or any(isinstance(one, str) and one.lower() in _WORDS["bad"] for one in status)
-        or any(isinstance(one, int) and 400 <= one < 600 for one in status)
+        or any(isinstance(value, str) and value.lower() in _WORDS["bad"] for value in status)
+        or any(isinstance(value, int) and 400 <= value < 600 for value in status)
     )
 
 
 class Steps:
-    """The steps of a conversation, each an object: ``user``, ``system`` or ``assistant`` with a
-    text, or a call: ``tool``, ``arguments``, ``passages``, the numbers of what it returned from 1,
-    and ``error``, why it failed.
+    """Collects the steps of a conversation, each an object as in the field ``steps``.
+
+    A step is a text (``user``, ``system`` or ``assistant``), or a call of a tool: ``tool``,
+    ``arguments``, ``passages`` (the numbers, from 1, of the passages that it returned) and
+    ``error`` (the reason that it failed).
     """
 
     def __init__(self) -> None:
@@ -71,29 +87,44 @@ class Steps:
         self._calls: dict[str, dict[str, Any]] = {}
 
     def add(self, message: Message, passages: Iterable[int] = ()) -> None:
-        """Add a message; ``passages`` are those of a result. A result without the id of a call is
-        that of the last call that has none."""
+        """Add a message.
+
+        Args:
+            message: the message. A result without the id of a call belongs to the last call that
+                has no result yet.
+            passages: the numbers of the passages in a result.
+        """
         for known_as, call in message.calls.items():
             self._calls[known_as] = {"tool": call.name, "arguments": decode_json(call.arguments)}
             self._steps.append(self._calls[known_as])
         if message.role == "tool":
-            waiting = [one for one in self._calls.values() if "passages" not in one]
+            waiting = [
+                call_step for call_step in self._calls.values() if "passages" not in call_step
+            ]
             step = self._calls.get(message.call) or (waiting or [{"tool": ""}])[-1]
+            # A result without any call gets a step of its own, without a name.
             if "arguments" not in step:
                 self._steps.append(step)
+            # A call may return its result in several messages.
             step["passages"] = [*step.get("passages", ()), *passages]
             step |= {"error": message.error} if message.error else {}
         elif not message.calls and message.content and message.content.strip():
             self._steps.append({message.role: message.content})
 
     def knows(self, call: str) -> bool:
-        """Return whether there is a call of this id, or it is empty."""
+        """Whether there is a call with this id, or the id is empty."""
         return not call or call in self._calls
 
     def so_far(self, first: int = 0) -> list[dict[str, Any]]:
-        """Return a copy, empty where nothing but questions came before. ``first``: how many
-        passages stand before those of tools."""
-        if not any("tool" in one or "assistant" in one for one in self._steps):
+        """Return a copy of the steps; empty where there were only questions.
+
+        Args:
+            first: the number of passages that stand before those of tools.
+        """
+        if not any("tool" in step or "assistant" in step for step in self._steps):
             return []
-        own = [[first + n for n in one.get("passages", ())] for one in self._steps]
-        return [one | ({"passages": own[n]} if own[n] else {}) for n, one in enumerate(self._steps)]
+        passage_numbers = [[first + n for n in step.get("passages", ())] for step in self._steps]
+        return [
+            step | ({"passages": passage_numbers[n]} if passage_numbers[n] else {})
+            for n, step in enumerate(self._steps)
+        ]

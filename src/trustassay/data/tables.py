@@ -1,4 +1,4 @@
-"""Headers and cells of tables that people and tools write: CSV and spreadsheets."""
+"""Reads tables that people and tools write, CSV and workbooks: headers, encodings and cells."""
 
 import csv
 import io
@@ -18,59 +18,71 @@ from trustassay.progress import tell
 from trustassay.sample import Problem
 
 MOST_ABOVE = 20
-"""Rows of a table among which its header is looked for."""
+"""Rows at the start of a table that are searched for its header."""
 
 
 def header_place(
-    rows: Sequence[Sequence[str]], known: Callable[[Sequence[str]], bool]
+    rows: Sequence[Sequence[str]], is_known: Callable[[Sequence[str]], bool]
 ) -> int | None:
-    """Return the place of the first ``known`` header that has more cells with text than each row
-    above it, which are titles; ``None`` where there is none.
+    """Return the index of the header among the first rows of a table, or ``None``.
+
+    Args:
+        rows: the cells of the rows.
+        is_known: whether cells are a known header. The header also has more cells with text than
+            each row above it; these are titles.
     """
     most = 0
     for place, row in enumerate(rows):
+        # Titles above the header fill fewer cells than the header does.
         filled = sum(map(bool, row))
-        if filled > most and known(row):
+        if filled > most and is_known(row):
             return place
         most = max(most, filled)
     return None
 
 
 def checked_header(
-    header: Sequence[str], name: str, fields: Mapping[str, str], parted_by: str
+    header: Sequence[str], name: str, fields: Mapping[str, str], separator_name: str
 ) -> list[str]:
-    """Return the names of columns; a cell without text names none.
+    """Return the names of columns; an empty cell names no column.
 
     Raises:
-        UntoldError: no column is known to hold the question. InputError: as of `check_columns`.
+        UnknownFieldsError: no column is known to contain the question.
+        InputError: as :func:`check_columns`.
     """
     present = [cell for cell in header if cell]
+    # Without a question nothing can be scored; the error lists what the header has instead.
     if not tells_question(present, fields):
         raise UntoldError(
             f"{name}: the first line is not a header with a question column; expected question "
-            f"or --field question=COLUMN, columns separated by {parted_by}; it reads "
+            f"or --field question=COLUMN, columns separated by {separator_name}; it reads "
             f"{', '.join(present)[:80]!r}",
-            _untold(present, fields),
+            _build_unknown_fields(present, fields),
         )
     check_columns(present, name, fields)
     return list(header)
 
 
-def _untold(header: Sequence[str], fields: Mapping[str, str]) -> Untold:
+def _build_unknown_fields(header: Sequence[str], fields: Mapping[str, str]) -> Untold:
     columns = columns_of(header, fields)
-    known = {
+    known_columns = {
         k: v
         for k, v in columns.items()
         if not layouts.AMBIGUOUS.issuperset(map(layouts.known_name, v))
     }
-    taken = tuple(column for names in known.values() for column in names)
-    guessed = {k: v for k, v in layouts.guesses(tuple(header), taken).items() if k not in known}
-    whole = {"question", "response", "documents"} <= {*guessed, *known}
-    return Untold(tuple(header), {"question": ""} | guessed, whole)
+    names_taken = tuple(column for names in known_columns.values() for column in names)
+    guesses_for_missing = {
+        k: v
+        for k, v in layouts.guesses(tuple(header), names_taken).items()
+        if k not in known_columns
+    }
+    is_complete = {"question", "response", "documents"} <= {*guesses_for_missing, *known_columns}
+    return Untold(tuple(header), {"question": ""} | guesses_for_missing, is_complete)
 
 
 def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
-    """Refuse columns of one name, and names of ``--field`` that no column has."""
+    """Raise :class:`InputError` if columns have the same name, or a column of ``--field`` is
+    missing."""
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if twice:
         raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
@@ -80,65 +92,89 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
 
 
 def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
-    """Return the record of a row whose empty cells may be blank texts or missing ones.
+    """Return the record of a row, with ``None`` for empty cells.
 
-    An empty cell of the response is a blank response, as JSON's ``""`` is; in a table without such
-    a column the response is missing.
+    An empty cell of the response is a blank response, as ``""`` in JSON; in a table without such a
+    column the response is missing.
     """
     names = columns_of(tuple(cells), fields).get("response", ())
-    there = [name for name in names if name in cells]
-    if there and not any(cells[name] for name in there):
-        cells[there[0]] = ""
+    columns_present = [name for name in names if name in cells]
+    # The first of the columns counts as the response where all of them are empty.
+    if columns_present and not any(cells[name] for name in columns_present):
+        cells[columns_present[0]] = ""
     return Raw(where, cells, of_table=True)
 
 
 LARGEST_CELL = 2**31 - 1
+"""Characters of a cell; the limit of ``csv`` itself is 131,072, too few for long passages."""
 SAVE_AS_UTF8 = "save the table as CSV UTF-8 (in Excel: Save As)"
-_LOOKED_AT = 2**16
-"""Bytes of a table in which its header is looked for."""
-_PARTED_BY = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_MAX_START_BYTES = 2**16
+"""Bytes at the start of a table that are searched for its header."""
+_SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _WESTERN = "cp1252"
 _ENCODINGS = {_WESTERN: "Windows-1252", "cp932": "Shift JIS", "gb18030": "GB 18030"}
-"""In what Excel writes CSV in western Europe, Japan and China where it does not write UTF-8."""
+"""Encodings in which Excel writes CSV in western Europe, Japan and China, instead of UTF-8."""
 _SIGNS = frozenset("’‘‚“”„«»‹›–—…•·°§€£¥©®™×±²³½¼¾¿¡\xa0\xad´")
-"""What texts in western European languages have beside letters."""
+"""Characters, besides letters, in texts of western European languages."""
 _SIGNS_IN_WORDS = frozenset("’‘·\xad´")
 _announced: set[str] = set()
 
 
 class Header(NamedTuple):
-    """The header of a table: its cells, the line where it ends, what separates the cells, and the
-    encoding that makes its names known ones, empty if that is UTF-8.
-    """
+    """The header of a table."""
 
     cells: Sequence[str]
+    """Its cells."""
     line: int
+    """The number of the line in which it ends."""
     delimiter: str
+    """The character between cells."""
     encoding: str = ""
+    """The encoding in which its names are known; empty for UTF-8."""
 
 
-def header_of(path: File, name: str, usual: str, known: Callable[[Sequence[str]], bool]) -> Header:
-    """Return the header of a table: a ``known`` one by any delimiter and encoding, else its first
-    line with most cells. The ``usual`` delimiter has precedence.
+def header_of(
+    path: File, name: str, usual: str, is_known: Callable[[Sequence[str]], bool]
+) -> Header:
+    """Return the header of a table.
+
+    Every delimiter and encoding is tried. Where no header is known, it is the first line, with the
+    delimiter that gives most cells.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        usual: the usual delimiter of such files, which is tried first.
+        is_known: whether cells are a known header.
     """
     with opened(path, name) as stream:
-        start = stream.read(_LOOKED_AT).decode("utf-8-sig", "surrogateescape")
+        # ``surrogateescape`` keeps bytes that are not UTF-8, so that other encodings can be tried
+        # on them.
+        start = stream.read(_MAX_START_BYTES).decode("utf-8-sig", "surrogateescape")
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    rows = {mark: list(_first_rows(start, mark)) for mark in dict.fromkeys((usual, *_PARTED_BY))}
+    rows = {
+        mark: list(_read_first_rows(start, mark))
+        for mark in dict.fromkeys((usual, *_SEPARATOR_NAMES))
+    }
     result = [
-        Header(decoded[place], shown[place][0], mark, encoding)
-        for mark, shown in rows.items()
+        Header(decoded[place], first_rows[place][0], mark, encoding)
+        for mark, first_rows in rows.items()
         for encoding in ("", *_ENCODINGS)
-        for decoded in [[_decoded(row, encoding) for _, row in shown]]
-        if (place := header_place(decoded, known)) is not None
+        for decoded in [[_decode_cells(row, encoding) for _, row in first_rows]]
+        if (place := header_place(decoded, is_known)) is not None
     ]
-    first = [Header(row, line, mark) for mark, shown in rows.items() for line, row in shown[:1]]
+    first = [
+        Header(row, line, mark) for mark, first_rows in rows.items() for line, row in first_rows[:1]
+    ]
     fallback = Header((), 0, usual)
-    return max(result or first or [fallback], key=lambda one: (not one.encoding, len(one.cells)))
+    # UTF-8 wins over other encodings, then most cells; of equal ones the usual delimiter.
+    return max(
+        result or first or [fallback], key=lambda header: (not header.encoding, len(header.cells))
+    )
 
 
-def _first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first rows that have text, each with the line where it ends."""
+def _read_first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first rows with text, each with the number of the line in which it ends."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     with suppress(csv.Error):
         for row in islice(rows, MOST_ABOVE):
@@ -146,8 +182,8 @@ def _first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
                 yield rows.line_num, [cell.strip() for cell in row]
 
 
-def _decoded(row: Sequence[str], encoding: str) -> list[str]:
-    """Return cells whose bytes are read in an encoding; as they are where that cannot be."""
+def _decode_cells(row: Sequence[str], encoding: str) -> list[str]:
+    """Return cells decoded in an encoding; as they are where that is not possible."""
     if not encoding:
         return list(row)
     try:
@@ -156,32 +192,34 @@ def _decoded(row: Sequence[str], encoding: str) -> list[str]:
         return list(row)
 
 
-def _encoding_of(row: list[str]) -> str:
-    """Return the encoding that a row beyond ASCII tells: UTF-8, or Windows-1252 if that makes it a
-    text of a western European language; empty where it tells neither."""
+def _detect_encoding(row: list[str]) -> str:
+    """Return the encoding of a row that is not ASCII: UTF-8, or Windows-1252 if that makes it a
+    text of a western European language; empty where neither is certain."""
     if not not_utf8(row):
         return "utf-8"
-    return _WESTERN if all(map(_is_western, _decoded(row, _WESTERN))) else ""
+    return _WESTERN if all(map(_is_western, _decode_cells(row, _WESTERN))) else ""
 
 
-def _announce(name: str, encoding: str) -> None:
-    """Tell once that a table is read in another encoding than UTF-8."""
+def _report_encoding(name: str, encoding: str) -> None:
+    """Print once that a table is read in another encoding than UTF-8."""
     if encoding in _ENCODINGS and name not in _announced:
         _announced.add(name)
-        known = _ENCODINGS[encoding]
-        tell(f"{name}: is not UTF-8, read as {known}; where letters are wrong, {SAVE_AS_UTF8}")
+        label = _ENCODINGS[encoding]
+        tell(f"{name}: is not UTF-8, read as {label}; where letters are wrong, {SAVE_AS_UTF8}")
 
 
 def _is_western(text: str) -> bool:
-    """Whether a text reads as one of a western European language: few letters with accents side by
-    side, no sign inside of a word.
+    """Whether a text may be in a western European language: at most three accented characters in a
+    row, and no sign inside a word.
     """
     run = 0
     for place, character in enumerate(text):
         run = 0 if character.isascii() else run + 1
         if not run:
             continue
+        # Letters that only appear when bytes of another encoding are read as Windows-1252.
         letter = character.isalpha() and character not in "ªºÿƒ"
+        # The characters before and behind this one.
         inside = text[max(0, place - 1) : place + 2 : 2]
         in_word = len(inside) == 2 and inside.isalpha() and character not in _SIGNS_IN_WORDS
         if run > 3 or not (letter or (character in _SIGNS and not in_word)):
@@ -196,10 +234,15 @@ def csv_records(
     delimiter: str,
     header: list[str] | None = None,
 ) -> Iterator[Raw]:
-    """Return the records of a table; ``header`` names its columns where no line of it does.
+    """Yield the records of a table.
 
-    Without one the ``delimiter`` is only the usual one of such files, and what is above the header,
-    a title for instance, is not read.
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        fields: the user's names of columns, by canonical field.
+        delimiter: the usual delimiter of such files, or the only one if there is a ``header``.
+        header: the names of the columns, for a file without a header. Otherwise the header is
+            found in the file, and lines above it, such as a title, are not read.
     """
     result = Header(header or (), 0, delimiter)
     if header is None:
@@ -215,68 +258,81 @@ def csv_records(
             cells = [cell.strip() for cell in row]
             if not_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-            header = checked_header(cells, name, fields, _PARTED_BY[result.delimiter])
+            header = checked_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter])
         else:
-            yield _csv_record(row, where, header, fields)
+            yield _build_csv_record(row, where, header, fields)
 
 
-def csv_rows(path: File, name: str, found: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
-    """Yield the rows from the header on that have a text, each with where it begins; an error in
-    place of what is no row. Bytes that are not UTF-8 are lone surrogates (:func:`not_utf8`), unless
-    the header, or the first row beyond ASCII, tells another encoding.
+def csv_rows(path: File, name: str, header: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
+    """Yield the rows with text from the header on, each with its place, or an error for a bad row.
+
+    Bytes that are not UTF-8 become lone surrogates (:func:`has_invalid_utf8`), unless the header,
+    or the first row that is not ASCII, shows another encoding.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        header: the header.
     """
     csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    encoding = found.encoding
-    _announce(name, encoding)
+    encoding = header.encoding
+    _report_encoding(name, encoding)
     with opened(path, name) as stream:
+        # ``newline=""`` leaves line ends inside quoted cells as they are.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-        rows = csv.reader(text, delimiter=found.delimiter, strict=True)
+        rows = csv.reader(text, delimiter=header.delimiter, strict=True)
         while True:
+            # Taken before the row is read: a quoted cell may span several lines.
             where = f"{name}:{rows.line_num + 1}"
             try:
                 row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
+                # A damaged row is reported, and reading continues with the next one.
                 yield where, error
                 continue
             if not all(map(str.isascii, row)):
-                encoding = encoding or _encoding_of(row)
-                _announce(name, encoding)
-                row = _decoded(row, encoding) if encoding in _ENCODINGS else row
-            if any(row) and rows.line_num >= found.line:
+                # The first row that is not ASCII decides for the whole file.
+                encoding = encoding or _detect_encoding(row)
+                _report_encoding(name, encoding)
+                row = _decode_cells(row, encoding) if encoding in _ENCODINGS else row
+            if any(row) and rows.line_num >= header.line:
                 yield where, row
 
 
-def _csv_record(row: list[str], where: str, header: list[str], fields: Mapping[str, str]) -> Raw:
+def _build_csv_record(
+    row: list[str], where: str, header: list[str], fields: Mapping[str, str]
+) -> Raw:
     if len(row) > len(header):
         message = f"has {len(row)} cells, but the header has {len(header)}"
         return Raw(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
     if not_utf8(row):
         message = f"is not UTF-8; {SAVE_AS_UTF8}"
+        # Each cell with such bytes is a problem of its own.
         bad = [Problem(k, message) for k, v in cells.items() if v and not_utf8([v])]
         return Raw(where, None, tuple(bad))
     return table_record(cells, where, fields)
 
 
 def not_utf8(texts: Iterable[str]) -> bool:
-    """Whether one of these texts, read with ``surrogateescape``, holds bytes that are not UTF-8."""
+    """Whether a text, read with ``surrogateescape``, contains bytes that are not UTF-8."""
     text = "".join(texts)
     return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
 
 
 LARGEST = 2**30
-"""Bytes that a workbook may have unpacked."""
+"""Bytes of a workbook after unpacking; a small file may unpack to any size."""
 _FORMULA, _ERROR = "f", "e"
 
 
 def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    """Return the records of the sheet that has a question column; the first sheet may have none.
+    """Yield the records of the sheet with a question column; it need not be the first sheet.
 
     Raises:
-        InputError: openpyxl is not installed, the file is no workbook, or no sheet has a question
-            column, or several have; while iterating: it is broken.
+        InputError: openpyxl is not installed, the file is not a workbook, no sheet has a question
+            column, or several have; while iterating, if the file is damaged.
     """
     try:
         import openpyxl
@@ -284,14 +340,16 @@ def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterat
         raise InputError(
             f"{name}: install a package for workbooks ({install('excel')}), or save it as CSV"
         ) from error
+    # Checked before openpyxl unpacks anything.
     _check_size(path, name)
     try:
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
-            yield from _records(book, name, fields)
+            yield from _read_sheet(book, name, fields)
     except InputError:
         raise
-    except Exception as error:  # of zip, XML and values: the parser has no error of its own
+    except Exception as error:
+        # Errors of zip, XML and values: openpyxl has no class of its own for damaged files.
         reason = f"{type(error).__name__}: {error}"[:200]
         raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
 
@@ -310,18 +368,23 @@ def _check_size(path: File, name: str) -> None:
         raise InputError(f"{name}: has {size:,} bytes unpacked; save so large a table as CSV")
 
 
-class _Sheet(NamedTuple):
-    """A sheet by its title: the cells of its header, the header's row, and whether it is known."""
+class _WorkbookSheet(NamedTuple):
+    """A sheet of a workbook."""
 
     title: str
+    """Its title."""
     header: Sequence[str]
+    """The cells of its header."""
     row: int
+    """The number of the header's row, from 1; 0 for an empty sheet."""
     asks: bool
+    """Whether the header has a question column."""
 
 
-def _sheet(book: Any, name: str, fields: Mapping[str, str]) -> _Sheet:
-    """Return the sheet that has a question column, else the first one with a text."""
-    sheets = [_looked_at(sheet, fields) for sheet in book.worksheets]
+def _choose_sheet(book: Any, name: str, fields: Mapping[str, str]) -> _WorkbookSheet:
+    """Return the sheet with a question column, or else the first one with a text."""
+    sheets = [_read_sheet_header(sheet, fields) for sheet in book.worksheets]
+    # Several sheets with questions are ambiguous; none of them is chosen silently.
     asking = [sheet for sheet in sheets if sheet.asks]
     if len(asking) > 1:
         titles = ", ".join(sheet.title for sheet in asking)
@@ -332,24 +395,25 @@ def _sheet(book: Any, name: str, fields: Mapping[str, str]) -> _Sheet:
     return next(iter([*asking, *(sheet for sheet in sheets if sheet.header), *sheets]))
 
 
-def _looked_at(sheet: Any, fields: Mapping[str, str]) -> _Sheet:
+def _read_sheet_header(sheet: Any, fields: Mapping[str, str]) -> _WorkbookSheet:
     values = islice(sheet.iter_rows(values_only=True), MOST_ABOVE)
-    rows = [["" if one is None else str(one).strip() for one in row] for row in values]
+    rows = [["" if value is None else str(value).strip() for value in row] for row in values]
     place = header_place(rows, lambda cells: tells_question(cells, fields))
     first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
     at = first if place is None else place + 1
-    return _Sheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
+    return _WorkbookSheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
 
 
-def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
-    sheet = _sheet(book, name, fields)
+def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+    sheet = _choose_sheet(book, name, fields)
     if not sheet.header:
         return
     header = checked_header(sheet.header, name, fields, "cells")
-    known = columns_of([column for column in header if column], fields)
-    used = {column for columns in known.values() for column in columns}
+    columns_of_fields = columns_of([column for column in header if column], fields)
+    used = {column for columns in columns_of_fields.values() for column in columns}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
     for number, row in enumerate(rows, sheet.row + 1):
+        # Formatted but empty rows below the data are common.
         if all(cell.value is None for cell in row):
             continue
         cells: dict[str, Any] = dict.fromkeys(filter(None, header))
@@ -358,17 +422,18 @@ def _records(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
             if not column or cell.value is None:
                 continue
             if cell.data_type not in (_FORMULA, _ERROR):
-                cells[column] = _value(cell.value)
+                cells[column] = _convert_value(cell.value)
+            # Formulas and errors in columns that are not read do not matter.
             elif column in used:
-                words = "is a formula, and formulas are not computed; paste the column as values"
-                words = f"holds the error {cell.value}" if cell.data_type == _ERROR else words
-                problems.append(Problem(column, words))
+                message = "is a formula, and formulas are not computed; paste the column as values"
+                message = f"holds the error {cell.value}" if cell.data_type == _ERROR else message
+                problems.append(Problem(column, message))
         raw = table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))
 
 
-def _value(value: Any) -> Any:
-    """Return a cell's value; a whole number that is written with a decimal point is whole."""
+def _convert_value(value: Any) -> Any:
+    """Return a cell's value in JSON's types; 3.0 becomes 3, because Excel stores only floats."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     result = plain(value)

@@ -1,4 +1,4 @@
-"""Values that are written in texts: JSON, and lists and objects as Python prints them."""
+"""Parses values that are written as texts: JSON, and lists and objects as Python prints them."""
 
 import ast
 import io
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def decode_json(value: Any) -> Any:
-    """Return what a text says that is JSON; anything else as it is."""
+    """Return a JSON text as its value, and anything else as it is."""
     if isinstance(value, str) and value.startswith(("{", "[", '"')):
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -17,24 +17,26 @@ def decode_json(value: Any) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """Return the list or object in a text, as JSON or as Python prints it; ``None`` if neither.
+    """Return the list or object that a text is, as JSON or as Python prints it; otherwise ``None``.
 
-    Nothing is run: Python's form is read as literals alone.
+    No code is run: Python's form is parsed as literals only.
     """
     if not text.startswith(("[", "{")):
         return None
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     try:
-        result = json.loads(json.dumps(ast.literal_eval(text)))  # a set, say, has no place here
+        # Through JSON, so that values which JSON does not have, such as sets, are refused.
+        result = json.loads(json.dumps(ast.literal_eval(text)))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
-    return _elements(text) if result and isinstance(result, list) else result
+    return _parse_elements(text) if result and isinstance(result, list) else result
 
 
-def _elements(text: str) -> list[Any]:
-    """Return the elements of a list, also where an array of NumPy was printed, without commas:
-    Python would join its texts.
+def _parse_elements(text: str) -> list[Any]:
+    """Return the elements of a printed list, also of a NumPy array of texts.
+
+    NumPy prints no commas between elements, and Python would join adjacent texts to one.
     """
     strings = [
         token.string
@@ -42,6 +44,6 @@ def _elements(text: str) -> list[Any]:
         if token.type == tokenize.STRING
     ]
     result: list[Any] = ast.literal_eval(text)
-    if len(strings) > len(result) and all(isinstance(one, str) for one in result):
-        return [ast.literal_eval(one) for one in strings]
+    if len(strings) > len(result) and all(isinstance(element, str) for element in result):
+        return [ast.literal_eval(element) for element in strings]
     return result

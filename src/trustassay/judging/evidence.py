@@ -1,4 +1,4 @@
-"""Claims with their verdicts, as they stand in the evidence of an assessment."""
+"""Judged claims, as they are stored in the evidence of an assessment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,42 +22,48 @@ class ClaimSpan(EvidenceRow, told_by=("start", "end")):
     """Characters of an answer that are not supported."""
 
     start: int
+    """Offset of the first character."""
     end: int
-    """The first character, and the one behind the last."""
+    """Offset behind the last character."""
     probability: float
     """The probability that no passage entails the claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
-    """A claim with its verdict, as it stands in the evidence of an assessment."""
+    """A claim with its verdict, as it is stored in the evidence of an assessment."""
 
     text: str
     """The part of the answer, as it is written."""
     verdict: str
+    """``supported``, ``contradicted``, ``not found`` or ``no claim``."""
     hypothesis: str | None = None
-    """What was judged, if not the text."""
+    """The statement that was judged; ``None`` where it is the text."""
     entailment: float | None = None
     """The largest probability that a passage, or several together, entail it."""
     contradiction: float | None = None
+    """The largest probability that a passage contradicts it."""
     why: str = ""
-    """Why this verdict."""
+    """The reason for this verdict."""
     passages: Sequence[int] | None = None
-    """The numbers, from 1, of those that decide."""
+    """The numbers, from 1, of the passages that decide."""
     quote: str | None = None
-    """Their words."""
+    """The sentence of a passage that decides, or is closest."""
     missing: Sequence[str] | None = None
     """Words that no passage has."""
     borderline: bool = False
-    """Supported, and near the threshold."""
+    """Whether it is supported by a probability near the threshold."""
     first: float | None = None
     """The first reader's probability of entailment, where a second one read the claim, too."""
     spans: Sequence[ClaimSpan] | None = None
-    """Where it stands in the answer, and words of it that no passage has, if not supported."""
+    """Unless it is supported: its place in the answer, and the places of its words that no passage
+    has."""
 
     @property
     def mark(self) -> Mark:
-        """The verdict, for the report."""
+        """The mark of the verdict in the report."""
+        # Rows of a rule, or of older runs, may be borderline without a probability to show.
         if self.verdict == "supported" and self.borderline and self.entailment is not None:
             return Mark("fair", "≈", f"borderline ({self.entailment:.2f})")
+        # Evidence of runs of other versions may have verdicts that are not known here.
         return _MARKS.get(self.verdict, _NOT_JUDGED)

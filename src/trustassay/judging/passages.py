@@ -1,8 +1,12 @@
-"""What is read of the passages of an answer: the only chooser of evidence.
+"""Chooses the parts of an answer's passages that a statement is read against.
 
-Passages are folded and parted into sentences once. A statement is read against the excerpts that
-hold most of its words (:meth:`Passages.nearest`), then against what holds them together
-(:meth:`Passages.joined`), and by a second reader in windows (:meth:`Passages.windows`).
+Passages are folded and split into sentences once. A statement is read
+
+1. against the excerpts that share most words with it (:meth:`Passages.find_nearest`),
+2. against sentences and windows that share them together (:meth:`Passages.find_joint_evidence`),
+3. by a second reader, against windows (:meth:`Passages.choose_windows`).
+
+Evidence is chosen nowhere else.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,9 +25,9 @@ from trustassay.text.values import spell_dates
 from trustassay.text.words import content_words
 
 EXCERPT_WORDS = 400
-"""Words of a passage up to which it is read as a whole, and of its excerpts."""
+"""Words of a passage up to which it is read in one piece, and of each excerpt of a longer one."""
 JOINED_WORDS = 80
-"""Words of joined evidence: what the embedded entailer reads at once."""
+"""Words of joined sentences: as much as the embedded entailer reads at once."""
 JOINED_SENTENCES = 4
 WINDOWS = 3
 WINDOW_WORDS = 60
@@ -31,21 +35,29 @@ WINDOW_WORDS = 60
 
 
 class PassageSentence(NamedTuple):
-    """A sentence of a passage; ``passage`` and ``place`` count from 0."""
+    """A sentence of a passage."""
 
     passage: int
+    """Index of its passage, from 0."""
     place: int
+    """Index in the passage, from 0."""
     text: str
+    """The sentence."""
     words: frozenset[str]
+    """Its content words."""
 
 
 class Excerpt(NamedTuple):
-    """What is put to a reader: a passage, or sentences in a row of a long one."""
+    """The text that a reader gets: a passage, or consecutive sentences of a long one."""
 
     passage: int
+    """Index of its passage, from 0."""
     text: str
+    """The text."""
     title: str
+    """The title of the passage; may be empty."""
     words: frozenset[str]
+    """Content words of text and title, with data spelled as sentences."""
 
     @property
     def premise(self) -> str:
@@ -54,29 +66,32 @@ class Excerpt(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Sentences ``start`` to ``end`` (without it) of a passage, their content words, and their
-    text; ``passage`` counts from 0.
-    """
+    """Consecutive sentences of a passage."""
 
     passage: int
+    """Index of its passage, from 0."""
     start: int
+    """Index of its first sentence."""
     end: int
+    """Index behind its last sentence."""
     words: frozenset[str]
+    """Its content words."""
     text: str
+    """Its text."""
 
     def meets(self, other: "Window") -> bool:
-        """Whether both have a sentence in common."""
+        """Whether both windows have a sentence in common."""
         same = self.passage == other.passage
         return same and self.start < other.end and other.start < self.end
 
 
 def titled(text: str, title: str) -> str:
-    """Return a text below its title, as readers are shown it."""
+    """Return a text below its title, in the form that readers get."""
     return f"Title: {title}\n{text}" if title else text
 
 
 async def read(models: Models, premise: str, claim: str, role: str = "") -> Entailment:
-    """Return what a reader says of a claim by a premise; of both, dates are spelled alike."""
+    """Ask an entailment model whether a premise supports a claim; dates in both get one form."""
     return await models.entail(spell_dates(premise), spell_dates(claim), role=role)
 
 
@@ -87,122 +102,151 @@ def passage_text(document: Document) -> str:
 
 
 def passage_premise(document: Document) -> str:
-    """Return a whole passage as a reader is shown it, with its title."""
+    """Return a whole passage in the form that a reader gets, with its title."""
     return titled(passage_text(document), folded(document.title))
 
 
 class Passages:
-    """The passages of one answer, read once for all of its claims."""
+    """The passages of one answer, prepared once for all of its claims."""
 
     def __init__(self, documents: Sequence[Document], split: Splitter) -> None:
         """
         Args:
-            documents: in their order; one without a text is never read.
-            split: parts a text into sentences.
+            documents: the passages in their order; one without a text is never read.
+            split: splits a text into sentences.
         """
-        self.texts = ["" if one.blank else passage_text(one) for one in documents]
+        self.texts = ["" if document.blank else passage_text(document) for document in documents]
         self.titles = [folded(document.title) for document in documents]
         self.sentences = [
-            list(_sentences_of(number, text, split)) for number, text in enumerate(self.texts)
+            list(_split_passage(number, text, split)) for number, text in enumerate(self.texts)
         ]
         self.data = {number for number, text in enumerate(self.texts) if holds_data(text)}
-        """Places of the passages that hold rows of data, not prose."""
+        """Indices of the passages that contain rows of data."""
 
     @cached_property
     def excerpts(self) -> list[Excerpt]:
-        """All passages in excerpts of up to 400 words, at the ends of sentences."""
-        return [one for number in range(len(self.texts)) for one in self._excerpts_of(number)]
+        """All passages in excerpts of up to 400 words, cut at the ends of sentences."""
+        return [
+            excerpt for number in range(len(self.texts)) for excerpt in self._cut_excerpts(number)
+        ]
 
-    def _excerpts_of(self, number: int) -> Iterable[Excerpt]:
+    def _cut_excerpts(self, number: int) -> Iterable[Excerpt]:
         text, title = self.texts[number], self.titles[number]
         texts = [text] if text.strip() else []
         if len(text.split()) > EXCERPT_WORDS:
             rows: list[list[str]] = [[]]
             for sentence in self.sentences[number]:
-                every = sentence.text.split()
-                for start in range(0, len(every), EXCERPT_WORDS):
-                    words = every[start : start + EXCERPT_WORDS]
+                words_of_sentence = sentence.text.split()
+                # A sentence of more than 400 words is cut itself.
+                for start in range(0, len(words_of_sentence), EXCERPT_WORDS):
+                    words = words_of_sentence[start : start + EXCERPT_WORDS]
                     if rows[-1] and len(rows[-1]) + len(words) > EXCERPT_WORDS:
                         rows.append([])
                     rows[-1] += words
+            # Excerpts of a long passage lose its line breaks.
             texts = [" ".join(row) for row in rows]
-        for one in texts:
-            yield Excerpt(number, one, title, frozenset(content_words(f"{title} {as_prose(one)}")))
+        for excerpt_text in texts:
+            yield Excerpt(
+                number,
+                excerpt_text,
+                title,
+                frozenset(content_words(f"{title} {as_prose(excerpt_text)}")),
+            )
 
     def nearest(self, statement: str, most: int) -> list[tuple[Excerpt, float]]:
-        """Return up to ``most`` excerpts that hold the largest shares of a statement's content
-        words, each with that share, 0 to 1; the first of equal ones.
+        """Return the excerpts that share most content words with a statement.
+
+        Args:
+            statement: the statement.
+            most: how many excerpts to return at most.
+
+        Returns:
+            Excerpts with their shares of the statement's words, 0 to 1, descending; of equal
+            shares, in the order of the passages.
         """
         wanted = frozenset(content_words(statement))
-        shares = [len(wanted & one.words) / max(1, len(wanted)) for one in self.excerpts]
+        shares = [len(wanted & excerpt.words) / max(1, len(wanted)) for excerpt in self.excerpts]
+        # Sorting is stable: equal shares keep the order of the passages.
         order = sorted(range(len(shares)), key=lambda place: -shares[place])
         return [(self.excerpts[place], shares[place]) for place in order[:most]]
 
     def joined(self, statement: str) -> list[Sequence["PassageSentence | Window"]]:
-        """Return what is read together of all passages, where none supports a statement alone:
-        sentences that hold its words between them, then windows around its words.
+        """Return the groups of sentences to read where no excerpt alone supports a statement.
 
-        Rows of data are left out: together they would lend each other values.
+        First come sentences of all passages that share its words between them, then windows around
+        its words. Passages with rows of data are left out, because one row would lend its values
+        to another.
         """
         prose = [
             [] if number in self.data else sentences
             for number, sentences in enumerate(self.sentences)
         ]
-        chosen = _together(statement, list(chain.from_iterable(prose)))
-        around = windows(statement, [[one.text for one in sentences] for sentences in prose])
-        return [one for one in (chosen[1:] and chosen, chosen and around) if one]
+        # Sentences first, since they are shorter; windows only if they did not suffice.
+        chosen = _choose_joint_sentences(statement, list(chain.from_iterable(prose)))
+        around = windows(
+            statement, [[sentence.text for sentence in sentences] for sentences in prose]
+        )
+        # A single sentence was already read within its excerpt. Without any sentence that shares a
+        # word the windows have none either.
+        return [group for group in (chosen[1:] and chosen, chosen and around) if group]
 
     def windows(self, statement: str) -> list[Window]:
-        """Return the windows of the passages that a second reader is shown."""
-        texts = [[one.text for one in sentences] for sentences in self.sentences]
+        """Return the windows of the passages that a second reader gets."""
+        texts = [[sentence.text for sentence in sentences] for sentences in self.sentences]
         return windows(statement, texts)
 
     def share(self, statement: str, passage: int) -> float:
         """Return the largest share of a statement's content words, 0 to 1, that two neighbouring
-        sentences of a passage hold.
+        sentences of a passage have together.
         """
         wanted, sentences = frozenset(content_words(statement)), self.sentences[passage]
+        # A passage of one sentence is paired with itself.
         pairs = zip(sentences, sentences[1:] or sentences, strict=False)
-        counts = (len(wanted & (one.words | other.words)) for one, other in pairs)
+        counts = (len(wanted & (sentence.words | following.words)) for sentence, following in pairs)
         return max(counts, default=0) / max(1, len(wanted))
 
     def closest_sentence(self, statement: str, passage: int) -> str:
-        """Return the sentence of a passage with most words of a statement, of equal ones the
-        shortest; "" of a passage without any.
+        """Return the sentence of a passage that shares most words with a statement.
+
+        Of equal ones it is the shortest; "" for a passage without sentences.
         """
         wanted = frozenset(content_words(statement))
         best = max(
             self.sentences[passage],
-            key=lambda one: (len(one.words & wanted), -len(one.words)),
+            key=lambda sentence: (len(sentence.words & wanted), -len(sentence.words)),
             default=None,
         )
         return best.text if best is not None else ""
 
 
-def _sentences_of(number: int, text: str, split: Splitter) -> Iterable[PassageSentence]:
-    """Yield the sentences of a passage; of data in it those that say the same."""
+def _split_passage(number: int, text: str, split: Splitter) -> Iterable[PassageSentence]:
+    """Yield the sentences of a passage, with its data spelled as sentences."""
     for place, sentence in enumerate(split(as_prose(text))):
         if bare := sentence.strip():
             yield PassageSentence(number, place, bare, frozenset(content_words(bare)))
 
 
-def _together(statement: str, left: list[PassageSentence]) -> list[PassageSentence]:
-    """Return sentences that together hold a statement's words, in reading order.
+def _choose_joint_sentences(
+    statement: str, candidates: list[PassageSentence]
+) -> list[PassageSentence]:
+    """Return sentences that together share a statement's words, in reading order.
 
-    The sentence that adds most words is taken, again and again, until none adds any, or they are
-    four, or have 80 words.
+    Greedy choice: add the sentence with most words that are still missing, until none adds any.
+    At most four sentences, and 80 words unless the first one has more, are chosen.
     """
     missing = set(content_words(statement))
     chosen: list[PassageSentence] = []
     length = 0
-    while left and missing and len(chosen) < JOINED_SENTENCES:
-        best = max(left, key=lambda one: len(one.words & missing))
+    while candidates and missing and len(chosen) < JOINED_SENTENCES:
+        best = max(candidates, key=lambda sentence: len(sentence.words & missing))
         gained, size = best.words & missing, len(best.text.split())
         if not gained:
             break
-        left.remove(best)
+        # A sentence that is too long is dropped, and a shorter one may still fit.
+        candidates.remove(best)
         if length + size <= JOINED_WORDS or not chosen:
             chosen.append(best)
+            # Later sentences only count for the words that are still missing.
             missing -= gained
             length += size
     return sorted(chosen)
@@ -214,47 +258,52 @@ def windows(
     most: int = WINDOWS,
     longest: int = WINDOW_WORDS,
 ) -> list[Window]:
-    """Return up to ``most`` windows of passages to judge a statement by, in reading order.
+    """Return windows of passages to judge a statement by, in reading order.
 
-    A window is one or more sentences in a row of one passage, of up to ``longest`` words together.
-    The window that adds most content words of the statement is taken, again and again; of equal
-    ones that with most of its words, then the first. No two have a sentence in common. Where no
-    window has any, the first one is taken.
+    Greedy choice: add the window with most content words of the statement that are not covered yet;
+    of equal ones the one with most of its words, then the first one. No two windows have a sentence
+    in common. Where no window shares a word, the first window is returned.
 
     Args:
-        statement: what is judged.
+        statement: the statement to judge.
         passages: the sentences of each passage.
+        most: how many windows to return at most.
+        longest: words of a window, unless its single sentence has more.
     """
     wanted = frozenset(content_words(statement))
-    left = [
+    candidates = [
         window
         for number, sentences in enumerate(passages)
-        for window in _cut(number, sentences, longest)
+        for window in _cut_windows(number, sentences, longest)
     ]
     chosen: list[Window] = []
     covered: frozenset[str] = frozenset()
-    while left and len(chosen) < most:
+    while candidates and len(chosen) < most:
         best = max(
-            left, key=lambda one: (len(one.words & wanted - covered), len(one.words & wanted))
+            candidates,
+            key=lambda window: (len(window.words & wanted - covered), len(window.words & wanted)),
         )
         if chosen and not best.words & wanted:
             break
         chosen.append(best)
+        # Later windows only count for words that no window has so far.
         covered |= best.words & wanted
-        left = [one for one in left if not one.meets(best)]
+        candidates = [window for window in candidates if not window.meets(best)]
     return sorted(chosen)
 
 
-def _cut(number: int, sentences: Sequence[str], longest: int) -> Iterable[Window]:
-    """Yield the windows of one passage: from each sentence on as many as there is room for."""
-    lengths = [len(one.split()) for one in sentences]
-    words = [frozenset(content_words(one)) for one in sentences]
+def _cut_windows(number: int, sentences: Sequence[str], longest: int) -> Iterable[Window]:
+    """Yield the windows of one passage: from each sentence on, as many sentences as fit."""
+    lengths = [len(sentence.split()) for sentence in sentences]
+    words = [frozenset(content_words(sentence)) for sentence in sentences]
     end = 0
     for start in range(len(sentences)):
+        # ``end`` never moves back, since a window that starts later ends no earlier.
         end = max(end, start + 1)
         while end < len(sentences) and sum(lengths[start : end + 1]) <= longest:
             end += 1
         content = frozenset().union(*words[start:end])
         yield Window(number, start, end, content, " ".join(sentences[start:end]))
+        # Every later window would be a part of this one.
         if end == len(sentences):
             return

@@ -1,8 +1,9 @@
-"""A second reader of claims, how much it reads, and the verdict of both readers.
+"""The second reader of claims: its options, its probabilities and those of both readers together.
 
-The second reader is a better and slower entailer than the first. It is not shown whole passages but
-their windows that share most words with a claim (:func:`trustassay.judging.passages.windows`): what
-is read matters more than who reads, and a local model takes seconds for each hundred tokens.
+The second reader is a better and slower entailment model than the first. It does not read whole
+passages but the windows that share most words with a claim
+(:func:`trustassay.judging.passages.choose_windows`): the choice of the text matters more than the
+choice of the model, and a local model takes seconds for each hundred tokens.
 """
 
 import math
@@ -17,13 +18,14 @@ from trustassay.event_loop import all_of
 from trustassay.judging.passages import Window, read
 
 ROLE = "second"
-"""The role of the second reader among entailers."""
+"""The role of the second reader among the entailment models."""
 READ = "second"
-"""The part of an assessment that counts the statements which the second reader read."""
+"""The part of an assessment that counts the statements the second reader has read."""
 READ_ALONE = "the second reader alone read it: the first does not read its language"
 UNMEASURED = "how well the second does was not measured"
 SURE = 1e-4
-"""Probabilities are kept so far from 0 and 1 where log-odds are taken."""
+"""Distance from 0 and 1 to which probabilities are clipped before taking log-odds."""
+# "300" (answers), "25%" (of the answers), "600s" (seconds)
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(%|s|)")
 T = TypeVar("T")
 
@@ -31,40 +33,43 @@ T = TypeVar("T")
 def combined(first: Entailment, second: Entailment) -> Entailment:
     """Return the probabilities of two readers together.
 
-    The log-odds of entailment are the mean of theirs: weights fitted to judgements of people came
-    out nearly equal (``benchmarks/second_reader.py``). What is left is divided between neutral and
-    contradiction as the second reader divides it.
+    The log-odds of entailment are the mean of both readers': weights fitted to human labels came
+    out nearly equal (``benchmarks/second_reader.py``). The remaining probability is divided between
+    neutral and contradiction in the second reader's proportion.
     """
-    logit = (_logit(first.entailment) + _logit(second.entailment)) / 2
+    logit = (_compute_logit(first.entailment) + _compute_logit(second.entailment)) / 2
     entailment = 1 / (1 + math.exp(-logit))
-    rest = second.neutral + second.contradiction
-    against = second.contradiction / rest if rest else 0.0
+    # Where the second reader gives everything to entailment there is no proportion; neutral takes
+    # all.
+    remaining = second.neutral + second.contradiction
+    against = second.contradiction / remaining if remaining else 0.0
     return Entailment(entailment, (1 - entailment) * (1 - against), (1 - entailment) * against)
 
 
-def _logit(probability: float) -> float:
+def _compute_logit(probability: float) -> float:
     p = min(max(probability, SURE), 1 - SURE)
     return math.log(p / (1 - p))
 
 
 @dataclass(frozen=True, slots=True)
 class SecondReader:
-    """The second reader as a metric has it, for an answer that is read by both.
-
-    alone: its verdict counts, and not that of both together.
-    """
+    """The second reader as a metric uses it, for an answer that both readers read."""
 
     alone: bool = False
+    """Whether its probabilities count alone, and not those of both readers together."""
 
     async def verdict(
         self, models: Models, windows: Sequence[Window], statement: str, first: Entailment
     ) -> Entailment:
-        """Return the verdict on a statement, given that of the first reader.
+        """Return the probabilities for a statement.
 
         Args:
-            windows: what it is judged by (:func:`windows`).
+            models: the models of the run.
+            windows: the text to judge it by (:func:`trustassay.judging.passages.choose_windows`).
+            statement: the statement.
+            first: the first reader's probabilities.
         """
-        premise = "\n".join(one.text for one in windows)
+        premise = "\n".join(window.text for window in windows)
         second = await read(models, premise, statement, ROLE)
         return second if self.alone else combined(first, second)
 
@@ -86,10 +91,11 @@ class SecondOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.second_share <= 1:
             raise UsageError(f"second_share: expected 0 to 1, got {self.second_share:g}")
+        # Parses the budget, so that a wrong one is reported before a run begins.
         _ = self.most(1), self.seconds
 
     @property
-    def _amount(self) -> tuple[float, str]:
+    def _parsed_budget(self) -> tuple[float, str]:
         if self.second_budget is None:
             return 0.0, ""
         result = _BUDGET.fullmatch(self.second_budget.strip())
@@ -100,23 +106,28 @@ class SecondOptions:
         return number, result[2]
 
     def most(self, answers: int, beside: int = 0) -> int | None:
-        """Return how many of the answers may be read, with so many others beside them: a number is
-        shared out in proportion. ``None`` where it is not said.
+        """Return how many of some answers may be read; ``None`` without a limit in answers.
+
+        Args:
+            answers: the number of answers.
+            other_answers: the number of other answers that share the budget. A budget that is a
+                number of answers is divided in proportion.
         """
-        number, unit = self._amount
+        number, unit = self._parsed_budget
         if unit == "%":
             return round(number / 100 * answers)
+        # The budget is for all answers of a run, also those of other groups.
         of_all = answers / (answers + beside) if beside else 1
         return round(number * of_all) if number and not unit else None
 
     @property
     def seconds(self) -> float | None:
-        """Return how long may be read."""
-        number, unit = self._amount
+        """Seconds that reading may take; ``None`` without a limit in seconds."""
+        number, unit = self._parsed_budget
         return number if unit == "s" else None
 
     def settings(self) -> dict[str, Any]:
-        """Return what ``run.json`` holds."""
+        """Return the settings that are stored in ``run.json``."""
         return vars(self) | {}
 
 
@@ -126,28 +137,29 @@ async def read_again(
     bad: Callable[[T], bool],
     again: Callable[[int], Awaitable[T]],
 ) -> tuple[list[T], int]:
-    """Let the second reader read the statements of an answer that decide on it.
+    """Let the second reader read the statements that decide whether an answer is flagged.
 
-    These are the bad ones, and if none of them stays bad, all others: then the answer is good by
-    both readers, or bad by both.
+    It reads the bad statements first. If none of them stays bad, it reads all others as well. The
+    answer is then good, or bad, by the verdict of both readers.
 
     Args:
-        findings: what the first reader found of each statement.
-        claims: the places of those that claim anything.
-        bad: whether it is a reason to look at the answer.
-        again: reads a statement by its place, and returns what both found.
+        findings: the first reader's finding for each statement.
+        claims: the indices of the statements that claim something.
+        is_bad: whether a finding is a reason to flag the answer.
+        judge_again: reads a statement by its index and returns the finding of both readers.
 
     Returns:
-        What was found of each statement, and how many of them were read again.
+        The finding for each statement, and how many statements were read again.
     """
     result, read = list(findings), 0
     for places in (
         [place for place in claims if bad(findings[place])],
         [place for place in claims if not bad(findings[place])],
     ):
-        for place, one in zip(places, await all_of(map(again, places)), strict=True):
-            result[place] = one
+        for place, finding in zip(places, await all_of(map(again, places)), strict=True):
+            result[place] = finding
         read += len(places)
+        # One bad statement decides; the others need no second reading.
         if any(bad(result[place]) for place in claims):
             break
     return result, read

@@ -1,8 +1,8 @@
-"""What a short reply says with its question: "30 days." to "How long does the warranty last?".
+"""Completes short replies by their questions: "30 days." to "How long does the warranty last?".
 
-Such a reply claims nothing by itself, and a passage that says "30 days" of something else has its
-words. As the answer to its question it is "the warranty last 30 days". Verbs keep the form of the
-question, which hardly disturbs entailers. Measured by ``benchmarks/short_replies.py``.
+The reply alone would be supported by any passage with "30 days" in it. With its question it is "the
+warranty last 30 days". Verbs keep the form that they have in the question, which hardly disturbs
+entailment models (measured by ``benchmarks/short_replies.py``).
 """
 
 import re
@@ -25,6 +25,7 @@ from trustassay.text.grammar import (
 from trustassay.text.words import is_empty_word
 
 _BEFORE_NOUN = DETERMINERS - {"this", "that", "these", "those"}
+# Adjectives that stay behind the number: "is 30 metres high".
 _MEASURES = frozenset("long old tall high far deep wide big large heavy thick".split())
 _PARTICIPLE = re.compile(
     r"\w{2,}ed|\w{3,}ing|born|built|made|held|written|known|found|sold|bought|paid|kept"
@@ -33,6 +34,7 @@ _PARTICIPLE = re.compile(
     r"|taught|brought"
     r"|put|cut|shut|open|lent|met|laid"
 )
+# Words before the question itself: "Hi, can you tell me ...", "Please explain ...".
 _BEFORE_QUESTION = re.compile(
     r"(?:hi|hello|hey|please|so|and|ok|okay|thanks|well|also)\b[\s,!.:-]*"
     r"|(?:(?:can|could|would) you (?:please )?)?(?:tell|explain)(?: to)? (?:me"
@@ -56,17 +58,20 @@ ASSENT = re.compile(
     r"(?=\s*[,.!:;–—]|\s+-\s|\s*$|\s+(?:it|they|he|she|we|you|I)\b|\s+(?:and|but|if|unless)\s)[\s,.!:;–—-]*",
     re.IGNORECASE,
 )
-"""Yes or no at the beginning of a reply, parted from what follows by a mark: "No," and "No."."""
+"""Yes or no at the start of a reply, with punctuation, a pronoun or a conjunction behind it: "No,",
+"No.", "Yes it is". "No dogs" is no such reply."""
 ELLIPSIS = re.compile(
     rf"(?:(?:{'|'.join(sorted(SUBJECT_PRONOUNS))}) (?:{'|'.join(sorted(AUXILIARIES))}|ca|wo|sha)"
     r"(?: ?not|n?'?t)?|(?:it|that|he|she|there)'s(?: not)?|(?:they|we|you)'re(?: not)?"
     r"|(?:of course|certainly|indeed|never|not)(?: not)?)[.!]*",
     re.IGNORECASE,
 )
-"""What repeats yes or no: "it is", "you cannot", "they don't", "never"."""
+"""Words that only repeat yes or no: "it is", "you cannot", "they don't", "never"."""
+# An option in a question: "A) 12 halls", up to the next one.
 _OPTION = re.compile(
     r"(?:^|[\s(])\(?([A-Ha-h1-8])[).:]\s+(.+?)(?=[\s,;]+(?:or\s+)?\(?[A-Ha-h1-8][).:]\s|[?\n]|$)"
 )
+# A reply that names an option: "B", "The correct answer is B) 14 halls".
 _OPTION_LETTER = re.compile(
     r"\W*(?:the )?(?:correct |right |best )?(?:option|answer|choice)?(?: is)?\W*"
     r"\(?([A-Ha-h1-8])(?:[).:]\s*|$)(.*)",
@@ -74,7 +79,7 @@ _OPTION_LETTER = re.compile(
 )
 _BEFORE_OPTIONS = re.compile(r"(?:[\s:;,?]|\bor\b)*$", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(?:these|following|options?|right|true|correct|best)\b", re.IGNORECASE)
-"""A question that asks for nothing but a choice: "Which of these is right?"."""
+"""Words of a question that asks only for a choice: "Which of these is right?"."""
 _WHETHER = re.compile(
     r"\bwhether\b|\bor not\b|, (?:right|correct|isn't it|aren't they|doesn't it)\?", re.IGNORECASE
 )
@@ -92,23 +97,25 @@ SUBORDINATE = re.compile(
     r"|while)\b",
     re.IGNORECASE,
 )
-"""What goes on with the sentence of yes or no: "Yes, if you book ahead"."""
+"""Conjunctions behind yes or no that continue its sentence: "Yes, if you book ahead"."""
 _BOTH_WAYS = re.compile(r"(?:and|or) (?:no|yes|maybe|not)\b", re.IGNORECASE)
-"""What stands behind yes or no where it is neither: "Yes and no"."""
+"""Words behind yes or no by which it is neither: "Yes and no"."""
 NOT_TRUE = "It is not true that"
 
 
 def complete_reply(question: str, reply: str) -> str | None:
-    """Return what a short reply to a question says; ``None`` where no rule applies.
+    """Return the statement that a short reply makes; ``None`` where no rule applies.
 
-    Rules for questions that ask for yes or no, for who, what, which, when, where, how many, how
-    much and how long, for a choice among options, and for requests. What "no" says begins with "It
-    is not true that".
+    There are rules for a choice among options, for questions that ask for yes or no, for requests,
+    and for questions with who, what, which, when, where, how many, how much and how long. The
+    statement of "no" begins with "It is not true that".
     """
     if option := option_of(question, reply):
+        # "Which is larger: A) ... B) ...?" without its options, answered by the option's text.
         stem = _BEFORE_OPTIONS.sub("", _OPTION.sub("", question))
         statement = None if _CHOICE.search(stem) else complete_reply(f"{stem}?", option)
         return statement or sentence_of(option)
+    # "Wow!" is no answer, so an exclamation mark is kept in mind before it is cut off.
     words, exclaimed = _question_words(question), reply.rstrip().endswith("!")
     reply = reply.strip().rstrip(".!").strip().replace("’", "'")
     if len(words) < 2 or not reply:
@@ -118,6 +125,7 @@ def complete_reply(question: str, reply: str) -> str | None:
         return (
             _complete_assent(words, reply, assent) if assent else _choose_alternative(words, reply)
         )
+    # A request: "Give me the number of halls." with "14" is "The number of halls is 14."
     if request := question_topic(question) if _asks_without_wh(question) else None:
         value = re.sub(
             r"^(?:it's|it is|that's|that is|they're|they are)\s+", "", reply, flags=re.IGNORECASE
@@ -136,6 +144,7 @@ def complete_reply(question: str, reply: str) -> str | None:
         or finite_verb(inner) is not None
     ):
         return None  # a sentence of its own, or none: "That's it", "Wow!"
+    # The reply moves into the sentence, so a common first word loses its capital.
     if is_empty_word(inner[0].lower()) or inner[0].lower() in PREPOSITIONS:
         reply = reply[0].lower() + reply[1:]
     filled = _fill_in_reply(words, reply)
@@ -155,24 +164,26 @@ def asks_whether(question: str) -> bool:
 
 
 def option_of(question: str, reply: str) -> str | None:
-    """Return the text of the option that a reply names: "B" or "B) 14 halls"."""
+    """Return the text of the option that a reply names, for "B" or "B) 14 halls"."""
     options = {letter.upper(): text.strip(" .,;") for letter, text in _OPTION.findall(question)}
     match = _OPTION_LETTER.fullmatch(reply.strip().rstrip("."))
     if len(options) < 2 or match is None:
         return None
     option, text = options.get(match[1].upper()), match[2].strip(" .")
+    # The reply's own words count, in case that they differ from the option's.
     return text if text and option else option
 
 
 def question_topic(question: str) -> str | None:
-    """Return the noun phrase that a question is about: "the museum" of "When did the museum open?".
+    """Return the noun phrase that a question is about: "the museum" in "When did the museum open?".
 
-    Of a request it is all that is asked for: "the number of halls".
+    For a request it is everything that is requested: "the number of halls".
     """
     text = _bare_question(question)
     if _asks_without_wh(question):
         return _ASKS_FOR.sub("", text, count=1).strip(" .:") or None
     words = text.split()
+    # The phrase is searched behind the auxiliary: "did | the museum | open".
     place = next((n for n, word in enumerate(words) if word.lower() in AUXILIARIES), len(words))
     phrase: list[str] = []
     behind = ""
@@ -180,6 +191,7 @@ def question_topic(question: str) -> str | None:
         name = word[0].isupper() and word != "I"
         tag = tag_of(word)
         first = phrase[-1:] and phrase[-1].lower() in _BEFORE_NOUN  # "the permit"
+        # Names, nouns, adjectives, numbers and unknown words continue the phrase.
         within = phrase and (name or first or not tag or tag.startswith(("NN", "JJ", "CD")))
         if not (within or name or (not phrase and word.lower() in _BEFORE_NOUN)):
             behind = word.lower()
@@ -192,11 +204,12 @@ def question_topic(question: str) -> str | None:
         phrase.pop()
     while phrase and tag_of(phrase[-1]).startswith("JJ") and not phrase[-1][0].isupper():
         phrase.pop()  # "is the shop open"
+    # A single common noun is too little to stand for a pronoun.
     return " ".join(phrase) if phrase[1:] or (phrase and phrase[0][0].isupper()) else None
 
 
 def _asks_without_wh(question: str) -> bool:
-    """Whether a text asks for something without a question word: a request, or key words."""
+    """Whether a text asks without a question word: it is a request, or consists of key words."""
     words = [word.casefold() for word in _question_words(question)]
     asks = WH_WORDS.union(AUXILIARIES)
     return (
@@ -215,7 +228,7 @@ def sentence_of(text: str) -> str:
 
 
 def _bare_question(question: str) -> str:
-    """Return the last question of a text, without what leads on to it."""
+    """Return the last question of a text, without the words that introduce it."""
     text = _TRUE_OR_FALSE.sub("", question.strip())
     text = re.split(r"(?<=[.!?])\s+", text)[-1].rstrip("?!. ")
     text = _WH_IS.sub(r"\1 is", _TAG.sub("", text))
@@ -229,50 +242,65 @@ def _question_words(question: str) -> list[str]:
 
 
 def _complete_assent(words: Sequence[str], reply: str, assent: re.Match[str]) -> str | None:
-    """Return what yes or no says, and for yes with what stands behind it in the reply."""
+    """Return the statement of yes or no; behind yes, the rest of the reply is added."""
     first = words[0].casefold().replace("’", "'")
     auxiliary = first.removesuffix("n't")
-    statement = " ".join(_as_statement(auxiliary, words[1:]) if auxiliary in AUXILIARIES else words)
-    rest = reply[assent.end() :].strip(" ,.;:!–—-")
-    if assent["no"] and SUBORDINATE.match(rest) and auxiliary in BE | HAVE | MODALS:
-        denied = re.sub(rf"\b{auxiliary}\b", f"{auxiliary} not", statement, count=1)
-        return sentence_of(f"{denied} {rest}")
+    statement = " ".join(
+        _order_as_statement(auxiliary, words[1:]) if auxiliary in AUXILIARIES else words
+    )
+    text_behind = reply[assent.end() :].strip(" ,.;:!–—-")
+    # "No, if you cancel late": the condition belongs inside the negated sentence.
+    if assent["no"] and SUBORDINATE.match(text_behind) and auxiliary in BE | HAVE | MODALS:
+        negated_statement = re.sub(rf"\b{auxiliary}\b", f"{auxiliary} not", statement, count=1)
+        return sentence_of(f"{negated_statement} {text_behind}")
     if assent["no"]:
         return sentence_of(f"{NOT_TRUE} {statement}")
-    if _BOTH_WAYS.match(rest):
+    if _BOTH_WAYS.match(text_behind):
         return None
-    return sentence_of(statement if ELLIPSIS.fullmatch(rest) else f"{statement} {rest}".rstrip())
+    return sentence_of(
+        statement if ELLIPSIS.fullmatch(text_behind) else f"{statement} {text_behind}".rstrip()
+    )
 
 
 def _choose_alternative(words: Sequence[str], reply: str) -> str | None:
-    """Return what one of two alternatives says: "paid" to "Is breakfast free or paid?"."""
+    """Return the statement of one of two alternatives: "paid" to "Is breakfast free or paid?"."""
     lower = [word.casefold() for word in words]
     place = lower.index("or") if "or" in lower else 0
+    # Both alternatives must have the same number of words: only then is it clear where the first
+    # begins.
     length = len(words) - place - 1
     answer = [word.casefold() for word in reply.split()]
     alternatives = lower[place + 1 :], lower[place - length : place]
     if not 0 < length < place - 1 or answer not in alternatives or lower[0] not in AUXILIARIES:
         return None
-    return sentence_of(" ".join(_as_statement(lower[0], [*words[1 : place - length], reply])))
+    return sentence_of(" ".join(_order_as_statement(lower[0], [*words[1 : place - length], reply])))
 
 
-def _as_statement(auxiliary: str, rest: Sequence[str]) -> list[str]:
-    """Return a question without its auxiliary's place in front: "is it open" as "it is open"."""
-    rest = list(rest)
-    lower = [word.casefold() for word in rest]
-    if auxiliary in DO or not rest:
-        return rest
+def _order_as_statement(auxiliary: str, words_behind: Sequence[str]) -> list[str]:
+    """Return a question in the order of a statement: "is it open" becomes "it is open".
+
+    Args:
+        auxiliary: the auxiliary at the start of the question, in small letters.
+        words_behind: the words behind it.
+    """
+    words_behind = list(words_behind)
+    lower = [word.casefold() for word in words_behind]
+    # "does it cost" is "it cost": the auxiliary "do" disappears.
+    if auxiliary in DO or not words_behind:
+        return words_behind
     if auxiliary in MODALS:
+        # "can it be refunded", "can the ticket be refunded"; without "be" the place is unknown, and
+        # the auxiliary is left out.
         place = 1 if lower[0] in SUBJECT_PRONOUNS else lower.index("be") if "be" in lower else 0
-        return [*rest[:place], auxiliary, *rest[place:]] if place else rest
+        return [*words_behind[:place], auxiliary, *words_behind[place:]] if place else words_behind
     if lower[0] in SUBJECT_PRONOUNS:
-        return [rest[0], auxiliary, *rest[1:]]
-    place = _predicate_start(lower)
-    return [*rest[:place], auxiliary, *rest[place:]]
+        return [words_behind[0], auxiliary, *words_behind[1:]]
+    place = _find_predicate_start(lower)
+    return [*words_behind[:place], auxiliary, *words_behind[place:]]
 
 
-def _participles(words: Sequence[str]) -> list[int]:
-    """Return the places of participles; "opening" of "the opening hours" is none."""
+def _find_participles(words: Sequence[str]) -> list[int]:
+    """Return the indices of participles; "opening" in "the opening hours" is not one."""
     pairs = zip(words[1:], words, strict=False)
     return [
         n
@@ -281,16 +309,20 @@ def _participles(words: Sequence[str]) -> list[int]:
     ]
 
 
-def _predicate_start(words: Sequence[str]) -> int:
-    """Return where the predicate begins in a question behind its auxiliary: "the largest" of "the
-    museum the largest"."""
+def _find_predicate_start(words: Sequence[str]) -> int:
+    """Return where the predicate begins in the words behind a question's auxiliary.
+
+    In "the museum the largest" it is "the largest".
+    """
     for word in ("not", "been"):
         if word in words[1:]:
             return words.index(word)
     behind = [
         n for n, word in enumerate(words) if n and words[n - 1] not in DETERMINERS | PREPOSITIONS
     ]
-    participles = _participles(words)
+    # In order of certainty: the last participle, an adjective with nothing but a preposition behind
+    # it, a second noun phrase, a phrase of place or time, and else the last word.
+    participles = _find_participles(words)
     adjectives = [
         n
         for n in behind
@@ -302,54 +334,76 @@ def _predicate_start(words: Sequence[str]) -> int:
 
 
 def _fill_in_reply(words: list[str], reply: str) -> str | None:
-    """Return a question with the reply in the place of what it asks for."""
+    """Return a question with the reply in place of its question word; ``None`` without a rule."""
     before = ""
+    # "In which year ...": the preposition goes before the reply.
     if words[0].casefold() in PREPOSITIONS:
         before, words = words[0], words[1:]
     lower = [word.casefold() for word in words]
     if len(words) < 2 or lower[0] not in WH_WORDS - {"whose", "why"}:
         return None
+    # "how many halls", "how much water": the noun goes behind the number of the reply.
     counted = lower[:2] in (["how", "many"], ["how", "much"])
     place = next((n for n, word in enumerate(lower) if n and word in AUXILIARIES), None)
     if place is not None:
         if before and reply.split(maxsplit=1)[0].casefold() not in PREPOSITIONS:
             reply = f"{before.lower()} {reply}"
+        # "who", "what" and "how many" may be the subject ("who is buried here"), other words may
+        # not.
         subject = not before and (counted or lower[0] in ("who", "what", "which"))
-        noun, rest = words[1 + counted : place], words[place + 1 :]
-        if counted and not {one.casefold() for one in noun[:1]} & set(reply.casefold().split()):
+        noun, words_behind = words[1 + counted : place], words[place + 1 :]
+        if counted and not {noun_word.casefold() for noun_word in noun[:1]} & set(
+            reply.casefold().split()
+        ):
             reply = " ".join([reply, *noun])
-        return _undo_inversion(lower[place], noun, rest, reply, subject=subject) if rest else None
+        # Nothing behind the auxiliary: "who is it?" was cut, or the question is incomplete.
+        return (
+            _undo_inversion(lower[place], noun, words_behind, reply, subject=subject)
+            if words_behind
+            else None
+        )
     if lower[1] in PREPOSITIONS:
         return None  # "what about refunds"
     if lower[1] in (DETERMINERS | SUBJECT_PRONOUNS):  # "tell me what the trial costs"
         return " ".join([*words[1:], reply])
     if lower[0] in ("when", "where") or (lower[0] == "how" and not counted):
         return None
-    taken = 1 if lower[0] in ("who", "what") else 2  # "who built it", "how many people live here"
-    return " ".join([reply, *words[taken:]])
+    # "who built it" replaces one word, "which plan includes it" two.
+    replaced_count = 1 if lower[0] in ("who", "what") else 2
+    return " ".join([reply, *words[replaced_count:]])
 
 
 def _undo_inversion(
-    auxiliary: str, noun: list[str], rest: list[str], reply: str, *, subject: bool
+    auxiliary: str, noun: list[str], words_behind: list[str], reply: str, *, subject: bool
 ) -> str:
-    """Return what follows the auxiliary of a question, with the reply: as its subject, if that may
-    be asked for, or at the end.
+    """Return the words behind a question's auxiliary as a statement with the reply.
+
+    Args:
+        auxiliary: the auxiliary, in small letters.
+        noun: the words between the question word and the auxiliary.
+        words_behind: the words behind the auxiliary.
+        reply: the reply, which becomes the subject or stands at the end.
+        subject: whether the question may ask for its subject.
     """
-    lower = [word.casefold() for word in rest]
+    lower = [word.casefold() for word in words_behind]
+    # "How many halls are there": "there are 14 halls".
     if lower[0] == "there":
-        return " ".join(["there", auxiliary, reply, *rest[1:]])
+        return " ".join(["there", auxiliary, reply, *words_behind[1:]])
     verb = _PARTICIPLE.fullmatch(lower[0]) or lower[0] in PREPOSITIONS or lower[0] == "not"
+    # "Who was elected": the reply is the subject of a participle.
     if subject and verb and auxiliary in BE | HAVE:
-        return " ".join([reply, auxiliary, *rest])
-    if auxiliary not in BE or _participles(lower):
-        return " ".join([*_as_statement(auxiliary, rest), reply])
+        return " ".join([reply, auxiliary, *words_behind])
+    # "When was it built": "it was built 1902"; the reply stands at the end.
+    if auxiliary not in BE or _find_participles(lower):
+        return " ".join([*_order_as_statement(auxiliary, words_behind), reply])
     if tag_of(lower[-1]).startswith("JJ"):
         # "Which plan is best", "How long is it valid"
         parts = (
-            [reply, auxiliary, *rest]
-            if len(rest) == 1
-            else [*_as_statement(auxiliary, rest), reply]
+            [reply, auxiliary, *words_behind]
+            if len(words_behind) == 1
+            else [*_order_as_statement(auxiliary, words_behind), reply]
         )
         return " ".join(parts)
+    # "How high is the tower": "the tower is 30 metres high".
     measure = noun[-1:] if noun and noun[-1].casefold() in _MEASURES else []
-    return " ".join([*rest, auxiliary, reply, *measure])
+    return " ".join([*words_behind, auxiliary, reply, *measure])

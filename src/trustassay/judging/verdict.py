@@ -1,19 +1,19 @@
-"""The verdict on one claim by the passages of its answer: supported, contradicted or not found.
+"""Judges one claim by the passages of its answer: supported, contradicted or not found.
 
-In this order:
+The steps, in this order:
 
-1. A short sentence that stands among the sentences of the passages is supported; a claim of which a
-   passage says the opposite in the same words is contradicted. No reader is needed to see that.
-2. The near excerpts are read one by one. A title may complete what a text says and supports nothing
-   by itself.
-3. What says that the documents do not speak of something is contradicted where one does.
-4. Where no excerpt supports a claim, sentences of all passages that hold its words are read
+1. Rules that need no reader. A short sentence that is one of the passages' sentences is supported;
+   a claim is contradicted where a passage says the opposite in the same words.
+2. The nearest excerpts are read one by one. A title may complete its text and supports nothing by
+   itself.
+3. A claim that the documents do not cover a topic is contradicted where a sentence covers it.
+4. Where no excerpt supports a claim, sentences of all passages that share its words are read
    together, and then windows around its words.
-5. With a number, date or name that no passage has, a claim is not supported, whoever says so.
-6. A near excerpt on the same subject may contradict it. Everything else is not found.
+5. A claim with a number, date or name that no passage has is not supported, whatever a reader says.
+6. A near excerpt on the same subject may contradict the claim. Otherwise it is not found.
 
-A second reader may change what the first one decided (:meth:`ClaimVerifier.again`), and not what a
-rule did.
+A second reader may change the verdict of the first one (:meth:`ClaimVerifier.judge_again`), but not
+the verdict of a rule.
 """
 
 import re
@@ -44,28 +44,29 @@ from trustassay.text.words import NUMERALS, content_words, is_negation, plain_wo
 BORDERLINE = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
 NEUTRAL = 0.1
-"""How much the probability of neither counts against a claim, beside that of contradiction.
-Measured by ``benchmarks/ordering.py``, as is :data:`DETAIL`."""
+"""Weight of the neutral probability against a claim, where contradiction has weight 1. Measured by
+``benchmarks/ordering.py``, as is :data:`MISSING_DETAIL_FACTOR`."""
 DETAIL = 0.5
-"""What is left of the support of a claim with a detail that no passage has."""
+"""Factor on the support of a claim with a detail that no passage has."""
 QUOTED = 400
 """Characters of a passage's sentence that the evidence quotes."""
 MANY_SENTENCES = 500
-"""Sentences of passages from which one claim is a long work."""
+"""Sentences of all passages above which the work on one claim is done in a thread."""
 SHORTEST_STEM = 4
-"""Letters of a word that may be the beginning of another form of it."""
+"""Letters of the shortest word that may be the beginning of another form of it."""
 
 
 class Finding(NamedTuple):
     """The verdict on a claim."""
 
     row: Statement
+    """The claim with its verdict, for the evidence."""
     entailment: float | None = None
     """The probability that the claim is supported, 0 to 1; ``None`` if it claims nothing."""
     standing: float | None = None
-    """What puts claims in order, 0 to 1 (:func:`standing`)."""
+    """The number by which claims are ranked, 0 to 1 (:func:`compute_standing`)."""
     read: bool = True
-    """Whether a reader decided, and not a rule that needs none."""
+    """Whether a reader decided, and not a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,23 +74,26 @@ class VerdictOptions:
     """How claims are judged."""
 
     passages: int = 3
-    """How many excerpts a claim is read against."""
+    """The number of excerpts that a claim is read against."""
     threshold: float = 0.5
     """Probability from which a passage supports."""
     contradiction: float = 0.5
     """Probability from which a passage contradicts."""
     near: float = 0.5
-    """Share of a claim's words that a passage must hold to contradict it."""
+    """Share of a claim's words that a passage must have to contradict it."""
     joined: bool = True
-    """Whether sentences of several passages are tried together."""
+    """Whether sentences of several passages are read together."""
 
 
 # Rules on probabilities -------------------------------------------------------------------------
 
 
 def supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
-    """Return the place of the passage that entails a claim most, if one does; of equal ones the
-    first. ``rows`` are the passages' probabilities.
+    """Return the index of the passage that entails a claim most, or ``None`` if none does.
+
+    Args:
+        rows: the probabilities for each passage; of equal ones the first counts.
+        threshold: the probability from which a passage supports a claim, 0 to 1.
     """
     if not rows:
         return None
@@ -100,10 +104,14 @@ def supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
 def contradicting(
     rows: Sequence[Entailment], nearness: Sequence[float], threshold: float, near: float
 ) -> int | None:
-    """Return the place of the passage that contradicts a claim most, if one does.
+    """Return the index of the passage that contradicts a claim most, or ``None`` if none does.
 
-    Only passages count that speak of what the claim speaks of: whose ``nearness``, 0 to 1, is
-    ``near`` or more.
+    Args:
+        rows: the probabilities for each passage.
+        nearness: for each passage, how near it is to the claim's subject, 0 to 1. A model finds
+            contradictions between texts on different subjects, so distant passages do not count.
+        threshold: the probability from which a passage contradicts a claim, 0 to 1.
+        near: the least nearness of a passage that counts.
     """
     places = [place for place in range(len(rows)) if nearness[place] >= near]
     if not places:
@@ -113,11 +121,16 @@ def contradicting(
 
 
 def standing(probabilities: Entailment, *, detail_missing: bool) -> float:
-    """Return what puts claims in order, 0 to 1: e / (e + c + n / 10), for the probabilities of
-    entailment, contradiction and neither; halved where a number or a name is missing.
+    """Return the number by which claims are ranked, 0 to 1; higher is better supported.
 
-    Contradicted claims rank below those that no passage says: chat around the facts is in no
-    passage, either. 0 where all are 0.
+    It is e / (e + c + n / 10) for the probabilities of entailment, contradiction and neutral, and 0
+    where all are 0. Contradicted claims rank below unsupported ones, because chat around the facts
+    is unsupported as well.
+
+    Args:
+        probabilities: the probabilities of a reader.
+        detail_missing: whether a number, date or name of the claim is in no passage; this halves
+            the result.
     """
     against = probabilities.contradiction + NEUTRAL * probabilities.neutral
     total = probabilities.entailment + against
@@ -126,11 +139,11 @@ def standing(probabilities: Entailment, *, detail_missing: bool) -> float:
 
 
 def is_borderline(entailment: float, threshold: float) -> bool:
-    """Whether a supported claim is near the line: in doubt, and shown so."""
+    """Whether a supported claim is within 0.1 above the threshold, and reported as doubtful."""
     return entailment < min(1.0, threshold + BORDERLINE)
 
 
-def _with_neutral_rest(best: float, against: float) -> Entailment:
+def _add_neutral(best: float, against: float) -> Entailment:
     return Entailment(best, max(0.0, 1 - best - against), against)
 
 
@@ -138,7 +151,7 @@ def _with_neutral_rest(best: float, against: float) -> Entailment:
 
 _EDGES = " \t.,;:!\"'()*-•"
 MOST_MORE_WORDS = 3
-"""Content words that a sentence may have more than a claim whose opposite it says."""
+"""Content words that a sentence may have in addition to those of the claim that it contradicts."""
 _TWISTS = re.compile(
     r"\bnot (?:only|just|merely|all|every|always|necessarily)\b|\bno (?:later|earlier|less"
     r"|more|fewer) than\b"
@@ -147,15 +160,17 @@ _TWISTS = re.compile(
     r"|\b(?:could|may|might|would|should|possibly|perhaps|allegedly|reportedly)\b|\?\s*$",
     re.IGNORECASE,
 )
-"""What a negation does not just turn around: conditions, quantifiers, possibilities, questions."""
+"""Words by which a negation does not simply reverse a sentence: conditions, quantifiers,
+possibilities, questions."""
 _OPENS_CLAUSE = frozenset(("to", "that"))
 _PRONOUNS = frozenset("it he she they this that these those its his her their".split())
 
 
+# At least two words, a capital at the start and a full stop at the end.
 _IS_SENTENCE = re.compile(r"[A-Z]\S* \S.*[.!]\s*$")
 
 
-def _bare(sentence: str) -> str:
+def _normalise_sentence(sentence: str) -> str:
     return " ".join(sentence.casefold().split()).strip(_EDGES)
 
 
@@ -163,53 +178,65 @@ def _is_negated(words: Sequence[str]) -> bool:
     return sum(map(is_negation, words)) % 2 == 1
 
 
-def _denies(sentence: str) -> bool:
-    """Whether a sentence of a passage denies something itself: "The price is not specified"."""
+def _is_denial(sentence: str) -> bool:
+    """Whether a sentence of a passage is itself a denial: "The price is not specified"."""
     return declines(sentence) is not None or _is_negated(list(plain_words(sentence)))
 
 
 def opposite_of(claim: str, sentences: Sequence[PassageSentence]) -> PassageSentence | None:
-    """Return the sentence that says the opposite of a claim: it has all content words of the claim
-    in the same order, hardly any other between them, and only one of both is negated. ``None``
-    where another sentence says the same.
+    """Return the sentence of the passages that says the opposite of a claim, or ``None``.
 
-    A sentence with a negation elsewhere says neither, nor does one with a condition, or with the
-    words of the claim in a clause of its own: "He failed to pay", "She pretended that it rained".
+    Such a sentence has all content words of the claim in the same order, at most three others
+    between them, and exactly one of both is negated. ``None`` also where another sentence says the
+    same as the claim.
+
+    Sentences with a negation elsewhere or with a condition are left out, and so are sentences with
+    the words of the claim in a subordinate clause: "He failed to pay", "She pretended that it
+    rained".
     """
     in_order = list(dict.fromkeys(content_words(claim)))
     wanted = frozenset(in_order)
     words_of_claim = list(plain_words(claim))
+    # Step 1: claims for which the rule cannot decide.
     if len(wanted) < 2 or _TWISTS.search(claim) or words_of_claim[0] in _PRONOUNS:
         return None
     negated = _is_negated(words_of_claim)
     clauses = _OPENS_CLAUSE.intersection(words_of_claim)
     opposite = None
     for sentence in sentences:
+        # Step 2: the sentence has all words of the claim, and nothing that twists its meaning.
         if not wanted <= sentence.words or _TWISTS.search(sentence.text):
             continue
+        # Step 3: the part of the sentence with the claim's words, and up to two words before it,
+        # where its "no" or "not" may stand. A negation outside of this part negates something else.
         words = list(plain_words(sentence.text))
         stems = [content_words(word) for word in words]
         places = [n for n, stem in enumerate(stems) if stem and stem[0] in wanted]
         first, last = max(0, places[0] - 2), places[-1] + 1
         if any(map(is_negation, (*words[:first], *words[last:]))):
             continue
+        # The passages say the same as the claim somewhere: no contradiction by this rule.
         if _is_negated(words[first:last]) == negated:
             return None
+        # Step 4: no "to" or "that" that the claim does not have: it opens a subordinate clause.
         if not clauses.issuperset(_OPENS_CLAUSE.intersection(words[max(0, first - 2) : last])):
             continue
+        # Step 5: the same order of words.
         inner = [stem[0] for stem in stems[first:last] if stem]
         if [stem for stem in dict.fromkeys(inner) if stem in wanted] != in_order:
             continue
         # "The museum is not open on Mondays" is not the opposite of "The museum is open".
         restricted = not negated and any((*stems[: places[0]], *stems[last:]))
+        # Step 6: few additional words, and for a claim without negation none outside of the part.
+        # The first such sentence is kept, but the search goes on for one that says the same.
         few_more = len(set(inner) - wanted) <= MOST_MORE_WORDS
         if few_more and not restricted and opposite is None:
             opposite = sentence
     return opposite
 
 
-# Topics of which a denial says that no passage speaks, and what speaks of them in other words: a
-# price by an amount, "who" by a name. Other words of the topic must stand near it.
+# Words for a topic, and patterns of text that covers the topic without these words: an amount
+# covers a price, a name covers "who". The other words of the topic must stand near the match.
 _ANSWERS = [
     (
         r"prices?|costs?|fees?|fares?|charges?|rates?|how much|expensive|pay",
@@ -238,31 +265,35 @@ _ANSWERS = [
     (r"why", r"\b(?i:because|since|due to|owing to|so that|in order to|reason)\b"),
 ]
 _ANSWERING = [
-    (re.compile(rf"\b(?:{asked})\b", re.IGNORECASE), re.compile(answer))
-    for asked, answer in _ANSWERS
+    (re.compile(rf"\b(?:{topic_words})\b", re.IGNORECASE), re.compile(answer))
+    for topic_words, answer in _ANSWERS
 ]
 
 
 def speaking_of(topic: str, sentences: Sequence[PassageSentence]) -> PassageSentence | None:
-    """Return a sentence that speaks of a topic: with its neighbour it has all content words.
+    """Return a sentence that covers a topic, or ``None``.
 
-    Prices, dates and times are also spoken of by an amount, a date or a time of day; a topic that
-    is a question ("who built it") only by what may answer it.
+    A sentence covers it if it has all content words of the topic, together with the sentence
+    before it. Prices, dates and times are also covered by an amount, a date or a time of day. A
+    topic that is a question ("who built it") is covered only by something that may answer it.
     """
-    for asked, answer in _ANSWERING:
-        if (match := asked.search(topic)) is None:
+    for topic_pattern, answer in _ANSWERING:
+        if (match := topic_pattern.search(topic)) is None:
             continue
-        rest = frozenset(content_words(asked.sub(" ", topic)))
-        if rest or match[0].lower() not in WH_WORDS:
+        other_words = frozenset(content_words(topic_pattern.sub(" ", topic)))
+        # "who" by itself names no subject: any name in any passage would cover it.
+        if other_words or match[0].lower() not in WH_WORDS:
             for place, sentence in enumerate(sentences):
-                text = _FIRST_WORD.sub(_unless_a_name, sentence.text)
-                if answer.search(text) and rest <= _words_near(sentences, place):
+                # The first word has a capital anyway, and is no name because of it.
+                text = _FIRST_WORD.sub(_lower_unless_name, sentence.text)
+                if answer.search(text) and other_words <= _stems_near(sentences, place):
                     return sentence
+        # A question whose answer no sentence has is not covered, although its words may occur.
         if match.start() == 0 and match[0].split()[0].lower() in WH_WORDS:
             return None
     wanted = frozenset(content_words(topic)) - {"whether"}
     for place, sentence in enumerate(sentences):
-        if wanted and wanted & sentence.words and wanted <= _words_near(sentences, place):
+        if wanted and wanted & sentence.words and wanted <= _stems_near(sentences, place):
             return sentence
     return None
 
@@ -270,40 +301,50 @@ def speaking_of(topic: str, sentences: Sequence[PassageSentence]) -> PassageSent
 _FIRST_WORD = re.compile(r"^\W*[A-Z]\w*")
 
 
-def _unless_a_name(first: re.Match[str]) -> str:
+def _lower_unless_name(first: re.Match[str]) -> str:
     """Return the first word of a sentence in small letters, unless it is a name."""
     return first[0].lower() if is_common_word(first[0].strip("\"'( ")) else first[0]
 
 
-def _words_near(sentences: Sequence[PassageSentence], place: int) -> frozenset[str]:
+def _stems_near(sentences: Sequence[PassageSentence], place: int) -> frozenset[str]:
     """Return the content words of a sentence and of the one before it in its passage."""
     sentence, before = sentences[place], sentences[max(0, place - 1)]
     return sentence.words | (before.words if before.passage == sentence.passage else frozenset())
 
 
-_WRITTEN = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
+_WRITTEN_WORD = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
 
 
 def written_words(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the words and numbers of a sentence as they are written, each with its content words:
-    none of one that says nothing by itself.
+    """Return the words and numbers of a sentence as written, each with its content words.
+
+    A function word has no content words; a hyphenated word may have several.
     """
-    return [(word, content_words(word)) for word in _WRITTEN.findall(sentence)]
+    return [(word, content_words(word)) for word in _WRITTEN_WORD.findall(sentence)]
 
 
 def inner_names(sentence: str) -> list[str]:
-    """Return the words of a sentence that begin with a capital letter, but for its first word."""
+    """Return the words of a sentence that begin with a capital letter, except the first word."""
     return [word for word, stems in written_words(sentence)[1:] if word[0].isupper() and stems]
 
 
 async def supported_by_text(
     models: Models, claim: str, text: str, title: str, row: Entailment, threshold: float
 ) -> Entailment:
-    """Return what a passage says of a claim by its text: a title supports nothing by itself.
+    """Return the probabilities of a passage for a claim, corrected for support by its title alone.
 
-    Only where the text lacks half of the claim's words, and the title has some of these, both are
-    read apart. ``row`` is what was read of both together.
+    Title and text are read separately only where the text lacks at least half of the claim's words
+    and the title has some of these; other passages cost no further call.
+
+    Args:
+        models: the models of the run.
+        claim: the claim.
+        text: the text of the passage.
+        title: its title.
+        row: the probabilities of title and text together.
+        threshold: the probability from which a passage supports a claim.
     """
+    # Nothing to correct: the passage does not support the claim even with its title.
     if not title or row.entailment < threshold:
         return row
     wanted = frozenset(content_words(claim))
@@ -311,14 +352,19 @@ async def supported_by_text(
     if not lacks & frozenset(content_words(title)) or 2 * len(lacks) < len(wanted):
         return row
     by_title, by_text = await all_of(read(models, premise, claim) for premise in (title, text))
-    alone = by_title.entailment >= threshold > by_text.entailment
-    return by_text if alone or lacks == wanted else row
+    # Support comes from the title alone, or the text has no word of the claim at all.
+    only_by_title = by_title.entailment >= threshold > by_text.entailment
+    return by_text if only_by_title or lacks == wanted else row
 
 
 # The verdict ------------------------------------------------------------------------------------
 
-_TURNED: Mapping[str, Verdict] = {"supported": "contradicted", "contradicted": "supported"}
-_BY_BOTH: Mapping[Verdict, str] = {
+# The verdict on a denial by that on the statement that it denies; "not found" stays.
+_REVERSED_VERDICTS: Mapping[str, Verdict] = {
+    "supported": "contradicted",
+    "contradicted": "supported",
+}
+_REASONS_OF_BOTH: Mapping[Verdict, str] = {
     "supported": "the second reader finds it in the passages",
     "contradicted": "the second reader says that a passage contradicts it",
     "not found": "the second reader does not find it in the passages",
@@ -339,14 +385,16 @@ class ClaimVerifier:
     ) -> None:
         self._options, self._models, self._second = options, models, second
         self.passages = Passages(documents, split)
-        self._all_sentences = [one for sentences in self.passages.sentences for one in sentences]
+        self._all_sentences = [
+            sentence for sentences in self.passages.sentences for sentence in sentences
+        ]
         self._work = TextWork(long=len(self._all_sentences) > MANY_SENTENCES)
         self._topic = inner_names(question)
         self._asked, self._question = question, folded(question)
 
     @property
     def sentences(self) -> int:
-        """How many sentences all passages have."""
+        """The number of sentences of all passages."""
         return len(self._all_sentences)
 
     @cached_property
@@ -354,16 +402,20 @@ class ClaimVerifier:
         return KnownDetails(self.passages.texts, self.passages.titles, self._question)
 
     @cached_property
-    def _standing(self) -> dict[str, PassageSentence]:
-        """All sentences of the passages without what is around them."""
-        return {_bare(one.text): one for one in reversed(self._all_sentences)}
+    def _sentences_by_text(self) -> dict[str, PassageSentence]:
+        """All sentences of the passages by their text in small letters without outer marks."""
+        # Reversed, so that of equal sentences the first one stays.
+        return {
+            _normalise_sentence(sentence.text): sentence
+            for sentence in reversed(self._all_sentences)
+        }
 
     @cached_property
     def _words(self) -> list[frozenset[str]]:
         """The content words of each passage and its title."""
         pairs = zip(self.passages.titles, self.passages.sentences, strict=True)
         return [
-            frozenset(content_words(title)).union(*(one.words for one in sentences))
+            frozenset(content_words(title)).union(*(sentence.words for sentence in sentences))
             for title, sentences in pairs
         ]
 
@@ -372,162 +424,203 @@ class ClaimVerifier:
         return sorted(frozenset().union(*self._words))
 
     def near(self, claim: Claim) -> list[Excerpt]:
-        """Return the excerpts that a claim is read against."""
+        """Return the excerpts that a claim is read against; none if it claims nothing."""
         if claim.hypothesis is None:
             return []
-        return [one for one, _ in self.passages.nearest(claim.hypothesis, self._options.passages)]
+        return [
+            excerpt
+            for excerpt, _ in self.passages.nearest(claim.hypothesis, self._options.passages)
+        ]
 
     async def verdict(self, claim: Claim) -> Finding:
-        """Judge one claim."""
+        """Judge one claim; the module's docstring lists the steps."""
         if claim.hypothesis is None:
             return Finding(Statement(claim.text, "no claim", why=claim.why))
+        # Entailment models are bad at "It is not true that ...": the inner statement is judged, and
+        # the verdict reversed.
         if claim.denies is not None:
-            return self._reverse(claim, await self.verdict(self._denied_claim(claim)))
-        if finding := await self._work(self._by_rules, claim, claim.hypothesis):
+            return self._reverse(claim, await self.verdict(self._build_inner_claim(claim)))
+        if finding := await self._work(self._judge_by_rules, claim, claim.hypothesis):
             return finding
-        return await self._by_reading(claim, claim.hypothesis)
+        return await self._judge_by_reading(claim, claim.hypothesis)
 
     @staticmethod
-    def _denied_claim(claim: Claim) -> Claim:
-        """Return the statement that a claim denies as a claim."""
+    def _build_inner_claim(claim: Claim) -> Claim:
+        """Return a claim that states what the given claim denies."""
         return replace(claim, hypothesis=claim.denies, denies=None)
 
     def _reverse(self, claim: Claim, other: Finding) -> Finding:
-        """Return the verdict on a claim by that on the statement that it denies."""
+        """Return the verdict on a claim from the verdict on the statement that it denies."""
         row = other.row
-        verdict = _TURNED.get(row.verdict, "not found")
-        why = row.why if verdict == "not found" else f"of what it denies: {row.why}"
+        verdict = _REVERSED_VERDICTS.get(row.verdict, "not found")
+        reason = row.why if verdict == "not found" else f"of what it denies: {row.why}"
+        # The two probabilities change places, since support of the statement contradicts its
+        # denial.
         entailment, contradiction = row.contradiction, row.entailment
-        both = _with_neutral_rest(entailment or 0.0, contradiction or 0.0)
+        probabilities = _add_neutral(entailment or 0.0, contradiction or 0.0)
         row = replace(
             row,
             verdict=verdict,
             hypothesis=claim.hypothesis,
-            why=why,
+            why=reason,
             entailment=entailment,
             contradiction=contradiction,
             borderline=False,
         )
         return Finding(
-            _with_spans(row, claim),
-            both.entailment,
-            standing(both, detail_missing=False),
+            _add_spans(row, claim),
+            probabilities.entailment,
+            standing(probabilities, detail_missing=False),
             other.read,
         )
 
-    def _by_rules(self, claim: Claim, text: str) -> Finding | None:
-        """Return the verdict that needs no reader, if there is one."""
-        written = self._as_written(claim, text)
-        same = self._standing.get(_bare(written))
+    def _judge_by_rules(self, claim: Claim, text: str) -> Finding | None:
+        """Return the verdict by a rule that needs no reader, or ``None``."""
+        written = self._find_written_sentence(claim, text)
+        same = self._sentences_by_text.get(_normalise_sentence(written))
         if same is not None and same.passage not in self.passages.data:
-            if len(written.split()) < 4:  # longer ones readers know themselves
-                why = f"passage [{same.passage + 1}] says so, word for word"
-                return self._finding_by_rule(claim, "supported", 1.0, same, why)
+            # Readers are unsure about very short sentences ("Dogs bark."), and reliable about
+            # longer ones that stand in a passage word for word.
+            if len(written.split()) < 4:
+                reason = f"passage [{same.passage + 1}] says so, word for word"
+                return self._build_rule_finding(claim, "supported", 1.0, same, reason)
             return None
         if opposite := opposite_of(text, self._all_sentences):
-            why = f"passage [{opposite.passage + 1}] says the opposite"
-            return self._finding_by_rule(claim, "contradicted", 0.0, opposite, why)
+            reason = f"passage [{opposite.passage + 1}] says the opposite"
+            return self._build_rule_finding(claim, "contradicted", 0.0, opposite, reason)
         return None
 
-    def _as_written(self, claim: Claim, text: str) -> str:
-        """Return a short sentence without the question that was put before it: "Dogs bark."; of
-        anything else the text to judge. A mere "30 days" may stand in a list of something else."""
+    def _find_written_sentence(self, claim: Claim, text: str) -> str:
+        """Return a short sentence as it was written, without the question that completed it.
+
+        Any other text is returned as it is judged: a mere "30 days" may stand in a list of
+        something else.
+        """
         written = folded(without_citations(claim.text))
         completed = complete_reply(self._asked, written), sentence_of(f"{self._asked} {written}")
         return written if _IS_SENTENCE.match(written) and text in completed else text
 
-    def _finding_by_rule(
+    def _build_rule_finding(
         self,
         claim: Claim,
         verdict: Verdict,
         support: float,
         sentence: PassageSentence | None,
-        why: str,
+        reason: str,
     ) -> Finding:
         numbers = [sentence.passage] if sentence else []
         quote = sentence.text[:QUOTED] if sentence else ""
-        both = Entailment(support, 0.0, 1.0 - support)
-        return self._finding(claim, verdict, both, numbers, why, quote=quote)._replace(read=False)
+        probabilities = Entailment(support, 0.0, 1.0 - support)
+        return self._build_finding(
+            claim, verdict, probabilities, numbers, reason, quote=quote
+        )._replace(read=False)
 
-    async def _by_reading(self, claim: Claim, text: str) -> Finding:
-        """Read the near excerpts, and then what they say together."""
+    async def _judge_by_reading(self, claim: Claim, text: str) -> Finding:
+        """Judge a claim by readers: each near excerpt by itself, then sentences together."""
         options, work = self._options, self._work
+        # Step 2 of the module's docstring: the nearest excerpts, one by one, and titles apart.
         near = await work(self.passages.nearest, text, options.passages)
         rows = await all_of(read(self._models, excerpt.premise, text) for excerpt, _ in near)
         rows = await all_of(
-            supported_by_text(self._models, text, one.text, one.title, row, options.threshold)
-            for (one, _), row in zip(near, rows, strict=True)
+            supported_by_text(
+                self._models, text, excerpt.text, excerpt.title, row, options.threshold
+            )
+            for (excerpt, _), row in zip(near, rows, strict=True)
         )
         numbers = [excerpt.passage for excerpt, _ in near]
         place = supporting(rows, options.threshold)
+        # Step 3: a denial is judged by whether a sentence covers its topic. A reader's support
+        # counts unless such a sentence exists and is not itself a denial.
         if claim.topic is not None:
             sentence = await work(speaking_of, folded(claim.topic), self._all_sentences)
-            if place is None or (sentence is not None and not _denies(sentence.text)):
-                return await work(self._denial, claim, claim.topic, sentence)
+            if place is None or (sentence is not None and not _is_denial(sentence.text)):
+                return await work(self._judge_denial, claim, claim.topic, sentence)
+        # The best entailment of any excerpt is reported, also where the claim is not supported.
         best = max((row.entailment for row in rows), default=0.0)
         if place is not None:
-            return await work(self._supported, claim, [numbers[place]], rows[place])
+            return await work(self._build_supported, claim, [numbers[place]], rows[place])
+        # Step 4: two groups of sentences at most, the second only if the first does not support it.
         for used in await work(self.passages.joined, text) if options.joined else ():
-            together = await read(self._models, "\n".join(one.text for one in used), text)
+            together = await read(self._models, "\n".join(part.text for part in used), text)
             if together.entailment >= options.threshold:
-                return await work(self._supported, claim, _passages_of(used), together, used)
-        about = [self._nearness(text, number) for number in numbers]
+                return await work(
+                    self._build_supported, claim, _find_passage_numbers(used), together, used
+                )
+        # Step 6: a contradiction needs a passage on the same subject.
+        about = [self._compute_nearness(text, number) for number in numbers]
         against = contradicting(rows, about, options.contradiction, options.near)
         if against is not None:
-            return await work(self._contradicted, claim, numbers[against], rows[against], best)
+            return await work(
+                self._build_contradicted, claim, numbers[against], rows[against], best
+            )
+        # A passage that shares no word with the claim is not worth quoting.
         closest = numbers[:1] if near and near[0][1] > 0 else []
-        return await work(self._not_found, claim, closest, rows, best)
+        return await work(self._build_not_found, claim, closest, rows, best)
 
-    def _denial(self, claim: Claim, topic: str, sentence: PassageSentence | None) -> Finding:
-        """Judge what says that no passage speaks of a topic, by a sentence that does."""
+    def _judge_denial(self, claim: Claim, topic: str, sentence: PassageSentence | None) -> Finding:
+        """Judge a claim that no passage covers a topic, by the sentence that covers it, if any."""
         if sentence is not None:
-            why = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
-            return self._finding_by_rule(claim, "contradicted", 0.0, sentence, why)
-        return self._finding_by_rule(
+            reason = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
+            return self._build_rule_finding(claim, "contradicted", 0.0, sentence, reason)
+        return self._build_rule_finding(
             claim, "supported", 1.0, None, f"no passage speaks of “{topic}”"
         )
 
     # A second reader
 
     async def again(self, claim: Claim, before: Finding) -> Finding:
-        """Judge a claim once more, by both readers; what a rule decided stays."""
+        """Judge a claim once more, by both readers; the verdict of a rule stays.
+
+        Args:
+            claim: the claim.
+            before: the first reader's finding.
+        """
         if not before.read or claim.hypothesis is None:
             return before
         if claim.denies is not None:
-            denied = self._denied_claim(claim)
+            # Reversed twice: to the finding on the inner statement, and back after the second
+            # reading.
+            denied = self._build_inner_claim(claim)
             return self._reverse(claim, await self.again(denied, self._reverse(denied, before)))
         windows = await self._work(self.passages.windows, claim.hypothesis)
         row = before.row
-        first = _with_neutral_rest(row.entailment or 0.0, row.contradiction or 0.0)
+        first = _add_neutral(row.entailment or 0.0, row.contradiction or 0.0)
+        # Only metrics with a second reader call this method.
         assert self._second
         result = await self._second.verdict(self._models, windows, claim.hypothesis, first)
-        return await self._work(self._read_twice, claim, windows, first.entailment, result)
+        return await self._work(
+            self._build_second_finding, claim, windows, first.entailment, result
+        )
 
-    def _read_twice(
+    def _build_second_finding(
         self, claim: Claim, windows: Sequence[Window], first: float, both: Entailment
     ) -> Finding:
-        numbers = _passages_of(windows)
+        numbers = _find_passage_numbers(windows)
         verdict: Verdict = "not found"
         if both.entailment >= self._options.threshold:
             verdict = "supported"
         elif both.contradiction >= self._options.contradiction:
             verdict = "contradicted"
-        why = f"{_BY_BOTH[verdict]} ({both.entailment:.2f}; the first reader {first:.2f})"
-        others: dict[str, Any] = {"first": first}
+        reason = (
+            f"{_REASONS_OF_BOTH[verdict]} ({both.entailment:.2f}; the first reader {first:.2f})"
+        )
+        row_fields: dict[str, Any] = {"first": first}
         if numbers:
-            others["quote"] = self._closest(claim, numbers[0])
+            row_fields["quote"] = self._quote_closest(claim, numbers[0])
         if verdict == "supported":
-            return self._unless_detail(claim, both, numbers, why, **others)
-        if absent := self._absent_words(claim):
-            others["missing"] = absent
-            why += f"; not in any passage: {', '.join(absent[:6])}"
-        return self._finding(claim, verdict, both, numbers, why, **others)
+            return self._build_unless_detail_missing(claim, both, numbers, reason, **row_fields)
+        if absent := self._find_absent_words(claim):
+            row_fields["missing"] = absent
+            reason += f"; not in any passage: {', '.join(absent[:6])}"
+        return self._build_finding(claim, verdict, both, numbers, reason, **row_fields)
 
     # The rows
 
-    def _nearness(self, text: str, number: int) -> float:
-        """Return how near a passage is to a claim (:meth:`Passages.share`): 0 with none of its
-        names, or of those of the question where it begins with a pronoun.
+    def _compute_nearness(self, text: str, number: int) -> float:
+        """Return how near a passage is to a claim, 0 to 1 (:meth:`Passages.largest_share`).
+
+        It is 0 for a passage without any name of the claim; where the claim begins with a pronoun
+        and has no name, the names of the question count.
         """
         pronoun = _PRONOUNS.intersection(text.casefold().split()[:1])
         names = inner_names(text) or (self._topic if pronoun else [])
@@ -536,114 +629,136 @@ class ClaimVerifier:
             return 0.0
         return self.passages.share(text, number)
 
-    def _supported(
+    def _build_supported(
         self,
         claim: Claim,
         numbers: Sequence[int],
         row: Entailment,
-        used: Sequence[PassageSentence | Window] = (),
+        sentences_used: Sequence[PassageSentence | Window] = (),
     ) -> Finding:
         places = " and ".join(f"[{number + 1}]" for number in numbers)
-        why = f"passage {places} supports it"
-        if used:
+        reason = f"passage {places} supports it"
+        if sentences_used:
             several = f"passages {places}", f"sentences of passage {places} together"
-            why = f"{several[len(numbers) == 1]} support it"
-        why += f" ({row.entailment:.2f})"
-        quote = " ".join(one.text for one in used)[:QUOTED] or self._closest(claim, numbers[0])
-        return self._unless_detail(claim, row, numbers, why, quote=quote)
+            reason = f"{several[len(numbers) == 1]} support it"
+        reason += f" ({row.entailment:.2f})"
+        joined = " ".join(sentence.text for sentence in sentences_used)
+        quote = joined[:QUOTED] or self._quote_closest(claim, numbers[0])
+        return self._build_unless_detail_missing(claim, row, numbers, reason, quote=quote)
 
-    def _unless_detail(
-        self, claim: Claim, row: Entailment, numbers: Sequence[int], why: str, **others: Any
+    def _build_unless_detail_missing(
+        self, claim: Claim, row: Entailment, numbers: Sequence[int], reason: str, **row_fields: Any
     ) -> Finding:
-        """Return a claim as supported, unless it has a detail that no passage has."""
-        if absent := self._missing(claim):
-            why = f"no passage has {', '.join(absent[:6])}"
-            return self._finding(claim, "not found", row, numbers, why, missing=absent, **others)
+        """Return a claim as supported, or as not found if it has a detail that no passage has."""
+        if absent := self._find_missing_details(claim):
+            reason = f"no passage has {', '.join(absent[:6])}"
+            return self._build_finding(
+                claim, "not found", row, numbers, reason, missing=absent, **row_fields
+            )
         near = is_borderline(row.entailment, self._options.threshold)
-        return self._finding(claim, "supported", row, numbers, why, borderline=near, **others)
+        return self._build_finding(
+            claim, "supported", row, numbers, reason, borderline=near, **row_fields
+        )
 
-    def _contradicted(self, claim: Claim, number: int, row: Entailment, best: float) -> Finding:
-        why = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
-        both, quote = _with_neutral_rest(best, row.contradiction), self._closest(claim, number)
-        return self._finding(claim, "contradicted", both, [number], why, quote=quote)
+    def _build_contradicted(
+        self, claim: Claim, number: int, row: Entailment, best: float
+    ) -> Finding:
+        reason = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
+        probabilities = _add_neutral(best, row.contradiction)
+        quote = self._quote_closest(claim, number)
+        return self._build_finding(
+            claim, "contradicted", probabilities, [number], reason, quote=quote
+        )
 
-    def _not_found(
+    def _build_not_found(
         self, claim: Claim, closest: Sequence[int], rows: Sequence[Entailment], best: float
     ) -> Finding:
-        """Say what no passage holds: words, if some are nowhere, else the claim itself."""
-        absent = self._absent_words(claim)
-        why = "no passage says this"
+        """Return a claim as not found, with its words that no passage has, if any."""
+        absent = self._find_absent_words(claim)
+        reason = "no passage says this"
         if absent:
-            why += f"; not in any of them: {', '.join(absent[:6])}"
-        both = _with_neutral_rest(best, max((row.contradiction for row in rows), default=0.0))
-        quote = "".join(self._closest(claim, number) for number in closest)
-        return self._finding(claim, "not found", both, closest, why, quote=quote, missing=absent)
+            reason += f"; not in any of them: {', '.join(absent[:6])}"
+        probabilities = _add_neutral(best, max((row.contradiction for row in rows), default=0.0))
+        quote = "".join(self._quote_closest(claim, number) for number in closest)
+        return self._build_finding(
+            claim, "not found", probabilities, closest, reason, quote=quote, missing=absent
+        )
 
-    def _finding(
+    def _build_finding(
         self,
         claim: Claim,
         verdict: Verdict,
-        both: Entailment,
+        probabilities: Entailment,
         numbers: Sequence[int],
-        why: str,
-        **others: Any,
+        reason: str,
+        **row_fields: Any,
     ) -> Finding:
-        blocked = verdict == "not found" and both.entailment >= self._options.threshold
-        lacks = verdict != "supported" and bool(self._missing(claim))
+        # A reader supports the claim, but a detail is missing: half of its support counts.
+        blocked = verdict == "not found" and probabilities.entailment >= self._options.threshold
+        lacks = verdict != "supported" and bool(self._find_missing_details(claim))
         row = Statement(
             claim.text,
             verdict,
             None if claim.hypothesis == claim.text else claim.hypothesis,
-            round(both.entailment, 4),
-            round(both.contradiction, 4),
-            why=why,
+            round(probabilities.entailment, 4),
+            round(probabilities.contradiction, 4),
+            why=reason,
             passages=[number + 1 for number in numbers],
-            **others,
+            **row_fields,
         )
-        support = DETAIL * both.entailment if blocked else both.entailment
-        return Finding(_with_spans(row, claim), support, standing(both, detail_missing=lacks))
+        support = DETAIL * probabilities.entailment if blocked else probabilities.entailment
+        return Finding(
+            _add_spans(row, claim), support, standing(probabilities, detail_missing=lacks)
+        )
 
-    def _missing(self, claim: Claim) -> list[str]:
-        """Return the details of a claim that no passage has; in another language its numbers."""
+    def _find_missing_details(self, claim: Claim) -> list[str]:
+        """Return the details of a claim that no passage has.
+
+        In another language than English these are only numbers, dates and codes, because the rules
+        for names are English.
+        """
         text = claim.hypothesis or ""
         return (
             self._details.missing(text) if claim.in_english else self._details.missing_values(text)
         )
 
-    def _closest(self, claim: Claim, number: int) -> str:
+    def _quote_closest(self, claim: Claim, number: int) -> str:
         return self.passages.closest_sentence(claim.hypothesis or claim.text, number)[:QUOTED]
 
-    def _absent_words(self, claim: Claim) -> list[str]:
-        """Return the words of a claim, as written, that no passage has; the question has some."""
-        asked = frozenset(content_words(self._question))
+    def _find_absent_words(self, claim: Claim) -> list[str]:
+        """Return the words of a claim, as written, that neither a passage nor the question has."""
+        question_stems = frozenset(content_words(self._question))
         pairs = written_words(claim.hypothesis or claim.text)
         absent = (
             word
             for word, stems in pairs
-            if stems and not any(map(self._holds, stems)) and not asked.issuperset(stems)
+            if stems
+            and not any(map(self._has_stem, stems))
+            and not question_stems.issuperset(stems)
         )
         return list(dict.fromkeys(absent))
 
-    def _holds(self, stem: str) -> bool:
-        """Whether a passage has the word, or one that begins with it: "cancel", "cancelled"."""
+    def _has_stem(self, stem: str) -> bool:
+        """Whether a passage has a word, or one that begins with it: "cancel", "cancelled"."""
         place = bisect_left(self._all_words, stem)
         word = self._all_words[place] if place < len(self._all_words) else ""
         return word == stem or (len(stem) >= SHORTEST_STEM and word.startswith(stem))
 
 
-def _passages_of(used: Sequence[PassageSentence | Window]) -> list[int]:
-    return sorted({one.passage for one in used})
+def _find_passage_numbers(used: Sequence[PassageSentence | Window]) -> list[int]:
+    return sorted({sentence.passage for sentence in used})
 
 
-def _with_spans(row: Statement, claim: Claim) -> Statement:
-    """Return a row, if it is not supported and stands in the answer, with its places there: the
-    claim, and words of it that no passage has.
+def _add_spans(row: Statement, claim: Claim) -> Statement:
+    """Return a row with its spans in the answer: the claim, and its words that no passage has.
+
+    A row that is supported, or is not in the answer word for word, gets no spans.
     """
     if row.verdict not in ("contradicted", "not found") or claim.end <= claim.start:
         return row
     words = "|".join(map(re.escape, row.missing or ()))
     within = re.finditer(rf"(?<!\w)(?:{words})(?!\w)", claim.text) if words else ()
-    places = [(0, len(claim.text)), *(one.span() for one in within)]
+    places = [(0, len(claim.text)), *(match.span() for match in within)]
     doubt = round(1 - (row.entailment or 0.0), 4)
     spans = [ClaimSpan(claim.start + start, claim.start + end, doubt) for start, end in places]
     return replace(row, spans=spans)

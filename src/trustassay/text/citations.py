@@ -15,9 +15,12 @@ from trustassay.text.words import is_negation, plain_words
 # Markers ----------------------------------------------------------------------------------------
 
 LONGEST_RANGE = 20
-"""A longer range names its two ends, so that no response grows by what it claims to cite."""
+"""A longer range, such as "[1-999]", stands for its two ends alone, so that a response cannot make
+its list of citations arbitrarily long."""
 _NUMBER = r"\d{1,3}"  # a longer one in brackets is text: a year, say
 _SMALL = r"[1-9]\d?"
+# The word before a number: "Doc 2", "see source 3", "Quelle: 1". The words are optional in square
+# brackets and required in round ones, because "(2)" may be anything.
 _KIND = (
     r"(?:(?:see )?(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation|footnote|result|context"
     r"|excerpt|chunk|snippet|quelle|id|s)s?\.?:?\s*)"
@@ -31,19 +34,25 @@ _WORK = (
 )
 _SEPARATOR = r"(?:,\s*(?:and|&)|[,;&–—-]|and)"
 _NUMBERS = rf"{_NUMBER}(?:\s*{_SEPARATOR}\s*{_KIND}?{_NUMBER})*"
+# The address of a Markdown link: "[2](https://...)", "[2](#ref-2)".
 _LINK = r"(?:\((?:https?:|www\.|[#/])[^()\s]*\))?"
 _MARKER = re.compile(
+    # [1], [1, 2], [^1], [#1], [[1]], [Doc 2], \[1\], [2](https://...)
     rf"\\?\[{{1,2}}\s*[\^#]?{_KIND}?(?P<square>{_NUMBERS})"
     rf"(?:†[^\]\n]{{0,200}})?\^?\s*\\?\]{{1,2}}{_LINK}"
     # of ChatGPT: 【1†source】, 【4:1†guide.pdf】
     rf"|【\s*(?:\d{{1,3}}:)?{_KIND}?(?P<corner>{_NUMBERS})(?:†[^】\n]{{0,200}})?\s*】"
+    # <sup>1</sup>, <ref>[2]</ref>
     rf"|<(?P<tag>sup|cite|ref|source)>\s*\[?(?P<tagged>{_NUMBERS})\]?\s*</(?P=tag)>"
+    # ^1^ as Pandoc writes it; behind a digit it is a power, except behind a year
     rf"|(?:(?<!\d)|(?<=\b[12]\d{{3}}))\^(?P<raised>{_NUMBERS})\^"
     rf"|\({_KIND}(?P<named>{_NUMBERS})\)"
     # without a word for it, only small numbers behind a word: several at the end of a clause, one
     # at the end of a sentence, "in 1902 (1)."
     rf"|(?<=[\w.!?] )[({{](?P<several>{_SMALL}(?:,\s*{_SMALL})+)[)}}](?=\s*(?:[.,;:!?](?!\w)|$|\n))"
-    # what names a page, a work or a place in a search, and no passage
+    # Markers without a number of a passage: a page or a work ("[guide.pdf, p. 3]", "[@smith]",
+    # "\cite{smith}", "(Smith et al., 2020)", "[Smith, 2020]"), or a place in a search of ChatGPT
+    # ("turn0search1", ":contentReference[oaicite:0]").
     rf"|[(\[](?:{_WORK}[ ,:]{{1,2}}){{0,8}}{_PAGE}[)\]]|\[@[\w:-]{{1,60}}\]"
     rf"|\\cite\w?\{{[^{{}}\n]{{1,80}}\}}"
     r"|[(\[](?-i:[A-Z])[\w'-]{1,30} et al\.,? \d{4}[a-z]?[)\]]"
@@ -54,6 +63,7 @@ _MARKER = re.compile(
     rf"|(?<=[\w.!?] )[({{](?P<bare>{_SMALL})[)}}](?=\s*(?:[.!?](?!\w)|$|\n))",
     re.IGNORECASE | re.ASCII,
 )
+# What may stand between two markers that belong together: "[1], [2]".
 _BETWEEN = re.compile(r"[ \t]*[,;][ \t]*")
 _RANGE_OR_NUMBER = re.compile(rf"({_NUMBER})\s*[-–—]\s*({_NUMBER})|({_NUMBER})", re.ASCII)
 _COUNTED = re.compile(
@@ -61,30 +71,33 @@ _COUNTED = re.compile(
     r"|items?|rows?)\s$",
     re.IGNORECASE,
 )
-"""What a number in brackets counts that is no citation: "see step [2]"."""
+"""Nouns before a number in brackets that is no citation: "see step [2]"."""
 _VALUED = re.compile(
     r"\b(?:has|have|had|costs?|contains?|about|than|exactly|only|over|under)\s$", re.IGNORECASE
 )
 _NOUN = re.compile(r"\s[a-z]")
-"""Between these stands a value that somebody put in brackets: "has [14] halls"."""
+"""A number in brackets between ``_VALUED`` and this is a value: "has [14] halls"."""
 _SUPERSCRIPT = re.compile(
     r"(?:(?<=[.,;:!?)\"'”’])|(?<=\s)|(?<=[^\W\d_]{4})|(?<=\b[12]\d{3})"
     r"|(?<=\w)(?=¹(?![⁰¹²³⁴⁵⁶⁷⁸⁹])))\s?([⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}(?:[,˒ʼ⸴]\s?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})*)"
 )
-"""Raised digits behind a stop, a space, a year or a word of four letters, and a raised 1 behind
-any: "m²" is a unit, "10⁶" a power."""
+"""Raised digits that cite: behind punctuation, a space, a year or a word of at least four letters;
+a raised 1 also behind any other character. "m²" is a unit and "10⁶" a power."""
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹˒ʼ⸴", "0123456789,,,")
 
 
-class Marker(NamedTuple):
-    """Citations written together: ``text[start:end]``, and the numbers they name."""
+class CitationMarker(NamedTuple):
+    """Citations that are written together, such as ``[1, 2]`` or ``[1], [2]``."""
 
     start: int
+    """Offset of the first character of the marker."""
     end: int
+    """Offset behind its last character."""
     numbers: tuple[int, ...]
+    """The numbers that it cites, as written; empty where it names a page or a work."""
 
 
-def citation_markers(text: str) -> list[Marker]:
+def citation_markers(text: str) -> list[CitationMarker]:
     """Find the citations of a text in reading order.
 
     ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[#1]``, ``[[1]]``, ``[Doc 2]``, ``[2](https://...)``,
@@ -99,31 +112,36 @@ def citation_markers(text: str) -> list[Marker]:
     result: list[tuple[int, int, list[int]]] = []
     for match in _MARKER.finditer(text):
         start, end = match.span()
-        numbers = _numbers(next(filter(None, match.group(*_FORMS)), ""))
+        # At most one of the groups has matched, since each belongs to another alternative.
+        numbers = _expand_numbers(next(filter(None, match.group(*_FORMS)), ""))
+        # "[0, 1]" is an interval: passages are numbered from 1.
         interval = len(numbers) == 2 and numbers[0] == 0 < numbers[1]
         is_value = _VALUED.search(text, max(0, start - 12), start) and _NOUN.match(text, end)
         if interval or is_value or _COUNTED.search(text, max(0, start - 12), start):
             continue
+        # "[1], [2]" is one marker: extend the one before.
         if result and result[-1][1] < start and _BETWEEN.fullmatch(text, result[-1][1], start):
             start, _, before = result.pop()
             numbers = before + numbers
         result.append((start, end, numbers))
-    return [Marker(start, end, tuple(numbers)) for start, end, numbers in result]
+    return [CitationMarker(start, end, tuple(numbers)) for start, end, numbers in result]
 
 
 _FORMS = ("square", "corner", "tagged", "raised", "named", "several", "bare")
 
 
-def _numbers(inside: str) -> list[int]:
+def _expand_numbers(inside: str) -> list[int]:
     if inside.isdigit():
         return [int(inside)]
     numbers: list[int] = []
     for first, last, single in _RANGE_OR_NUMBER.findall(inside):
         if single:
             numbers.append(int(single))
+        # A range that runs backwards or is too long stands for its two ends.
         elif 0 <= int(last) - int(first) < LONGEST_RANGE:
             numbers.extend(range(int(first), int(last) + 1))
         else:
+            # "[9-2]": not a range, so both numbers are cited.
             numbers.extend((int(first), int(last)))
     return numbers
 
@@ -135,6 +153,7 @@ def spell_superscripts(text: MappedText) -> MappedText:
 
 def cites(response: str, documents: int) -> bool:
     """Whether a response cites one of its documents, apart from a list of references."""
+    # The list of references at the end names all documents, cited or not.
     text = spell_superscripts(MappedText.of(response)).text
     markers = citation_markers(text[: references_start(text)])
     return any(0 < number <= documents for marker in markers for number in marker.numbers)
@@ -145,12 +164,12 @@ def without_citations(text: str) -> str:
     return MappedText.of(text).cut(marker_spans(text, citation_markers(text))).text
 
 
-def marker_spans(text: str, markers: list[Marker]) -> Iterator[Span]:
-    """Yield what goes with each marker: the marker and the blanks before it."""
+def marker_spans(text: str, markers: list[CitationMarker]) -> Iterator[Span]:
+    """Yield the span of each marker together with the blanks before it."""
     position = 0
     for marker in markers:
-        kept = text[position : marker.start].rstrip(" \t")
-        yield position + len(kept), marker.end
+        text_before = text[position : marker.start].rstrip(" \t")
+        yield position + len(text_before), marker.end
         position = marker.end
 
 
@@ -181,7 +200,10 @@ _OPENING = str.maketrans("[【", "\ue000\ue001")
 
 
 def masked(text: str) -> str:
-    """Return a text of the same length in which brackets of code begin no citation."""
+    """Return a text of the same length in which the brackets of code do not open a citation.
+
+    Each opening bracket inside code is replaced by a character for private use.
+    """
     if "[" not in text and "【" not in text:
         return text
     return _CODE.sub(lambda code: code.group().translate(_OPENING), text)
@@ -189,7 +211,9 @@ def masked(text: str) -> str:
 
 # Lists of references ----------------------------------------------------------------------------
 
+# An entry without a marker: "- guide.pdf, p. 3", "2. The City Guide".
 _SIMPLE_ENTRY = re.compile(r"\s*(?:[-*•]\s+|\d{1,3}[.)]\s+)(?P<text>\S.*)")
+# An entry with a marker: "[1] guide.pdf", "- [^2]: https://...", "【3】 City Guide".
 _ENTRY = re.compile(
     r"\s*(?:[-*•]\s+|\d{1,3}[.)]\s+)?(?:\\?\[\^?\d{1,3}\\?\]"
     r"|【\d{1,3}[^】\n]{0,200}】)(?P<colon>:?)(?P<text>.*)",
@@ -206,6 +230,7 @@ _LOCATOR = re.compile(
 )
 """What tells where a source is: a file, a page, a year in brackets, an address."""
 _ADDRESS = re.compile(r"(?:\bsee\b:?\s*)?<?(?:https?://|www\.|doi:)\S+", re.IGNORECASE)
+# A title at the beginning of an entry: "City Guide: ...", '"City Guide"', "(Smith, 2020)".
 _LABEL = re.compile(r"[^.!?]{0,80}?:\s+|[*_\"“].{0,200}?[*_\"”]|\([^()]{0,40}\d{4}[^()]{0,20}\)")
 _CAPITAL = re.compile(r"\b[A-Z]")
 
@@ -213,10 +238,11 @@ _CAPITAL = re.compile(r"\b[A-Z]")
 def references_start(text: str) -> int:
     """Return where the list of references begins that ends a response; its length without one.
 
-    The list is lines that begin with a marker, below a heading such as "Sources:", or each with a
-    colon after the marker or an address in it. A line that states something is no reference: what
-    it states is to be judged.
+    The list consists of lines that begin with a marker. It stands below a heading such as
+    "Sources:", or each line has a colon after its marker or an address in it. A line that states
+    something is not a reference, because its statement must be judged.
     """
+    # Walk up from the last line as long as the lines are entries or blank.
     lines = text.splitlines(keepends=True)
     end = len(lines)
     entries: list[re.Match[str]] = []
@@ -226,19 +252,25 @@ def references_start(text: str) -> int:
             break
         entries += [entry] if entry else []
         end -= 1
+    # Without a marker in the list, look for a list of files, pages or titles below a heading.
     if not entries:
-        end, entries = _unmarked_entries(lines)
+        end, entries = _find_unmarked_entries(lines)
     headed = end > 0 and _HEADING.fullmatch(lines[end - 1].rstrip()) is not None
     are_references = headed or all(
-        "://" in one.group() or one.groupdict().get("colon") for one in entries
+        "://" in entry_match.group() or entry_match.groupdict().get("colon")
+        for entry_match in entries
     )
+    # A response that is nothing but a list of references is the answer itself.
     body = "".join(lines[: end - headed])
     return len(body) if entries and body.strip() and are_references else len(text)
 
 
-def _unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:
-    """Return where the last list begins whose items are files, pages, addresses or titles, and
-    these: what may stand below "Sources:" without markers. One at least is more than a title.
+def _find_unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:
+    """Find a final list without markers whose items are files, pages, addresses or titles.
+
+    Returns:
+        The number of the line where the list begins, and its entries. There is no list unless one
+        entry at least has a file, page, year or address: titles alone may be an answer.
     """
     end = len(lines)
     entries: list[re.Match[str]] = []
@@ -253,17 +285,20 @@ def _unmarked_entries(lines: Sequence[str]) -> tuple[int, list[re.Match[str]]]:
 
 
 def _names_work(entry: str) -> bool:
-    """Whether an entry is a work by its file, page, year or address, or by a title; it states
-    nothing, denies nothing, and has no other number."""
+    """Whether an entry names a work by a file, page, year or address, or by a title.
+
+    Such an entry states nothing, has no negation, and has no number of another kind.
+    """
     text = _LOCATOR.sub("", entry).strip(" .,:-–—")
     words = text.split()
     if any(map(is_negation, plain_words(text))) or re.search(r"\d", text) or states(text):
         return False
+    # Most words begin with a capital, or a locator was removed from the entry.
     return 2 * len(_CAPITAL.findall(text)) > len(words) or len(words) < len(entry.split())
 
 
 def _is_statement(entry: str) -> bool:
-    """Whether an entry of a list of references states something, and is no title.
+    """Whether an entry of a list of references states something and is not a title.
 
     A title has most of its words in capitals, a date in brackets, or is in quotation marks.
     """

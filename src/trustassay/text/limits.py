@@ -1,4 +1,4 @@
-"""How long the texts of a sample may be, and where work on a long one is done."""
+"""Limits on the length of a sample's texts, and a thread for the work on long ones."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,11 +15,13 @@ P = ParamSpec("P")
 TOO_LONG = "too_long"
 """The kind of failure of a sample that is too long to assess."""
 LONGEST_ANSWER = 100_000
-"""Characters; the longest answer of the public sets that the methods are measured on has 3,929."""
+"""Characters of an answer; the longest in the public sets that the methods are measured on has
+3,929."""
 TOGETHER = 10
-"""All passages of a sample, and all gold and reference answers, may have so many times the
-characters of an answer: a million; the longest passages of the public sets have 91,460."""
-_PER: dict[str, float] = {
+"""Factor: all passages of a sample together, and all its gold and reference answers together, may
+have ten times the characters of an answer, a million. The longest passages of a sample in the
+public sets have 91,460."""
+_CHARACTERS_PER: dict[str, float] = {
     "statements": 100,
     "citations": 50,
     "passages": 20,
@@ -30,60 +32,64 @@ _PER: dict[str, float] = {
     "pairs of a passage and a gold answer": 2,
     "gold and reference answers": 50,
 }
-"""Characters of the longest answer for each thing of a sample that is counted: there may be 1,000
-statements, 2,000 citations, 5,000 passages. The largest sample of the public sets has 2,417."""
+"""Characters of the longest answer for each counted item of a sample: with 100,000 characters there
+may be 1,000 statements, 2,000 citations and 5,000 passages. The largest sample of the public sets
+has 2,417."""
 
 SHORT_ANSWER = 1_000
 SHORT_PASSAGES = 30_000
 """Characters up to which the work on a text takes a few milliseconds."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="trustassay-text")
-"""One alone: each further thread of Python code would keep the event loop waiting longer."""
+"""A single thread: each further thread that runs Python code delays the event loop more."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """How much text of a sample is assessed; beyond it the sample is too long to assess.
-
-    answer: characters of its question, of its response, and of each gold or reference answer. The
-    other limits are in proportion: ten times as many characters of all passages, and of all gold
-    and reference answers, and what is counted.
-    """
+    """How much text a sample may have; a longer one fails with the kind ``too_long``."""
 
     answer: int = LONGEST_ANSWER
+    """Characters of the question, of the response, and of each gold or reference answer. The other
+    limits are in proportion: ten times as many characters of all passages together and of all gold
+    and reference answers together, and the counts in ``_PER``."""
 
     def check(self, sample: Sample) -> None:
-        """Raise AssessmentError if a sample is too long; reads lengths alone."""
+        """Raise AssessmentError if a sample is too long; only lengths are read."""
+        # Three kinds of limit: on each text by itself, on texts together, and on how many there
+        # are. The order decides which limit the message names.
         for name, text in (("question", sample.question), ("response", sample.response or "")):
-            self._characters(name, len(text), 1)
-        others = list(map(len, _others(sample)))
-        self.count("gold and reference answers", len(others))
-        self._characters("a gold or reference answer", max(others, default=0), 1)
-        self._characters("gold and reference answers", sum(others), TOGETHER)
+            self._check_characters(name, len(text), 1)
+        compared_lengths = list(map(len, _iterate_compared_texts(sample)))
+        self.count("gold and reference answers", len(compared_lengths))
+        self._check_characters("a gold or reference answer", max(compared_lengths, default=0), 1)
+        self._check_characters("gold and reference answers", sum(compared_lengths), TOGETHER)
         documents = sample.documents or ()
         self.count("passages", len(documents))
-        lengths = (len(one.text) + len(one.title or "") for one in documents)
-        self._characters("passages", sum(lengths), TOGETHER)
+        lengths = (len(document.text) + len(document.title or "") for document in documents)
+        self._check_characters("passages", sum(lengths), TOGETHER)
 
     def count(self, what: str, number: int) -> None:
         """Raise AssessmentError if a sample has too many of ``what``."""
-        most = max(1, int(self.answer / _PER[what]))
+        # At least one, so that a small limit does not exclude every sample.
+        most = max(1, int(self.answer / _CHARACTERS_PER[what]))
         if number > most:
-            raise _too_long(f"{number:,} {what} (at most {most:,})")
+            raise _build_too_long_error(f"{number:,} {what} (at most {most:,})")
 
-    def _characters(self, what: str, length: int, times: int) -> None:
+    def _check_characters(self, what: str, length: int, times: int) -> None:
         if length > self.answer * times:
-            raise _too_long(f"{what}: {length:,} characters (at most {self.answer * times:,})")
+            raise _build_too_long_error(
+                f"{what}: {length:,} characters (at most {self.answer * times:,})"
+            )
 
 
 USUAL_LIMITS = TextLimits()
 
 
-def _too_long(found: str) -> AssessmentError:
-    return AssessmentError(f"too long to assess: {found}; --longest-answer allows more", TOO_LONG)
+def _build_too_long_error(excess: str) -> AssessmentError:
+    return AssessmentError(f"too long to assess: {excess}; --longest-answer allows more", TOO_LONG)
 
 
-def _others(sample: Sample) -> Iterator[str]:
+def _iterate_compared_texts(sample: Sample) -> Iterator[str]:
     """Yield the texts that a response is compared with."""
     for aliases in (*sample.answers, *sample.references.values()):
         yield from aliases
@@ -95,9 +101,9 @@ def _others(sample: Sample) -> Iterator[str]:
 
 
 class TextWork:
-    """Calls functions of texts; where the texts are ``long``, in a thread.
+    """Calls functions that work on texts: at once, or in a thread where the texts are long.
 
-    The event loop goes on meanwhile.
+    The event loop is not blocked by a thread.
     """
 
     def __init__(self, *, long: bool) -> None:
@@ -105,14 +111,18 @@ class TextWork:
 
     @classmethod
     def on(cls, sample: Sample) -> "TextWork":
-        """Return that on the texts of a sample."""
-        passages = sum(len(one.text) for one in sample.documents or ())
-        longest = max(map(len, (sample.question, sample.response or "", *_others(sample))))
+        """Return the one for a sample, by the length of its texts."""
+        # Lengths are enough to decide, and cost nothing.
+        passages = sum(len(document.text) for document in sample.documents or ())
+        longest = max(
+            map(len, (sample.question, sample.response or "", *_iterate_compared_texts(sample)))
+        )
         return cls(long=longest > SHORT_ANSWER or passages > SHORT_PASSAGES)
 
-    async def __call__(self, function: Callable[P, T], /, *given: P.args, **options: P.kwargs) -> T:
-        """Return what a function returns."""
+    async def __call__(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+        """Call a function with these arguments and return its result."""
         if not self._long:
-            return function(*given, **options)
+            return function(*args, **options)
+        # The lambda is needed, since ``run_in_executor`` does not take keyword arguments.
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(_thread, lambda: function(*given, **options))
+        return await loop.run_in_executor(_thread, lambda: function(*args, **options))

@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from typing import Self
 
 Span = tuple[int, int]
-"""Characters from the first number to the second, which is not included."""
+"""Offsets of characters: the start, and the end, which is not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedText:
-    """A text and, for each of its characters, the offset of the one that it came from."""
+    """A text and, for each of its characters, the offset of the source character it came from."""
 
     text: str
+    """The text in its present form."""
     offsets: Sequence[int]
+    """For each character of ``text``, an offset in the source; as long as ``text``."""
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -39,7 +41,9 @@ class MappedText:
 
     def strip(self, characters: str | None = None) -> "MappedText":
         """Return the text without white space, or these characters, at both ends."""
+        # The offsets must be cut as the text is, so both ends are found first.
         start = len(self.text) - len(self.text.lstrip(characters))
+        # A text of white space alone has its start behind its end.
         return self[start : max(start, len(self.text.rstrip(characters)))]
 
     def cut(self, spans: Iterable[Span]) -> "MappedText":
@@ -54,14 +58,15 @@ class MappedText:
         The characters of a replacement come from those of the match at the same place, or from its
         last one.
         """
+        # Most patterns match nothing, and then nothing is copied.
         matches = list(pattern.finditer(self.text))
         if not matches:
             return self
         expanded = (
-            replacement(one) if callable(replacement) else one.expand(replacement)
-            for one in matches
+            replacement(match) if callable(replacement) else match.expand(replacement)
+            for match in matches
         )
-        return self.replaced(zip((one.span() for one in matches), expanded, strict=True))
+        return self.replaced(zip((match.span() for match in matches), expanded, strict=True))
 
     def replaced(self, changes: Iterable[tuple[Span, str]]) -> "MappedText":
         """Return the text with some of its characters replaced; the spans are in order."""
@@ -74,7 +79,13 @@ class MappedText:
             texts += [self.text[position:start], new]
             offsets += self.offsets[position:start]
             last = max(start, end - 1)
-            offsets += [self.offsets[min(start + place, last)] for place in range(len(new))]
+            # A replacement may be longer than its match ("½" becomes "1/2"): the surplus characters
+            # come from the last one of the match. One that replaces nothing comes from the
+            # character at its place.
+            offsets += [
+                self.offsets[min(start + position_in_new, last)]
+                for position_in_new in range(len(new))
+            ]
             position = end
         texts.append(self.text[position:])
         offsets += self.offsets[position:]
@@ -82,7 +93,7 @@ class MappedText:
 
 
 def joined(parts: Iterable[MappedText], between: str = " ") -> MappedText:
-    """Return texts as one, with ``between`` them, which has the offset of what stands before it."""
+    """Join texts, leaving out empty ones; a separator has the offset of the character before it."""
     texts: list[str] = []
     offsets: list[int] = []
     for part in filter(None, parts):

@@ -15,29 +15,27 @@ from trustassay.text.mapped import MappedText, joined
 BlockKind = Literal["heading", "item", "paragraph", "row", "code"]
 
 MOST_ABOVE = 6
-"""Headings, leads and items above a block that are kept; the innermost ones."""
+"""Headings, leads and items above a block that are kept; of more, the innermost ones."""
 WRAPPED = 50
-"""Characters of a line that may have been broken because it was too long."""
-BOLD_LINE = 7
-"""The level of a line in bold type as a heading: below those that Markdown has."""
+"""Characters from which a line may have been wrapped because it was too long."""
+BOLD_LINE_LEVEL = 7
+"""The heading level of a line in bold type: below the six that Markdown has."""
 
 
 class Block(NamedTuple):
-    """A piece of an answer.
-
-    kind: what it is.
-    text: without its bullet, number or heading marks.
-    above: the places of the blocks that it stands under: headings, the lead of its list, the items
-        that it is nested in; the outermost first.
-    cells: those of a row of a table, as many as ``header`` has.
-    header: the names of the table's columns; empty for its first row itself.
-    """
+    """One block of an answer."""
 
     kind: BlockKind
+    """What it is."""
     text: MappedText
+    """Its text without bullet, number or heading marks."""
     above: tuple[int, ...] = ()
+    """Indices, in the list of blocks, of those it stands under: headings, the lead of its list and
+    the items it is nested in; the outermost first."""
     cells: tuple[MappedText, ...] = ()
+    """The cells of a row of a table."""
     header: tuple[str, ...] = ()
+    """The names of the table's columns; empty for the first row itself."""
 
     def column(self, place: int) -> str:
         """Return the name of a column, empty where the table has no name for it."""
@@ -50,14 +48,19 @@ _HEADING = re.compile(r"[ \t]{0,3}(#{1,6})[ \t]+(?=\S)")
 _UNDERLINE = re.compile(r"[ \t]*(?:={3,}|-{3,})[ \t]*")
 _RULE = re.compile(r"[ \t]*(?:(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|(?:-[ \t]*){3,}|={3,})")
 _BOLD = re.compile(r"[ \t]*(\*\*\*?|__)(?=\S)((?:(?!\1).)+?)\1[ \t]*:?[ \t]*")
+# "- ", "• ", "1. ", "2) ", "(a) ", "iv) "; a letter needs a bracket, since "a. " may end a
+# sentence.
 _BULLET = re.compile(
     r"([ \t]*)(?:([-*+•◦▪‣·●○–—])|\(?(?:\d{1,3}|(?<!\w)[a-z]|[ivx]{2,4})(?:\)"
     r"|(?<=\d)\.))[ \t]+(?=\S)"
 )
+# The box of a task: "[x] done".
 _BOX = re.compile(r"\[[ xX]\][ \t]+")
+# A bold label, which begins something new although the line above is open: "**Price:** 90 euros".
 _LABEL = re.compile(r"[ \t]*(?:\*\*|__)[^*_\n]{1,60}(?::(?:\*\*|__)|(?:\*\*|__)[ \t]*:)")
 _FINISHED = re.compile(r"[.!?:;…\])】*|][\"')]*\s*$|^[\W_]*$")
-"""How a line ends that does not go on in the next one."""
+"""The end of a line that is not continued in the next one."""
+# "|---|:---:|"
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 _BAR = re.compile(r"(?<!\\)\|")
 _ENDS_OPEN = re.compile(r"[^.!?…][*_\"')]*\s*$")
@@ -65,84 +68,98 @@ _ENDS_OPEN = re.compile(r"[^.!?…][*_\"')]*\s*$")
 
 def parse_blocks(text: MappedText) -> list[Block]:
     """Return the blocks of a text in order; blank lines, rules and marks belong to none."""
-    return _Parser().parse(text)
+    return _BlockParser().parse(text)
 
 
-class _Item(NamedTuple):
+class _OpenItem(NamedTuple):
+    """An item of a list under which the next blocks may stand."""
+
     indent: int
+    """Columns before its bullet, with tabs as four."""
     numbered: bool
+    """Whether it has a number or letter instead of a bullet."""
     place: int
+    """Index of its block."""
 
 
-class _Parser:
+class _BlockParser:
     """Walks the lines of a text once.
 
-    1. Lines of code between fences, and of tables, are gathered into blocks of their own.
-    2. Headings and bullets begin a block and set what the following blocks stand under.
-    3. All other lines are joined to the paragraph or item above, if that goes on.
+    1. Lines of code between fences and lines of tables become blocks of their own.
+    2. Headings and bullets begin a block and determine what the following blocks stand under.
+    3. Any other line continues the open paragraph or item, or begins a new paragraph.
     """
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self.open: list[MappedText] = []  # lines of the block that may go on
+        # The open block: its lines, its kind, and the blocks it stands under. It is added to
+        # ``blocks`` when it is closed.
+        self.open: list[MappedText] = []
         self.kind: BlockKind = "paragraph"
-        self.pending: tuple[int, ...] = ()  # what that block stands under
-        self.headings: list[tuple[int, int]] = []  # level, place
-        self.items: list[_Item] = []
-        self.lead: int | None = None  # what the list, or the paragraph below it, stands under
+        self.pending: tuple[int, ...] = ()
+        # What the next block stands under: headings as (level, index in ``blocks``), the lead
+        # paragraph of the list, and the items that are not closed yet, the outermost first.
+        self.headings: list[tuple[int, int]] = []
+        self.lead: int | None = None
+        self.items: list[_OpenItem] = []
         self.after_blank = True
 
     def parse(self, text: MappedText) -> list[Block]:
-        lines = [_without_quote_marks(line) for line in _lines(text)]
+        lines = [_strip_quote_marks(line) for line in _split_lines(text)]
         place = end = no_table_before = 0
         while place < len(lines):
             line = lines[place]
             if fence := _FENCE.fullmatch(line.text):
-                place = self.code(lines, place, fence[1])
+                place = self.add_code(lines, place, fence[1])
                 continue
+            # Where the lines with bars are no table, remember where they end: to look at each of
+            # them again would make the work grow with the square of the text.
             if place >= no_table_before:
-                is_table, end = _table_end(lines, place)
+                is_table, end = _find_table_end(lines, place)
                 no_table_before = 0 if is_table else end
             else:
                 is_table = False
             if is_table:
-                self.table(lines[place:end])
+                self.add_table(lines[place:end])
                 place = end
             else:
-                self.line(line)
+                self.add_line(line)
                 place += 1
-        self.close()
+        self.close_block()
         return self.blocks
 
-    def line(self, line: MappedText) -> None:
+    def add_line(self, line: MappedText) -> None:
         """Take a line that is neither code nor part of a table."""
         if not line.text.strip():
-            self.close()
+            self.close_block()
             self.after_blank = True
             return
+        # The order matters. An underline must come before a rule ("---" is both), and a bullet
+        # before a wrapped line, since a bullet ends the block that is open.
         if _UNDERLINE.fullmatch(line.text) and len(self.open) == 1 and self.kind == "paragraph":
             heading, self.open = self.open[0], []
-            self.heading(heading, 1 + ("-" in line.text))
+            self.add_heading(heading, 1 + ("-" in line.text))
         elif _RULE.fullmatch(line.text):
-            self.close()
+            self.close_block()
             self.items, self.lead = [], None
         elif mark := _HEADING.match(line.text):
-            self.heading(line[mark.end() :], len(mark[1]))
+            self.add_heading(line[mark.end() :], len(mark[1]))
         elif bullet := _BULLET.match(line.text):
-            self.item(line, bullet)
-        elif self.goes_on(line.text):
+            self.start_item(line, bullet)
+        # Before a bold line: "**" may begin the second line of a wrapped sentence.
+        elif self.continues_block(line.text):
             self.open.append(line.strip())
         elif _BOLD.fullmatch(without_citations(line.text)):
-            self.heading(line, BOLD_LINE)
+            self.add_heading(line, BOLD_LINE_LEVEL)
         else:
-            self.paragraph(line)
+            self.start_paragraph(line)
         self.after_blank = False
 
-    def goes_on(self, line: str) -> bool:
-        """Whether a line only continues the open block, which was wrapped.
+    def continues_block(self, line: str) -> bool:
+        """Whether a line continues the open block, which was wrapped.
 
-        That is where the line before is long, or this one begins in small letters or, below an
-        item, further to the right.
+        It does where the line before is long, where this one begins with a small letter, or where
+        it is indented below an item.
         """
         if not self.open or _FINISHED.search(self.open[-1].text) or _LABEL.match(line):
             return False
@@ -151,40 +168,41 @@ class _Parser:
         indent = len(line.expandtabs(4)) - len(line.lstrip())
         return self.kind == "item" and indent > self.items[-1].indent
 
-    def heading(self, text: MappedText, level: int) -> None:
-        """Begin what stands under a heading."""
-        self.close()
+    def add_heading(self, text: MappedText, level: int) -> None:
+        """Add a heading, under which the following blocks stand."""
+        self.close_block()
         self.items, self.lead = [], None
+        # A heading ends those of its own level and of lower ones.
         while self.headings and self.headings[-1][0] >= level:
             self.headings.pop()
-        self.add(Block("heading", text.strip(" \t#"), self.above()))
+        self.add_block(Block("heading", text.strip(" \t#"), self.places_above()))
         self.headings.append((level, len(self.blocks) - 1))
 
-    def item(self, line: MappedText, bullet: re.Match[str]) -> None:
-        """Begin an item, below those that it is nested in."""
-        self.close()
+    def start_item(self, line: MappedText, bullet: re.Match[str]) -> None:
+        """Begin an item of a list below those that it is nested in."""
+        self.close_block()
         indent, numbered = len(bullet[1].expandtabs(4)), bullet[2] is None
         # Items of the same kind and indentation are its equals. A bullet under a number without
         # indentation is nested in it; a number under a bullet begins another list.
-        for depth, one in enumerate(self.items):
-            beside = abs(one.indent - indent) <= 1
-            if beside and numbered and not one.numbered:
+        for depth, open_item in enumerate(self.items):
+            is_level = abs(open_item.indent - indent) <= 1
+            if is_level and numbered and not open_item.numbered:
                 self.items, self.lead = self.items[:depth], None
                 break
-            if (beside and one.numbered == numbered) or one.indent > indent + 1:
+            if (is_level and open_item.numbered == numbered) or open_item.indent > indent + 1:
                 self.items = self.items[:depth]
                 break
         else:
             if not self.items:
-                self.lead = self.lead_of_list()
+                self.lead = self.find_lead()
         text = line[bullet.end() :]
         if box := _BOX.match(text.text):
             text = text[box.end() :]
         self.open, self.kind = [text.strip()], "item"
-        self.pending = self.above()
-        self.items.append(_Item(indent, numbered, len(self.blocks)))
+        self.pending = self.places_above()
+        self.items.append(_OpenItem(indent, numbered, len(self.blocks)))
 
-    def lead_of_list(self) -> int | None:
+    def find_lead(self) -> int | None:
         """Return the place of the paragraph that leads on to a list; ``None`` if none does."""
         last = self.blocks[-1] if self.blocks else None
         if last is None or last.kind != "paragraph":
@@ -193,86 +211,97 @@ class _Parser:
         leads = text.endswith(":") or (not self.after_blank and _ENDS_OPEN.search(text))
         return len(self.blocks) - 1 if leads else None
 
-    def paragraph(self, line: MappedText) -> None:
+    def start_paragraph(self, line: MappedText) -> None:
         """Begin a paragraph: text under an item, text below a lead, or text by itself."""
-        self.close()
+        self.close_block()
         nested = self.items and len(line.text) - len(line.text.lstrip()) > self.items[-1].indent
         if self.items and not nested:
             self.items, self.lead = [], None
-            if self.after_blank and self.headings and self.headings[-1][0] == BOLD_LINE:
-                self.headings.pop()  # what follows the list of a bold line is not about it
+            if self.after_blank and self.headings and self.headings[-1][0] == BOLD_LINE_LEVEL:
+                # The text below the list of a bold line is no longer about that line.
+                self.headings.pop()
         elif not self.items:
             before = self.blocks[-1] if self.blocks else None
-            led = before and before.kind == "paragraph" and before.text.text.endswith(":")
-            self.lead = len(self.blocks) - 1 if led and not self.after_blank else None
-        self.open, self.kind, self.pending = [line.strip()], "paragraph", self.above()
+            # "The rules are:" and the next line without a blank between: the line stands under the
+            # first.
+            has_lead = before and before.kind == "paragraph" and before.text.text.endswith(":")
+            self.lead = len(self.blocks) - 1 if has_lead and not self.after_blank else None
+        self.open, self.kind, self.pending = [line.strip()], "paragraph", self.places_above()
 
-    def code(self, lines: Sequence[MappedText], place: int, fence: str) -> int:
-        """Take lines from an opening fence to the closing one; return the place behind them.
+    def add_code(self, lines: Sequence[MappedText], place: int, fence: str) -> int:
+        """Add the lines between two fences as a block; return the index of the line behind them.
 
-        What stands behind the closing fence in its line is text.
+        Text behind the closing fence, in its line, is read as a line of its own.
         """
-        self.close()
+        self.close_block()
         end = place + 1
+        # Without a closing fence all lines to the end are code.
         while end < len(lines) and not lines[end].text.strip().startswith(fence):
             end += 1
         last = len(self.blocks) - 1
-        led = last >= 0 and self.blocks[last].text.text.rstrip(" *_").endswith(":")
-        above = (*self.above(), last) if led and last not in self.above() else self.above()
-        self.add(Block("code", joined(lines[place + 1 : end], "\n"), above))
-        rest = (
+        has_lead = last >= 0 and self.blocks[last].text.text.rstrip(" *_").endswith(":")
+        above = (
+            (*self.places_above(), last)
+            if has_lead and last not in self.places_above()
+            else self.places_above()
+        )
+        self.add_block(Block("code", joined(lines[place + 1 : end], "\n"), above))
+        text_behind = (
             lines[end][len(lines[end].text) - len(lines[end].text.lstrip(" \t`~")) :]
             if end < len(lines)
             else None
         )
-        if rest:
-            self.line(rest)
+        if text_behind:
+            self.add_line(text_behind)
         return end + 1
 
-    def table(self, lines: Sequence[MappedText]) -> None:
-        """Take the lines of a table; the first one names the columns."""
-        self.close()
+    def add_table(self, lines: Sequence[MappedText]) -> None:
+        """Add the rows of a table; the first one names the columns."""
+        self.close_block()
         header: tuple[str, ...] = ()
-        above = self.above()
+        above = self.places_above()
         for line in lines:
             if not _TABLE_RULE.fullmatch(line.text):
-                cells = tuple(_cells(line))
-                self.add(Block("row", line.strip(), above, cells, header))
+                cells = tuple(_split_cells(line))
+                self.add_block(Block("row", line.strip(), above, cells, header))
+                # The first row is a block with an empty header, since the names of columns state
+                # nothing.
                 header = header or tuple(cell.text for cell in cells)
 
-    def above(self) -> tuple[int, ...]:
-        """Return the places of what the next block stands under."""
+    def places_above(self) -> tuple[int, ...]:
+        """Return the indices of the blocks that the next one stands under."""
         places = [place for _, place in self.headings]
         places += [] if self.lead is None else [self.lead]
-        places += [one.place for one in self.items]
+        places += [item.place for item in self.items]
         return tuple(places[-MOST_ABOVE:])
 
-    def close(self) -> None:
+    def close_block(self) -> None:
         """End the open block."""
         if self.open:
-            self.add(Block(self.kind, joined(self.open), self.pending))
+            self.add_block(Block(self.kind, joined(self.open), self.pending))
             self.open = []
 
-    def add(self, block: Block) -> None:
+    def add_block(self, block: Block) -> None:
         self.blocks.append(block)
 
 
-def _lines(text: MappedText) -> Iterator[MappedText]:
+def _split_lines(text: MappedText) -> Iterator[MappedText]:
     start = 0
     for line in text.text.splitlines(keepends=True):
+        # These are all the characters at which ``splitlines`` splits.
         yield text[start : start + len(line.rstrip("\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"))]
         start += len(line)
 
 
-def _without_quote_marks(line: MappedText) -> MappedText:
+def _strip_quote_marks(line: MappedText) -> MappedText:
     mark = _QUOTE_MARKS.match(line.text)
     return line[mark.end() :] if mark else line
 
 
-def _table_end(lines: Sequence[MappedText], place: int) -> tuple[bool, int]:
-    """Return whether a table begins at a place, and where the lines with bars from there end.
+def _find_table_end(lines: Sequence[MappedText], place: int) -> tuple[bool, int]:
+    """Return whether a table begins at a line, and the end of the lines with bars from there.
 
-    A table has a rule below its first line, or three lines of as many cells.
+    A table has a rule below its first line, or at least three lines with the same number of cells.
     """
     if "|" not in lines[place].text:
         return False, place
@@ -282,7 +311,7 @@ def _table_end(lines: Sequence[MappedText], place: int) -> tuple[bool, int]:
         end += 1
     if ruled or _is_table_rule(lines[place].text):
         return True, end
-    counts = {len(_cells(line)) for line in lines[place:end]}
+    counts = {len(_split_cells(line)) for line in lines[place:end]}
     return end - place > 2 and len(counts) == 1 and counts != {1}, end
 
 
@@ -290,7 +319,7 @@ def _is_table_rule(line: str) -> bool:
     return "|" in line and _TABLE_RULE.fullmatch(line) is not None
 
 
-def _cells(line: MappedText) -> list[MappedText]:
+def _split_cells(line: MappedText) -> list[MappedText]:
     line = line.strip()
     start, end = line.text.startswith("|"), line.text.endswith("|") and len(line.text) > 1
     line = line[int(start) : len(line.text) - int(end)]

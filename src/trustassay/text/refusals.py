@@ -1,7 +1,7 @@
-"""Does a sentence decline to answer, and of what does it say that the documents do not speak?
+"""Finds sentences that decline to answer, and the topics that they say the documents do not cover.
 
-Patterns are English. They find the common wordings; of new, varied ones they find about a fifth
-(``benchmarks/results/refusals.md``).
+The patterns are English. They find the common wordings; of new, varied wordings they find about a
+fifth (``benchmarks/results/refusals.md``).
 """
 
 import re
@@ -12,7 +12,7 @@ from trustassay.text.phrases import carries_detail, stating_parts
 from trustassay.text.words import normalise_squad
 
 LONGEST_SENTENCE = 2_000
-"""Characters of a sentence in which words that decline are looked for."""
+"""Characters of a sentence that are searched for words that decline."""
 
 # Parts of patterns ------------------------------------------------------------------------------
 
@@ -20,8 +20,8 @@ _NOT = r"(?:n'?t| not|not)"
 _CANNOT = r"can(?:'t| not|not)"
 _I = r"\b(?:I|we)"
 _AM = r"(?: am|'m| are|'re| was| were)"
-# What was shown to the model, by words that rarely mean anything else.
-_SHOWN = (
+# Nouns for the documents that the model was given; they rarely mean anything else.
+_DOCS = (
     r"(?:documents?|documentation|docs|passages?|sources?|(?:search )?results?"
     r"|context(?! menu)|excerpts?"
     r"|texts?(?! messages?)|materials|references?|snippets?|knowledge base"
@@ -30,7 +30,9 @@ _SHOWN = (
     r"|any of (?:them|these|those)|(?:studies|articles|reports|papers) (?:provided"
     r"|supplied|given|above))"
 )
-_WRITTEN = (
+# Nouns for documents that an answer may also be about ("the policy does not cover floods"), so that
+# the patterns need more around them.
+_WORKS = (
     r"(?:articles?|reports?|manual|handbook|material|(?:help )?pages?|data|files?"
     r"|information|guide|policy"
     r"|extracts?|brochure|leaflet|letter|transcript|syllabus|warranty card|minutes"
@@ -38,11 +40,13 @@ _WRITTEN = (
     r"|stud(?:y|ies)|notes|listing|review|book|chapter|contract|log|list|note|email|record"
     r"|website|site)"
 )
+# What documents do not do with a topic: "do not mention", "does not go into".
 _SPEAK = (
     r"(?:mention|say|state|specify|indicate|discuss|cover|address|tell|reveal|describe"
     r"|explain|answer"
     r"|go into|get into|deal with|touch on|speak of|talk about|make clear|disclose|clarify)"
 )
+# What documents do not do with information: "do not contain", "does not provide".
 _HOLD = (
     r"(?:contain|provide|include|give|offer|identify|hold|name|have|list|show|supply"
     r"|report|note|record"
@@ -53,6 +57,7 @@ _SPEAKS = (
     r"|gives|describes"
     r"|explains|gets into|goes into|deals with|touches on|talks about)"
 )
+# What a model cannot do: "could not find", "unable to determine", "cannot give you an answer".
 _FIND = (
     r"(?:find|locate|answer|determine|tell|identify|say|verify|confirm|comment"
     r"|(?:help|assist) (?:you|with)|see (?:any|a) ?(?:mention|information|details?|thing)|speculate"
@@ -75,14 +80,15 @@ _SPOKEN_OF = (
     r"(?:mentioned|stated|specified|listed|named|discussed|described|disclosed|addressed|indicated)"
 )
 _SAID = r"(?:mentioned|stated|specified|indicated)"
-"""What little else is done to than to be told in documents; people may be named elsewhere."""
+"""Participles that are said of documents and of little else; "named" and "listed" are not among
+them, because people are named elsewhere, too."""
 _THING = r"(?:information|details?|topic|figures?|date|name|answer|number)"
 _NEWS = r"(?:information|details?|mention|record|reference|word|indication|hint)"
 
 # Sentences that decline -------------------------------------------------------------------------
 
 _NO_ANSWER = re.compile(r"\W*empty response\W*", re.IGNORECASE)
-"""What LlamaIndex gives for an answer where it has no passages, or none with a text."""
+"""The answer of LlamaIndex where it has no passages, or none with a text."""
 
 _DECLINES = [
     # I could not find an answer; I was not able to say; unable to answer
@@ -106,20 +112,20 @@ _DECLINES = [
     r"(?: (?:about (?:that|this)|what the answer)\b|,? (?:about|as|because|since)\b|[.!]|$))",
     rf"{_I}(?: would|'d) need (?:\w+ )?(?:information|context|details)\b",
     rf"{_I} have(?:n't| not) been (?:given|shown|provided)\b|{_I} (?:must|have to) decline\b",
-    rf"{_I} do{_NOT} (?:think|believe) (?:that )?(?:\w+ )?{_SHOWN}\b",
+    rf"{_I} do{_NOT} (?:think|believe) (?:that )?(?:\w+ )?{_DOCS}\b",
     rf"{_I} [^.!?\n]{{0,60}}\bfound nothing\b|^found nothing (?:about|on|of)\b"
     rf"|\bone can(?:not|'t) (?:know|tell|say)\b",
     r"\bas an AI\b[^.!?\n]{0,30} (?:can|do|am|could)(?:n't| not|not| unable)",
     r"\bmy (?:knowledge|training|data) (?:do|does|did)(?:n't| not)",
     # The documents do not say; the report never says; they are silent; nothing in them says
-    rf"\b{_SHOWN}\b[^.!?\n]{{0,60}}? (?:(?:do|does|did|could){_NOT}"
+    rf"\b{_DOCS}\b[^.!?\n]{{0,60}}? (?:(?:do|does|did|could){_NOT}"
     rf"|{_CANNOT}) (?:\w+ ){{0,3}}?(?:{_SPEAK}|{_HOLD})\b",
-    rf"\b(?:the|this|that|your|these|given) (?:\w+ )?{_WRITTEN}\b[^.!?,\n]{{0,40}}? (?:do"
+    rf"\b(?:the|this|that|your|these|given) (?:\w+ )?{_WORKS}\b[^.!?,\n]{{0,40}}? (?:do"
     rf"|does|did){_NOT}"
     rf" (?:\w+ ){{0,3}}?{_SPEAK}\b(?! so\b)",
-    rf"\bthe (?:\w+ )?{_WRITTEN}\b you [^.!?\n]{{0,30}}? do(?:es)?{_NOT} {_HOLD}\b",
-    rf"\b(?:{_SHOWN}|{_WRITTEN}|authors?)\b[^.!?,\n]{{0,25}}? never {_SPEAK}s?\b",
-    rf"\b(?:{_SHOWN}|{_WRITTEN})\b[^.!?,\n]{{0,25}}? (?:makes? no mention|(?:is"
+    rf"\bthe (?:\w+ )?{_WORKS}\b you [^.!?\n]{{0,30}}? do(?:es)?{_NOT} {_HOLD}\b",
+    rf"\b(?:{_DOCS}|{_WORKS}|authors?)\b[^.!?,\n]{{0,25}}? never {_SPEAK}s?\b",
+    rf"\b(?:{_DOCS}|{_WORKS})\b[^.!?,\n]{{0,25}}? (?:makes? no mention|(?:is"
     rf"|are) silent|omits? |leaves? out "
     r"|leaves? (?:this|that|it) open|skips? |breaks? off|ends? before |lacks? "
     r"|says? (?:nothing|little)(?! (?:may|can|shall|must|is|was)\b)"
@@ -130,20 +136,20 @@ _DECLINES = [
     rf"\bnothing (?:in|within) [^.!?\n]{{0,30}} {_SPEAKS}\b|\bnothing to do with your question\b",
     r"\bnone of (?:the|these|those) \w+ (?:is|are|was|were) relevant\b",
     rf"\bthat (?:name|term|word|{_THING}) do(?:es)?{_NOT} appear\b",
-    rf"\b(?:is not|isn't) something (?:that )?(?:the|this|our) {_WRITTEN} {_SPEAKS}\b",
-    rf"\b(?:none of|no|neither(?: of)?)(?: the| these| those)?(?: \w+){{0,2}} (?:{_SHOWN}"
+    rf"\b(?:is not|isn't) something (?:that )?(?:the|this|our) {_WORKS} {_SPEAKS}\b",
+    rf"\b(?:none of|no|neither(?: of)?)(?: the| these| those)?(?: \w+){{0,2}} (?:{_DOCS}"
     rf"|articles?|reports?|pages)\b"
     rf"[^.!?\n]{{0,30}}? (?:{_SPEAK}|{_HOLD}|deals with|address)(?:s|es|ed)?\b",
-    rf"\bnothing (?:in|within) [^.!?\n]{{0,30}}\b(?:{_SHOWN}|{_WRITTEN})\b",
-    rf"\bnothing (?:about|on) [^.!?\n]{{0,30}} in [^.!?\n]{{0,20}}\b(?:{_SHOWN}|{_WRITTEN})\b",
+    rf"\bnothing (?:in|within) [^.!?\n]{{0,30}}\b(?:{_DOCS}|{_WORKS})\b",
+    rf"\bnothing (?:about|on) [^.!?\n]{{0,30}} in [^.!?\n]{{0,20}}\b(?:{_DOCS}|{_WORKS})\b",
     # There is not enough information; there is no mention of it
     r"(?<!was )(?<!were )\b(?:not enough|insufficient|n't enough) (?:information|context"
     r"|details?)\b"
-    rf"(?! (?:in|from) (?!(?:the |these |this |your )?(?:\w+ )?{_SHOWN}))(?! to (?!answer"
+    rf"(?! (?:in|from) (?!(?:the |these |this |your )?(?:\w+ )?{_DOCS}))(?! to (?!answer"
     rf"|determine|say|tell|know))",
     r"\b(?:not enough|insufficient|n't enough) (?:information|context|details?|evidence|data)"
     r" to (?:answer|determine|say|tell|know)\b|^insufficient (?:evidence|data)\b",
-    rf"\b(?:evidence|{_SHOWN}|{_WRITTEN})(?: provided| supplied| given)? (?:is|are)"
+    rf"\b(?:evidence|{_DOCS}|{_WORKS})(?: provided| supplied| given)? (?:is|are)"
     r" (?:insufficient|not sufficient|not enough) (?:to (?:answer|determine|draw|say|tell|know"
     r"|conclude)|for)\b",
     r"\bno (?:answer|estimate|conclusion|figure) (?:is possible|can (?:\w+ )?be (?:given"
@@ -164,7 +170,7 @@ _DECLINES = [
     r"\b(?:no answer|an(?:y)? answer)\b[^.!?\n]{0,20} (?:found|available|given|provided)\b",
     rf"{_NOT} [^.!?\n]{{0,20}}\ban(?:y)? answer in\b",
     # It is not given in the documents; it is missing from them; it is outside their scope
-    rf"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?{_TOLD}\b[^.!?\n]{{0,30}} (?:{_SHOWN}"
+    rf"\b(?:is|are|was|were)(?: not|n't) (?:\w+ )?{_TOLD}\b[^.!?\n]{{0,30}} (?:{_DOCS}"
     rf"|help pages|knowledge base)\b",
     rf"\bit (?:is not|isn't) {_TOLD} anywhere\b|^not (?:mentioned|stated|specified|given)\b",
     r"^it (?:is not|isn't) (?:mentioned|stated|specified|disclosed|said) (?:wh(?:ich|o|at"
@@ -172,10 +178,10 @@ _DECLINES = [
     rf"^(?:that|this) {_THING} (?:is|are) (?:missing|absent)\b",
     r"^(?:the )?data on [^.!?\n]{0,40} (?:was|were|is|are) not (?:presented|reported|given)\b",
     rf"^(?:that|this) (?:information|detail|topic) (?:is not|isn't) (?:\w+ )?{_TOLD}\b",
-    rf"\b(?:missing|absent) from (?:\w+ ){{0,2}}{_SHOWN}\b",
-    rf"\b(?:beyond|outside)\b[^.!?\n]{{0,25}}\b(?:{_SHOWN}|my knowledge)\b",
+    rf"\b(?:missing|absent) from (?:\w+ ){{0,2}}{_DOCS}\b",
+    rf"\b(?:beyond|outside)\b[^.!?\n]{{0,25}}\b(?:{_DOCS}|my knowledge)\b",
     rf"\b(?:something I can|able to) answer from\b|\b(?:unclear|unknown"
-    rf"|not clear)\b[^.!?\n]{{0,12}} {_SHOWN}\b",
+    rf"|not clear)\b[^.!?\n]{{0,12}} {_DOCS}\b",
     r"^(?:unknown|n/a|not found|no information|no answer|unanswerable|uncertain)\b *(?:[.;,:–-]|$)",
 ]
 _DECLINING = [re.compile(pattern, re.IGNORECASE) for pattern in _DECLINES]
@@ -183,25 +189,26 @@ _QUOTED = re.compile(r'["“][^"”\n]*["”]')
 _COVERAGE = re.compile(
     r"\b(?:policy|contract|plan|warranty|insurance)\b.*(?:n't| not) (?:\w+ )?cover", re.IGNORECASE
 )
-"""What "does not cover" means of a policy: nothing is said about what it mentions."""
+"""A policy that "does not cover" something: this is a statement about the policy, no refusal."""
 _LABEL = re.compile(r"(?:final )?answer: *", re.IGNORECASE)
 _REPORTED = re.compile(
     r"\b(?:said|replied|ruled|admitted|claimed|insisted"
     r"|told \w+(?: \w+)?)(?: that)?(?: \w+){0,3} $",
     re.IGNORECASE,
 )
-"""What stands before words that somebody else said."""
+"""The end of a text before the words of somebody else: "the witness said that "."""
 
 
 def declines(sentence: str) -> str | None:
     """Return the words by which an English sentence declines to answer; ``None`` if none do.
 
-    What it quotes or reports does not count: an answer may explain an error message, or tell that
-    a witness said there was no information. Words beyond 2,000 characters are not looked at.
+    Quoted and reported words do not count: an answer may explain an error message, or report that
+    a witness said there was no information. Only the first 2,000 characters are searched.
     """
-    bare = _LABEL.sub("", _QUOTED.sub('""', _plain(sentence)), count=1)
+    bare = _LABEL.sub("", _QUOTED.sub('""', _normalise_apostrophes(sentence)), count=1)
     for pattern in _DECLINING:
         match = pattern.search(bare)
+        # A reported match does not end the search: another pattern may match elsewhere.
         if match is None or _REPORTED.search(bare[: match.start()]):
             continue
         if not _COVERAGE.search(match[0]):
@@ -209,7 +216,7 @@ def declines(sentence: str) -> str | None:
     return None
 
 
-def _plain(sentence: str) -> str:
+def _normalise_apostrophes(sentence: str) -> str:
     return sentence[:LONGEST_SENTENCE].replace("’", "'")
 
 
@@ -217,44 +224,57 @@ def _plain(sentence: str) -> str:
 
 _SOURCE = (
     rf"(?:(?:the|these|those|this|your|my|any of the|the provided"
-    rf"|the given)? ?(?:\w+ )?(?:{_SHOWN}|{_WRITTEN})"
+    rf"|the given)? ?(?:\w+ )?(?:{_DOCS}|{_WORKS})"
     rf"(?: (?:provided|given|above|I was given|you (?:provided|shared|gave me)))?)"
 )
+# The topic; its punctuation ends it, so that one sentence cannot deny more than its clause.
 _TOPIC = r"(?P<topic>[^.;!?]{2,200}?)"
+# The words after a topic: "in the passages provided.", "at all."
 _END = rf"(?:,? (?:(?:in|from|by|within) {_SOURCE}\b|at all\b|anywhere\b)[^.;!?]{{0,20}})?[.;!]*$"
 _DENIES = [
+    # "The documents do not mention X."
     rf"{_SOURCE}\b[^.!?,\n]{{0,30}}? (?:(?:do|does|did){_NOT}|never) (?:\w+ly )?"
     rf"(?:mention|discuss|describe|specify|state|list|indicate|address|explain"
     rf"|say(?! so\b)|tell)s? (?:any |the |a )?{_TOPIC}{_END}",
+    # "The documents do not contain any information about X."
     rf"{_SOURCE}\b[^.!?,\n]{{0,30}}? (?:(?:do|does|did){_NOT}) (?:\w+ )?(?:contain|provide"
     rf"|include|give|have|hold|offer)"
     rf" (?:any |the |a )?{_NEWS} (?:about|on|of|regarding|concerning|as to) {_TOPIC}{_END}",
+    # "The documents make no mention of X.", "are silent on X.", "have nothing about X."
     rf"{_SOURCE}\b[^.!?,\n]{{0,30}}? (?:makes? no {_NEWS} of|(?:is|are) silent (?:on"
     rf"|about)|says? nothing (?:about|on|of)"
     rf"|(?:has|have|gives?|contains?|offers?|provides?) (?:no"
     rf"|nothing) (?:{_NEWS} )?(?:about|on|of|regarding)) {_TOPIC}{_END}",
+    # "There is no information about X."
     rf"\bno(?: \w+)? {_NEWS} (?:about|on|of|regarding|concerning|as to) {_TOPIC}"
     rf"(?: (?:is|was|were|are) (?:found|given|made|provided|available|there))?{_END}",
+    # "There isn't any mention of X."
     rf"(?:isn't|is not|aren't|are not|wasn't|was not) any {_NEWS} (?:about|on|of"
     rf"|regarding) {_TOPIC}{_END}",
+    # "X is not mentioned in the documents."
     rf"^(?:unfortunately,? |sorry,? )*(?P<before>(?:the |an? "
     rf"|any )?[^.;!?,]{{2,80}}?) (?:is|are|was|were)(?: not|n't)"
     rf" (?:\w+ly )?(?:{_SAID}(?: (?:here|anywhere|there|explicitly))?|{_SPOKEN_OF} (?:here"
     rf"|(?:in|by) {_SOURCE}[^.;!?]{{0,40}}))[.;!]*$",
+    # "It is not stated X." as in "It is not stated who built it."
     rf"^it (?:is|was)(?: not|n't) (?:\w+ly )?{_SPOKEN_OF} (?:anywhere )?{_TOPIC}{_END}",
+    # "No X is mentioned."
     rf"^(?:unfortunately,? )?(?P<none>no) (?P<what>[^.;!?,]{{2,60}}?) (?:is|are|was"
     rf"|were) (?:\w+ly )?"
     rf"(?:{_SAID}(?: (?:here|there))?|{_SPOKEN_OF} (?:here|(?:in"
     rf"|by) {_SOURCE}[^.;!?]{{0,40}}))[.;!]*$",
+    # "X is not in the documents.", "X is missing from the documents."
     rf"^(?:unfortunately,? |sorry,? )*(?P<absent>(?:the |an? "
     rf"|any )?[^.;!?,]{{2,80}}?) (?:(?:is|are|was|were)(?: not|n't)"
     rf" (?:given |provided |available |found |included |covered |contained )?in|(?:is"
     rf"|are) (?:missing|absent) from)"
-    rf" (?:the |any of the )?(?:{_SHOWN})\b[^.;!?]{{0,40}}[.;!]*$",
+    rf" (?:the |any of the )?(?:{_DOCS})\b[^.;!?]{{0,40}}[.;!]*$",
+    # "I could not find any information about X."
     rf"{_I}(?: \w+ly)? (?:could{_NOT}|{_CANNOT}|did{_NOT}) (?:find|locate"
     rf"|see(?= any)) (?:any |the |a )?(?:{_NEWS} (?:about|on|of|regarding)"
     rf" )?{_TOPIC}{_END}",
 ]
+# A datum may be called "not given" without a word for the documents: "No price is listed."
 _DATUM = (
     r"(?:\w+ ){0,2}(?:prices?|fees?|costs?|dates?|times?|figures?|numbers?|address(?:es)?|names?"
     r"|reasons?|amounts?)"
@@ -275,21 +295,23 @@ _NO_TOPIC = re.compile(
     rf"|your question))?",
     re.IGNORECASE,
 )
-"""What names no topic of its own: "the answer", "this information"."""
+"""Topics that name nothing by themselves: "the answer", "this information"."""
 
 
 def denied_topic(sentence: str) -> str | None:
-    """Return what a sentence says that the documents do not speak of; ``None`` if it says no such
-    thing, or names no topic: "The documents do not say."
+    """Return the topic that a sentence says the documents do not cover.
+
+    ``None`` if it says nothing of the kind, or names no topic: "The documents do not say."
     """
-    bare = _plain(sentence).strip()
+    bare = _normalise_apostrophes(sentence).strip()
+    # The same length as before, so that a pattern that matches outside of quotations still does.
     unquoted = _QUOTED.sub(lambda match: "\0" * len(match[0]), bare)
     for pattern in _DENYING:
         match = pattern.search(bare)
         if match is None or _REPORTED.search(bare[: match.start()]):
             continue
         if pattern.search(unquoted) is None:
-            continue  # it quotes somebody who denies
+            continue  # the denial stands in a quotation
         groups = match.groupdict()
         topic = next((groups[name] for name in _TOPICS if groups.get(name)), "").strip(" ,:")
         topic = _ANYTHING_ABOUT.sub("", topic)
@@ -300,11 +322,13 @@ def denied_topic(sentence: str) -> str | None:
 
 # What stands beside a refusal -------------------------------------------------------------------
 
+# Where a refusal turns into an answer: "..., but it was in 1889", "...; the report says 3".
 _TURN = re.compile(
     r"(?:;|[,.]? (?:but|however,?|though|although|yet)\b|, (?:so|which|hence|therefore)\b"
     r"|,? (?:while|whereas|and) (?=(?:the|no|nothing|there|I|we|it|this|that) )) *",
     re.IGNORECASE,
 )
+# A sentence that begins with its refusal: "While the passages do not say who, ...".
 _CONCESSION = re.compile(r"(?:while|although|though|even though) *", re.IGNORECASE)
 _ASIDES = [
     # an apology
@@ -324,38 +348,47 @@ _ASIDES = [
 _ASIDE = re.compile("|".join(_ASIDES), re.IGNORECASE)
 _ABOUT_SOURCES = re.compile(
     r"(?:describe|discuss|cover|mention|talk|focus)(?:e?s)?\b"
-    rf"|(?:they|these|(?:the|these|your)(?: \w+)? {_SHOWN}|(?:document"
+    rf"|(?:they|these|(?:the|these|your)(?: \w+)? {_DOCS}|(?:document"
     rf"|passage|source|article|text) \d+)"
     r"(?: only| just| mainly| do)* (?:discuss|describe|cover|mention|talk|focus|deal|speak"
     r"|contain|relate|refer)(?:e?s)?\b"
     r"|(?:document|passage|source|article|text) \d+: about\b|the search returned\b",
     re.IGNORECASE,
 )
-"""What the documents are about."""
+"""Sentences that tell what the documents are about instead: "They only discuss prices."."""
 
 
 def refusal_parts(sentence: str) -> list[tuple[int, int, bool]]:
-    """Part a sentence that declines, or denies something, into what declines and what answers.
+    """Split a sentence that declines, or denies a topic, into parts that decline and that answer.
 
-    "The passages do not say who, but it was in 1889" answers with what follows "but", "While the
-    passages do not say who, it was in 1889" with what follows the comma. Each part is its
-    characters and whether it declines; a part of fewer than three words belongs to the next one.
+    "The passages do not say who, but it was in 1889" answers behind "but"; "While the passages do
+    not say who, it was in 1889" answers behind the comma. A part of fewer than three words belongs
+    to the next one.
+
+    Returns:
+        For each part its start, its end, and whether it declines.
     """
-    plain = _plain(sentence)
+    plain = _normalise_apostrophes(sentence)
     turns = [match.span() for match in _TURN.finditer(plain)]
     if concession := _CONCESSION.match(plain):
-        words = declines(plain)
-        comma = plain.find(", ", plain.find(words) + len(words) if words else 0)
+        # The comma that ends the concession is the first one behind the words that decline.
+        refusal_words = declines(plain)
+        comma = plain.find(
+            ", ", plain.find(refusal_words) + len(refusal_words) if refusal_words else 0
+        )
+        # The concession's own conjunction opens the first part and belongs to neither.
         turns = [(0, concession.end()), *([(comma, comma + 2)] if comma >= 0 else [])]
     result: list[tuple[int, int, bool]] = []
     start, topic_before = 0, None
     for end, following in [*turns, (len(sentence), len(sentence))]:
         part = sentence[start:end].lstrip(" ,;:")
         if len(part.split()) < 3 and following < len(sentence):
+            # "bicycles, however, travel free" has a turn, but not two parts.
             start = following if end == 0 else start
-            continue  # "bicycles, however, travel free"
+            continue
         topic = denied_topic(part)
         refuses = bool(declines(part) or topic or belongs_to_refusal(part))
+        # Neighbours of the same kind are one part, unless they deny different topics.
         if result and refuses == result[-1][2] and not topic and not topic_before:
             result[-1] = (result[-1][0], end, refuses)
         else:
@@ -365,10 +398,12 @@ def refusal_parts(sentence: str) -> list[tuple[int, int, bool]]:
 
 
 def belongs_to_refusal(sentence: str) -> bool:
-    """Whether a sentence beside one that declines says no more: what the documents are about, or an
-    apology or a referral elsewhere, without a number.
+    """Whether a sentence beside a refusal adds no answer.
+
+    It may apologise, refer elsewhere (without a number) or tell what the documents are about.
     """
-    plain = _plain(sentence)
+    plain = _normalise_apostrophes(sentence)
+    # Clauses of the aside that state something else: "Sorry, the pool is closed."
     more = (
         part
         for part in stating_parts(plain)
@@ -379,7 +414,7 @@ def belongs_to_refusal(sentence: str) -> bool:
 
 
 def no_answer(text: str) -> bool:
-    """Whether a text stands where an engine has no answer: no model wrote it."""
+    """Whether a text is the placeholder of an engine without an answer, which no model wrote."""
     return _NO_ANSWER.fullmatch(text) is not None
 
 
@@ -393,7 +428,7 @@ _WILL_NOT = (
     r"(?:i|we)(?: (?:cannot|can't|can not|could not|couldn't|won't|will not)"
     r"|(?: am|'m| are|'re) (?:unable|not able))\b"
 )
-# What is declined: "We Can't Stop" and "I Can't Help Myself" are titles.
+# Verbs that must follow "I cannot": "We Can't Stop" and "I Can't Help Myself" are titles.
 _AT_WORK = (
     r"(?:to\b|(?:\w+ )?(?:answer|assist|comment|comply|confirm|determine|discuss|fulfil"
     r"|fulfill|identify|locate"
@@ -414,17 +449,18 @@ _OUTRIGHT = re.compile(
 
 def begins_with_refusal(text: str) -> bool:
     """Whether a text begins as a refusal does: "I'm sorry, but I cannot ..."."""
-    return _OUTRIGHT.match(_plain(text)) is not None
+    return _OUTRIGHT.match(_normalise_apostrophes(text)) is not None
 
 
 # The decision of Trust-Eval ---------------------------------------------------------------------
 
+# The sentence that Trust-Eval's prompt asks for, and its threshold (spec 4.5). Ratios are 0 to 100.
 FLAG = normalise_squad("I apologize, but I couldn't find an answer")
 THRESHOLD = 85
 
 
 def paper_similarity(text: str) -> int:
-    """Return 0..100: how closely a part of ``text`` resembles the refusal flag of Trust-Eval.
+    """Return how closely a part of ``text`` resembles the refusal flag of Trust-Eval, 0 to 100.
 
     The partial ratio of fuzzywuzzy on Levenshtein matching blocks (spec 4.5): windows of the
     longer text, as long as the shorter one, are placed where a global alignment matches them, and
@@ -435,6 +471,8 @@ def paper_similarity(text: str) -> int:
         return 100
     if not normal:
         return 0
+    # From here on the code follows ``partial_ratio`` of fuzzywuzzy, including its shortcut at
+    # 0.995.
     short, long = (FLAG, normal) if len(FLAG) <= len(normal) else (normal, FLAG)
     best = 0.0
     for block in Levenshtein.editops(short, long).as_matching_blocks():

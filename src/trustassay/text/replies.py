@@ -1,10 +1,11 @@
-"""Which one of a closed set of values a model's prose gives: total, and it never guesses.
+"""Reads which one of a closed set of values a model's prose gives. It accepts every text and never
+guesses.
 
-A value counts where it is given, and nowhere else: behind a word such as "score", behind "I give
-it", at the beginning, or alone on the last line. All that stands between the beginning of its
-clause and the value, and directly behind it, is held to short lists, so that "almost a 4",
-"5. Juni" and "4 of the facts" give nothing. Neither does a value with a condition, one that is
-reported, or one of something else; a second one in its sentence makes it several.
+A value counts only at four places: behind a word such as "score", behind "I give it", at the
+beginning of the text, and alone on the last line. The words before it in its clause and directly
+behind it must be on short lists, so that "almost a 4", "5. Juni" and "4 of the facts" give nothing.
+A value under a condition, a reported value and a value of something else do not count either. A
+second value in the same sentence makes the reply ambiguous.
 """
 
 import re
@@ -16,22 +17,25 @@ from typing import ClassVar, NamedTuple
 from trustassay.text.patterns import read_patterns
 
 LONGEST = 50_000
-"""Characters of a reply, beyond which it is not read: no reply that was asked for is so long."""
+"""Characters of a reply beyond which it is not read; no requested reply is so long."""
 MOST = 20
-"""Values of one reply, and of one range, that are looked at; a reply with more is a list."""
+"""Values of one reply, and of one range, that are read; a reply with more is a list."""
 NEAR = 300
-"""Characters before and behind a value that are looked through for what changes its meaning."""
+"""Characters before and behind a value that are searched for words that change its meaning."""
 ELSEWHERE = "\ue000"
-"""Stands in a plain text where another scale is named: values of its sentence are off the scale."""
+"""Character that marks, in a plain text, the mention of another scale. Values of the same sentence
+are off the scale."""
 OFF = ""
-"""The label of a value that is not on offer, such as a number off the scale."""
+"""The label of a value that is not among the options, such as a number off the scale."""
 
 
 class Value(NamedTuple):
-    """The labels of a value at a place of a text, several of a range, and where it ends."""
+    """A value at some place of a text."""
 
     labels: frozenset[str]
+    """Its label; several for a range ("3 to 4") or a choice ("A or B")."""
     end: int
+    """Offset behind the value."""
 
 
 _P = read_patterns("replies.toml", __package__)
@@ -43,44 +47,47 @@ _ABOUT = re.compile(_P["about"], re.IGNORECASE)
 _LINK = _P["link"]
 _FOR_THIS = _P["for_this"]
 
-# What takes a value back, or adds another -------------------------------------------------------
+# Words that withdraw a value, or add another ----------------------------------------------------
 
 CONDITION = re.compile(_P["condition"], re.IGNORECASE)
 _REPORTED = re.compile(_P["reported"], re.IGNORECASE)
 _GOLD = re.compile(r"\b(?:gold\w*|reference)\b.*\b(?:it|that|which)$", re.IGNORECASE)
-"""From the beginning of a sentence to the subject of its value, which may not be the answer."""
+"""The beginning of a sentence whose value belongs to the gold answer: "The reference gives it"."""
 _WISH = re.compile(r"\b(?:with(?:out)?|were|had|ignoring)\b", re.IGNORECASE)
 _BUT = re.compile(r"\W*(?:but|however|though|yet)\b", re.IGNORECASE)
-"""Before and behind "I would give it a 5": it is not given."""
+"""Words before and behind "I would give it a 5" by which the value is not given."""
 _RETRACTED = re.compile(_P["retracted"], re.IGNORECASE)
 _YES = re.compile(r"\b(?:yes|true|correct)$", re.IGNORECASE)
 _ALTERNATIVE = re.compile(_P["alternative"], re.IGNORECASE)
 _REVISES = _P["revises"]
 _NEXT = re.compile(_P["next"], re.IGNORECASE)
 _NAMED = re.compile(r"\s*[-–—:=(,\[|]*\s*")
-"""What leads from a value to the same one in other words: "4 (mostly truthful)"."""
+"""Punctuation between a value and the same value in other words: "4 (mostly truthful)"."""
 _TAIL = _P["tail"]
 _STOP = re.compile(rf"\b(?:{_BECAUSE})\b|[.!](?=\s|$)|[\n。]|\b\w+\s*[:=]", re.IGNORECASE)
-"""Where what belongs to a value ends, and its reason begins."""
+"""Where the words that belong to a value end and its reason begins."""
 _SENTENCE = re.compile(r"(?<![.…])[.!](?=\s)|。")
 _ENDS = re.compile(r"[.!?](?=\s)|。")
+# The start of a text or clause: a value must follow from here through words on the lists.
 _CLAUSE = re.compile(
     r"(?:^|(?<=\d)\s(?=[A-Z])|[,;:()\[\]{}|—–、]|\s-\s"
     r"|\b(?:so|thus|therefore|hence|and|but|that)\b)\s*"
 )
+# Marks at the start of a line: bullets, quote marks, arrows of colons, emoji.
 _BULLET = re.compile(r"(?:[\s>#•|:,✅⭐✔]|[-–—+*](?=\s)){0,20}")
 _ITEM = re.compile(r"\s*[.)\]、]+[ \t]*(?=\w)")
-"""Behind a number at the beginning of a line: it counts an item, or is an ordinal."""
+"""Punctuation behind a number at the start of a line by which it counts an item: "2. "."""
 
 
 class Prose:
-    """Reads which of some words a text gives; a subclass adds values of another kind."""
+    """Reads which of several words a text gives; subclasses add values of other kinds."""
 
     scores: ClassVar[str] = _SCORE
-    """A pattern of what stands before a value, such as "score"."""
+    """Pattern of the nouns before a value, such as "score"."""
     before: ClassVar[str] = r"(?!)"
+    """Pattern of other words before a value; matches nothing by default."""
     approved: ClassVar[str] = r"(?!)"
-    """Patterns of what else may stand before a value, and behind it."""
+    """Pattern of other words behind a value; matches nothing by default."""
 
     def __init__(
         self, words: Mapping[str, str], labels: Collection[str] = (), begins: str = r"(?!)"
@@ -88,147 +95,189 @@ class Prose:
         """Read ``words``, each with the label that it stands for.
 
         Args:
-            words: the words on offer.
-            labels: what stands before a value, beside "score" and the like.
-            begins: a pattern of what the values of a subclass begin with.
+            words: the options, each with its label.
+            labels: further nouns that may stand before a value, beside "score" and the like.
+            begins: a pattern for the beginning of the values that a subclass adds.
         """
-        self._words = {_spaced(plain(word)): label for word, label in words.items()}
+        self._words = {_normalise_blanks(plain(word)): label for word, label in words.items()}
+        # Longer words first, since a regular expression takes the first alternative that matches:
+        # "mostly true" before "mostly". ``(?!)`` matches nothing.
         longest = sorted(map(re.escape, self._words), key=len, reverse=True)
         listed = "|".join(longest).replace(r"\ ", r"\s+") or r"(?!)"
-        own = "|".join(re.escape(plain(label)) for label in labels) or r"(?!)"
+        own_labels = "|".join(re.escape(plain(label)) for label in labels) or r"(?!)"
+        # "the final score", "overall rating for this answer", "my score (truthfulness)"
         name = (
-            rf"(?:(?:{_OWN}|{_FINAL}|{own})\s+|gesamt|end|eind)*(?:{self.scores}|{own})s?(?!\w)"
-            rf"(?:\s+(?:{_FINAL})(?!\w))*{_FOR_THIS}(?:\s*\((?:\W|{own}){{0,9}}\)|{ELSEWHERE})?"
+            rf"(?:(?:{_OWN}|{_FINAL}|{own_labels})\s+|gesamt|end|eind)*(?:{self.scores}|{own_labels})s?(?!\w)"
+            rf"(?:\s+(?:{_FINAL})(?!\w))*{_FOR_THIS}(?:\s*\((?:\W|{own_labels}){{0,9}}\)|{ELSEWHERE})?"
         )
         name_cjk = rf"(?:{_FINAL_CJK}|\s)*(?:{_SCORE_CJK})"
-        self._word = _pattern(rf"(?<!\w)(?:{listed})(?!\w)(?!(?<=no)\.\s*\d)")
-        self._tail = _pattern(rf"{_TAIL}|\s*(?:{self.approved})")
-        self._other_tail = _pattern(
+        # The options themselves. "no. 3" is a number of something, not the option "no".
+        self._word = _compile(rf"(?<!\w)(?:{listed})(?!\w)(?!(?<=no)\.\s*\d)")
+        # What may stand directly behind a value, and behind a second one in its sentence, where a
+        # condition shows that the reply offers both.
+        self._tail = _compile(rf"{_TAIL}|\s*(?:{self.approved})")
+        self._other_tail = _compile(
             rf"{_TAIL}|\s*(?:if|when|with|without|for|in)\b|\s*(?:{self.approved})"
         )
-        self._head = _pattern(
+        # All that may stand between the start of a clause and its value: "Score: ", "score is ",
+        # "[RESULT] ", "I give it a final score of ". German "Note" and Italian "nota" also mean a
+        # remark, so they need a colon or a verb.
+        self._head = _compile(
             rf"{name}{_LINK}|{name}(?<!note)(?<!nota)\s+|{name_cjk}\s*[はが为是]?(?:{_LINK})?\s*"
             rf"|\[result\]\s*|{self.before}"
             rf"|{_GIVES}\s+(?:(?:an?|the|my)\s+)?(?:(?:{_FINAL})\s+)*(?:(?:{self.scores})\s+(?:of\s+)?)?"
         )
-        self._headed = _pattern(
-            rf"\s*(?!.*\b(?:{_SCORE}|{_HEADINGS}|{own})s?\b)\w[\w ]{{0,30}}:\s*"
+        # A label of one aspect before a value, "Tone: I give it a 4", unless it is one for the
+        # result.
+        self._headed = _compile(
+            rf"\s*(?!.*\b(?:{_SCORE}|{_HEADINGS}|{own_labels})s?\b)\w[\w ]{{0,30}}:\s*"
         )
-        self._is = _pattern(rf"{THIS}(?:'s| is| was| must be)\s+(?=\D)")
-        self._keyword = _pattern(rf"{_SCORE}|{own}|{_SCORE_CJK}|\[result\]|{_GIVES}|{self.before}")
-        self._revises = _pattern(
+        # "it is ", "the answer was ": only before words, since "it is 4" may count anything.
+        self._is = _compile(rf"{THIS}(?:'s| is| was| must be)\s+(?=\D)")
+        # A cheap test: lines without any of these words are not parsed.
+        self._keyword = _compile(
+            rf"{_SCORE}|{own_labels}|{_SCORE_CJK}|\[result\]|{_GIVES}|{self.before}"
+        )
+        # "Actually, 3", "wait, make it a 4": a change of mind, also without a noun such as "score".
+        self._revises = _compile(
             rf"{_REVISES}[^\n.\d]{{0,30}}?(?<![\w.,+−-])(?=(?i:{listed})(?!\w)|{begins})"
         )
-        self._announces = _pattern(rf"\b(?:i|my|we|our|{_SCORE}|{own})\b")
-        self._heading = _pattern(
+        self._announces = _compile(rf"\b(?:i|my|we|our|{_SCORE}|{own_labels})\b")
+        # A heading with the value in the next line: "## Score\n4". It is joined to one line before
+        # reading.
+        self._heading = _compile(
             rf"(?m)^([^\w\n]{{0,9}}(?:{name}|{name_cjk}))[ :=.|#-]*\n(?!\d+[.)]+[ \t]*\w)"
         )
 
     def read(self, text: str) -> frozenset[str]:
-        """Return the labels that a plain text gives, :data:`OFF` for a value off the scale.
+        """Return the labels that a plain text gives, :data:`OFF_SCALE` for a value off the scale.
 
-        Those behind a word such as "score" or "I give it", with what takes them back later; where
-        there are none, a value at the beginning with those of other lines, or a last line of its
-        own.
+        1. Values behind a word such as "score" or "I give it" count first.
+        2. Without these, a value at the beginning counts, with those of other lines.
+        3. Without this, a value alone on the last line counts.
+        4. A later change of mind adds its values, which makes the reply ambiguous.
         """
+        # An option of several words may be wrapped: "mostly\ntrue".
         text = self._word.sub(lambda match: match[0].replace("\n", " "), text)
         text = self._heading.sub(r"\1: ", text)
-        given = list(islice(self._labelled(text), MOST))
-        if given:
+        values = list(islice(self._values_behind_labels(text), MOST))
+        if values:
+            # A first or last line that is a value by itself counts as well, so that a contradiction
+            # between it and "Score: 4" is noticed.
             ends = (text.partition("\n")[0], text.rpartition("\n")[2])
-            given += [value for line in ends if "=" not in line and (value := self._whole(line))]
+            values += [
+                value for line in ends if "=" not in line and (value := self._value_filling(line))
+            ]
         else:
-            given = list(islice(self._bare(text), MOST))
-        result = frozenset(label for value in given for label in value.labels)
-        if len(given) >= MOST:
+            values = list(islice(self._values_without_label(text), MOST))
+        result = frozenset(label for value in values for label in value.labels)
+        # So many values are a list, such as the scale itself, and no decision.
+        if len(values) >= MOST:
             return result | {OFF}
-        return result | self._revised(text) if result - {OFF} else result
+        return result | self._find_revised_labels(text) if result - {OFF} else result
 
     def single(self, text: str, start: int) -> Value | None:
-        """Return the one value that begins at a place."""
-        named = self._word.match(text, start)
-        label = self._words.get(_spaced(named[0])) if named else None
-        return Value(frozenset({label}), named.end()) if named and label else None
+        """Return the single value that begins at an offset."""
+        match = self._word.match(text, start)
+        label = self._words.get(_normalise_blanks(match[0])) if match else None
+        return Value(frozenset({label}), match.end()) if match and label else None
 
     def value_at(self, text: str, start: int) -> Value | None:
-        """Return the value at a place, with all that a range or a choice adds to it."""
+        """Return the value at an offset together with all values of its range or choice."""
         value = self.single(text, start)
+        # Bounded, so that "1 or 2 or 3 or ..." does not cost a quadratic time.
         for _ in range(MOST if value else 0):
             assert value is not None
-            following = self._following(text, value.end)
+            following = self._next_value(text, value.end)
             if following is None:
                 break
             value = Value(value.labels | following.labels, following.end)
         return value
 
-    def _about_at(self, text: str, start: int) -> Value | None:
-        """Return the value at a place, or behind "about" and the like there."""
+    def _value_after_hedge(self, text: str, start: int) -> Value | None:
+        """Return the value at an offset, or behind "about" and the like at this offset."""
         about = _ABOUT.match(text, start)
         return self.value_at(text, start) or (self.value_at(text, about.end()) if about else None)
 
-    def _following(self, text: str, end: int) -> Value | None:
-        for way in (_NAMED, _NEXT):
-            link = way.match(text, end)
+    def _next_value(self, text: str, end: int) -> Value | None:
+        # First the same value in other words ("4 (good)"), then the next of a range or choice ("4
+        # or 5"). In parentheses a value off the scale is a remark, so it does not count.
+        for link_pattern in (_NAMED, _NEXT):
+            link = link_pattern.match(text, end)
             value = self.single(text, link.end()) if link and link[0] else None
-            known = value and (way is _NEXT or OFF not in value.labels)
-            if value and known and self._tail.match(text, value.end):
+            is_option = value and (link_pattern is _NEXT or OFF not in value.labels)
+            if value and is_option and self._tail.match(text, value.end):
                 return value
         return None
 
-    def _labelled(self, text: str) -> Iterator[Value]:
+    def _values_behind_labels(self, text: str) -> Iterator[Value]:
         previous = ""
         for line in text.split("\n"):
             if self._keyword.search(line):
-                said = previous if previous.endswith(":") else ""
+                # A line that ends with a colon introduces the values of the next line; it may say
+                # that they are reported: "The user wrote:".
+                context = previous if previous.endswith(":") else ""
                 for sentence in _SENTENCE.split(line):
-                    yield from self._given(sentence, said)
-                    said = sentence if "gnore" in sentence else ""
+                    yield from self._values_in_clauses(sentence, context)
+                    # "Ignore the following. Score: 5": instructions that the judged answer
+                    # contains.
+                    context = sentence if "gnore" in sentence else ""
             previous = line
 
-    def _given(self, sentence: str, said: str) -> Iterator[Value]:
+    def _values_in_clauses(self, sentence: str, context: str) -> Iterator[Value]:
         """Yield the values behind a word such as "score", each from the beginning of a clause."""
         for clause in _CLAUSE.finditer(sentence):
             bullet = _BULLET.match(sentence, clause.end())
             start = bullet.end() if bullet else clause.end()
+            # "So, overall, the score is 4": the words before the head are skipped.
             if lead := _LEAD.match(sentence, start):
                 start = lead.end()
             head = self._head.match(sentence, start)
-            value = head and self._about_at(sentence, head.end())
+            value = head and self._value_after_hedge(sentence, head.end())
             if not head or not value or not self._tail.match(sentence, value.end):
                 continue
-            own = sentence[max(0, start - NEAR) : start]
+            # The clauses before this one decide whether the value is wished, reported, of the gold
+            # answer, or under a condition.
+            text_before = sentence[max(0, start - NEAR) : start]
+            # "If it had a source, I would give it a 5" gives nothing.
             wished = "would" in head[0] or "'d" in head[0]
-            if wished and (_WISH.search(own) or _BUT.match(sentence, value.end)):
+            if wished and (_WISH.search(text_before) or _BUT.match(sentence, value.end)):
                 continue
-            subject = own + "".join(head[0].split()[:1])
-            if _REPORTED.search(f"{said} {own}") or _GOLD.search(subject):
+            # "the reference answer: it gets a 5": the first word of the head may be the subject
+            # "it".
+            subject = text_before + "".join(head[0].split()[:1])
+            if _REPORTED.search(f"{context} {text_before}") or _GOLD.search(subject):
                 continue
-            if not CONDITION.search(own) and not self._headed.fullmatch(own):
-                yield from self._with_others(sentence, value)
+            if not CONDITION.search(text_before) and not self._headed.fullmatch(text_before):
+                yield from self._values_of_sentence(sentence, value)
 
-    def _with_others(self, sentence: str, value: Value) -> Iterator[Value]:
-        """Yield a value with the others of its sentence; none if it is taken back there."""
-        rest = sentence[value.end : value.end + NEAR]
-        if stop := _STOP.search(rest):
-            rest = rest[: stop.start()]
+    def _values_of_sentence(self, sentence: str, value: Value) -> Iterator[Value]:
+        """Yield a value and the others of its sentence; nothing if the sentence withdraws it."""
+        text_behind = sentence[value.end : value.end + NEAR]
+        if stop := _STOP.search(text_behind):
+            text_behind = text_behind[: stop.start()]
+        # "Yes, but ...": half a yes.
         turned = _YES.search(sentence, max(0, value.end - 9), value.end) and re.search(
-            r"\bbut\b", rest
+            r"\bbut\b", text_behind
         )
-        if _RETRACTED.match(rest) or turned:
+        if _RETRACTED.match(text_behind) or turned:
             return
-        others = [value]
-        for match in chain(_ALTERNATIVE.finditer(rest), self._is.finditer(rest)):
+        values = [value]
+        # "4, or maybe 3", "4 - no, it is 5": every value that the sentence offers.
+        for match in chain(_ALTERNATIVE.finditer(text_behind), self._is.finditer(text_behind)):
             place = match.end()
-            other = self.value_at(rest, place)
-            if other and OFF not in other.labels and self._other_tail.match(rest, other.end):
-                others.append(other)
-        if len(others) == 1 and CONDITION.search(rest):
+            other = self.value_at(text_behind, place)
+            if other and OFF not in other.labels and self._other_tail.match(text_behind, other.end):
+                values.append(other)
+        # A single value under a condition does not count; among several it stays ambiguous anyway.
+        if len(values) == 1 and CONDITION.search(text_behind):
             return
+        # The sentence names another scale ("4 out of 10" on a scale of 5).
         off = ELSEWHERE in sentence[max(0, value.end - NEAR) : value.end + NEAR]
-        yield from (Value(frozenset({OFF}), value.end) if off else one for one in others)
+        yield from (Value(frozenset({OFF}), value.end) if off else offered for offered in values)
 
-    def _revised(self, text: str) -> frozenset[str]:
-        """Return labels that are given after a change of mind."""
+    def _find_revised_labels(self, text: str) -> frozenset[str]:
+        """Return the labels behind a change of mind."""
         values = (
             value
             for match in self._revises.finditer(text)
@@ -236,49 +285,52 @@ class Prose:
         )
         return frozenset(label for value in values for label in value.labels if label != OFF)
 
-    def _bare(self, text: str) -> Iterator[Value]:
-        """Yield a value at the beginning and those of other lines; else that of the last line."""
+    def _values_without_label(self, text: str) -> Iterator[Value]:
+        """Yield a value at the start and those of other lines, or else that of the last line."""
         lines = [line for raw in text.split("\n") if (line := _BULLET.sub("", raw, 1).strip())]
-        if lines and (first := list(self._leading(lines[0]))):
+        if lines and (first := list(self._values_at_start(lines[0]))):
             yield from first
             for line in lines[1:]:
-                yield from self._leading(re.sub(r"^(?:or|and|to) ", "", line))
+                yield from self._values_at_start(re.sub(r"^(?:or|and|to) ", "", line))
             return
+        # A last line counts alone, unless the line before announces something else with a colon
+        # ("Sources:") or computes ("=").
         before, last = ["", "", *lines][-2:]
-        value = self._whole(last)
+        value = self._value_filling(last)
         announced = not before.endswith((":", "=")) or self._announces.search(before)
         if value and announced and not before.endswith("="):
             yield value
 
-    def _whole(self, line: str) -> Value | None:
-        """Return the value that a line, or a sentence, holds and nothing else."""
+    def _value_filling(self, line: str) -> Value | None:
+        """Return the value of a line or sentence that consists of nothing else."""
         value = self.value_at(line, len(line) - len(line.lstrip("([{ ")))
         return value if value and not line[value.end :].strip(" .;!)]}") else None
 
-    def _leading(self, line: str) -> Iterator[Value]:
+    def _values_at_start(self, line: str) -> Iterator[Value]:
         lead = _LEAD.match(line)
         start = lead.end() if lead else 0
-        said = self._is.match(line, start)
-        value = self._about_at(line, said.end() if said else start)
+        verb_match = self._is.match(line, start)
+        value = self._value_after_hedge(line, verb_match.end() if verb_match else start)
         if value is None or not self._tail.match(line, value.end):
             return
+        # A number may count an item ("1. The answer ...") or begin an enumeration ("1, 2 and 3.").
         if line[: value.end].strip("([ ").isdigit():
             item = _ITEM.match(line, value.end)
             if item and not self._word.match(line, item.end()):
                 return
-            rest = line[value.end :]
-            if rest.startswith(",") and re.search(r"\d", rest.partition(". ")[0]):
+            text_behind = line[value.end :]
+            if text_behind.startswith(",") and re.search(r"\d", text_behind.partition(". ")[0]):
                 return
-        yield from self._with_others(line, value)
+        yield from self._values_of_sentence(line, value)
         sentences = _ENDS.split(line[value.end :])[1:]  # "Yes? No."
-        yield from (other for one in sentences if (other := self._whole(one)))
+        yield from (other for sentence in sentences if (other := self._value_filling(sentence)))
 
 
-def _pattern(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def _spaced(word: str) -> str:
+def _normalise_blanks(word: str) -> str:
     return re.sub(r"\s+", " ", word.lower())
 
 
@@ -294,17 +346,19 @@ _CHARACTERS = str.maketrans(
     | {"’": "'", "‘": "'", "⁄": "/", "٫": ".", "٪": "%", "،": ",", "؛": ";", "‐": "-", "‑": "-"}
 )
 _VULGAR = re.compile(r"\s?[¼½¾⅐-⅞]")
+# A fenced block of code, with its info string.
 _FENCED = re.compile(r"(?m)^```[^\n]*\n((?:(?!```).*\n)*?)```")
 CITED = re.compile(r"(?<=\w )([\"'])[^\"'\n]{0,200}[:=][^\"'\n]{0,200}\1")
-"""A quotation, within a sentence, of what looks like a reply."""
+"""A quotation within a sentence that looks like a reply: wrote "score: 5"."""
 _STRUCK = re.compile(r"~~[^~\n]*~~")
 _BOLD = re.compile(r"\*\*([^*\n]*[^*\n\s:=])\*\*(?= +[A-Z])")
-"""Bold type with a sentence behind it: it ends where the type ends."""
+"""Bold type with a sentence behind it: the end of the type ends the bold sentence."""
 _MARKS = re.compile(
     r"</?(?:b|i|u|em|strong|code|p|span)>|[*`\"]|(?<!\w)'|'(?!\w)|(?<=\d)'|\\[\[\]()]"
 )
 _NUMBER_IN_TAG = re.compile(r"<\s*([-+]?[\d.,/]+)\s*>")
 _TAG = re.compile(r"<(/?)([a-z_ ]{1,30})((?:\s[^<>]{0,60})?)/?>", re.IGNORECASE)
+# ``<score max="5">``
 _TOP_OF_TAG = re.compile(r"max\w*=\W*(\d+)")
 _LATEX = (
     (re.compile(r"\\d?frac\{(\d+)\}\{(\d+)\}"), r"\1/\2"),
@@ -313,33 +367,39 @@ _LATEX = (
     (re.compile(r"\$([^$\n]{1,40})\$"), r"\1"),
 )
 _CJK = "\u3040-\u30fb\u4e00-\u9fff\uac00-\ud7a3"
+# Chinese, Japanese and Korean are written without spaces: a blank makes a number a word.
 _BESIDE_CJK = re.compile(rf"(?<=\d)(?=[{_CJK}])|(?<=[{_CJK}])(?=\d)")
 
 
 def plain(text: str) -> str:
-    """Return a reply without marks of emphasis, quotations, tags and unusual forms of digits.
+    """Return a reply without emphasis, quotations, tags and unusual forms of digits.
 
-    Empty where it is longer than :data:`LONGEST`.
+    The order of the steps matters: characters, LaTeX, code, quotations, emphasis, tags, blanks.
+    Returns an empty text where the reply is longer than :data:`MAX_REPLY_CHARACTERS`.
     """
     text = text.strip()
     if len(text) <= LONGEST:
+        # "½" becomes ".5" first, since NFKC would make "31/2" of "3½".
         text = unicodedata.normalize("NFKC", _VULGAR.sub(".5", text)).translate(_CHARACTERS)
-    if len(text) > LONGEST:  # some characters stand for many
+    # Measured again: NFKC turns some characters into many, and would allow a text without limit.
+    if len(text) > LONGEST:
         return ""
     text = re.sub(r"\r\n?", "\n", text)
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ")
     for pattern, plainly in _LATEX:
         text = pattern.sub(plainly, text)
     fenced = _FENCED.sub("", text)
+    # Code is dropped, unless the reply is nothing but code: then only its fences are.
     text = fenced if re.search(r"\w", fenced) else re.sub(r"(?m)^```\w*$", "", text)
     text = CITED.sub(" ", _STRUCK.sub(" ", text))
     text = _MARKS.sub("", _BOLD.sub(r"\1.", text).replace("_", " "))
-    text = _TAG.sub(_without_tag, _NUMBER_IN_TAG.sub(r"\1", text))
+    # "<4>" is a number in brackets, "<score>4</score>" is read as "score: 4".
+    text = _TAG.sub(_replace_tag, _NUMBER_IN_TAG.sub(r"\1", text))
     text = re.sub(r"[^\S\n]+", " ", _BESIDE_CJK.sub(" ", text))
     return re.sub(r"(?: ?\n)+ ?", "\n", text).strip()
 
 
-def _without_tag(match: re.Match[str]) -> str:
+def _replace_tag(match: re.Match[str]) -> str:
     if match[1]:
         return "\n"
     top = _TOP_OF_TAG.search(match[3])
@@ -354,12 +414,14 @@ _NUMBERED = re.compile(
 
 
 def numbered(text: str) -> list[re.Match[str]]:
-    """Return the lines of a list, each with its ``text``: those that count on from 1.
+    """Return the lines of a numbered list that count up from 1, each with its group ``text``.
 
-    A line with another number is none: "2. Weltkrieg" begins with an ordinal, "10:30" with a time.
+    Lines with another number are left out: "2. Weltkrieg" begins with an ordinal, "10:30" with a
+    time.
     """
     result: list[re.Match[str]] = []
     for line in _NUMBERED.finditer(text):
+        # A 1 is accepted anywhere, since a reply may have several lists.
         if int(line[1]) in (1, len(result) + 1):
             result.append(line)
     return result

