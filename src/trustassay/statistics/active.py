@@ -89,6 +89,7 @@ def draw_units(
     result: list[tuple[int, float]] = []
     while len(result) < number and len(remaining):
         q = chances(s[remaining], explored)
+        # The probabilities are renewed for each draw, since they are among the remaining units.
         place = int(rng.choice(len(remaining), p=q))
         result.append((int(remaining[place]), float(q[place])))
         remaining = np.delete(remaining, place)
@@ -213,6 +214,7 @@ class Labels:
         self, features: ArrayLike, units: ArrayLike, draws: Sequence[Draw], labels: ArrayLike
     ) -> None:
         x = np.asarray(features, dtype=np.float64)
+        # a column of ones for the intercept
         self._x = np.column_stack([np.ones(len(x)), x])
         self._units = np.asarray(units, dtype=np.int64)
         self._count = int(self._units.max(initial=-1)) + 1

@@ -78,7 +78,7 @@ def counts_of(ratings: ArrayLike, levels: Floats | None = None) -> Floats:
 
     Args:
         ratings: shape (raters, items), NaN where a rater left an item out.
-        known: the categories; if not given, those that occur, sorted.
+        levels: the categories; if not given, those that occur, sorted.
     """
     table = np.asarray(ratings, dtype=float)
     levels = np.unique(table[~np.isnan(table)]) if levels is None else levels
@@ -105,6 +105,7 @@ def fleiss_kappa(counts: ArrayLike, times: ArrayLike | None = None) -> float | N
     if raters[0] < 2 or (raters != raters[0]).any():
         raise ValueError("Fleiss's kappa takes the same number of ratings of each item, 2 or more")
     m, n = float(raters[0]), _item_weights(times, len(table))
+    # pairs of raters that agree on an item: the sum of n (n - 1) over categories
     alike = float((((table**2).sum(axis=1) - m) * n).sum() / n.sum())
     observed = alike / (m * (m - 1))
     totals = n @ table
@@ -356,6 +357,7 @@ def _effective_units(ratings: Floats, units: Places, scale: Scale) -> float:
     levels, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if scale == "nominal":
         share = counts / len(values)
+        # |e_k - p|^2 of the indicator vector e_k of category k and the vector p of shares
         apart: Floats = (1 - 2 * share + float((share**2).sum()))[place]
     else:
         at = _positions(levels, counts.astype(np.float64), scale)[place]

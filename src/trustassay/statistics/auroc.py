@@ -157,6 +157,7 @@ def _compute_placements(
     if x.ndim != 1 or x.shape != positive.shape:
         raise ValueError(f"expected two samples of one length, got {x.shape} and {positive.shape}")
     of = unit_numbers(units, len(x))
+    # counts of answers; the numbers of units follow at the end
     m, n = int(positive.sum()), int((~positive).sum())
     if not m or not n:
         return _PlacementValues(math.nan, np.zeros(0), np.zeros(0), 0, 0)
@@ -225,5 +226,6 @@ def _correlation(a: _PlacementValues, b: _PlacementValues) -> Floats:
     scale = math.sqrt(max(a.covariance(a), 0.0) * max(b.covariance(b), 0.0))
     r = min(max(a.covariance(b) / scale, -1.0), 1.0) if scale > 0 else 0.0
     events = min(a.events, b.events)
+    # Few events say little about how the scores order other answers, so r shrinks towards 0.
     r *= events / (events + UNSEEN_PAIRED_UNITS)
     return np.array([[1.0, r], [r, 1.0]])

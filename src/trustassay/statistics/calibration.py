@@ -244,6 +244,7 @@ class Combination:
             raise ValueError(f"expected {len(self.terms)} scores, got {x.shape[1]}")
         result = np.full(len(x), self.intercept)
         for column, term in zip(x.T, self.terms, strict=True):
+            # No answer of the fit lacked this score, so nothing is known about answers that do.
             without = np.nan if term.missing is None else term.missing
             contribution = term.coefficient * ((column - term.centre) / term.scale)
             result += np.where(np.isnan(column), without, contribution)

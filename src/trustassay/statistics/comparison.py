@@ -145,7 +145,7 @@ def paired_difference(
         fewest: units below which there is no interval.
 
     The interval is the expanded percentile interval (Hesterberg 2015). Without any change it is
-    (0, 0); with fewer than :data:`FEWEST_CHANGED` changes it is made wide enough to hold 0.
+    (0, 0); with fewer than :data:`MIN_CHANGED_QUESTIONS` changes it is made wide enough to hold 0.
     """
     if reason := intervals.too_few("questions", units, fewest):
         return Difference(value, None, reason)
@@ -160,8 +160,8 @@ def paired_difference(
 def with_few_changes(difference: Difference, changed: int) -> Difference:
     """Adjust the interval of a difference that few changes make up.
 
-    Without any change the interval is (0, 0); with fewer than :data:`FEWEST_CHANGED` changes it is
-    extended to contain 0.
+    Without any change the interval is (0, 0); with fewer than :data:`MIN_CHANGED_QUESTIONS`
+    changes it is extended to contain 0.
     """
     if difference.interval is None or changed >= FEWEST_CHANGED:
         return difference
@@ -267,6 +267,7 @@ def unlikeness(stored: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike
     if not len(x):
         return Unlike(0.0, 1.0)
     ranked = np.sort(np.where(np.isnan(x), -np.inf, x))
+    # -inf stands for the missing values
     at = np.array([-np.inf, *stored.points])
     share_below = np.searchsorted(ranked, at, side="right") / len(x)
     stored_share_below = stored.missing + (1 - stored.missing) * np.array([0.0, *stored.shares])

@@ -226,6 +226,7 @@ class _LabelledAnswers:
         self.questions = len(self.sizes)
         best = np.full(self.questions, -np.inf)
         has_score = ~np.isnan(self.scores)
+        # best score of each question; a question without any score is never accepted
         np.maximum.at(best, self.of[has_score], self.scores[has_score])
         self._best = -np.sort(-best)
 

@@ -118,7 +118,7 @@ def rogan_gladen(
     Args:
         good: whether the judge calls each answer good, shape (n,).
         units: the unit of each answer, shape (n,).
-        known: for labelled answers, these or others: whether the judge calls them good, whether
+        labelled: for labelled answers, these or others: whether the judge calls them good, whether
             they are right, and their units, shapes (m,).
         rng: draws from the posterior.
     """
@@ -184,10 +184,11 @@ def design_effect(influence: Floats, units: Places, has_label: Bools | None = No
     Args:
         influence: how far each answer moves the estimate, shape (n,).
         units: the unit of each answer, shape (n,).
-        known: which answers have labels; only their units are counted. All if not given.
+        has_label: which answers have labels; only their units are counted. All if not given.
     """
     counted = units if has_label is None else units[has_label]
     count, independent_square = len(np.unique(counted)), float(influence @ influence)
+    # independent answers, or a single unit, whose effect cannot be estimated
     if len(np.unique(units)) == len(units) or count < 2:
         return 1.0
     if not independent_square:
@@ -211,6 +212,7 @@ def rank_sum_z(first: Floats, second: Floats) -> float:
     ends = np.cumsum(counts)
     ranks = (ends - (counts - 1) / 2)[place]
     total = n + m
+    # the usual correction of the variance for ties
     ties = float((counts.astype(np.float64) ** 3 - counts).sum())
     variance = n * m / 12 * (total + 1 - ties / (total * (total - 1)))
     if variance <= 0:

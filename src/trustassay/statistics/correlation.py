@@ -27,7 +27,7 @@ WeightedMeasure = Callable[[ArrayLike, ArrayLike], Figure]
 
 MAX_LABELS_TO_SORT = 8
 """The most different labels with which tau-b sorts; with more it uses a matrix of all pairs."""
-MOST_FOR_MATRIX = 4000
+MAX_ANSWERS_FOR_MATRIX = 4000
 """The most answers for a matrix of all pairs; with more tau-b sorts."""
 NOTHING = 1e-12
 """Variances below this share of the sum of squares are rounding errors."""
@@ -62,6 +62,7 @@ def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
         w = weights[:, ties.order]
         of_positives = ties.totals(w * positive)
         of_negatives = ties.totals(w * ~positive)
+        # negatives below each group of equal scores, and half of those within it
         below = np.cumsum(of_negatives, axis=1) - of_negatives / 2
         p, n = of_positives.sum(axis=1), of_negatives.sum(axis=1)
         return _divide((of_positives * below).sum(axis=1), p * n)
@@ -141,6 +142,7 @@ def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> Figure:
     def figure(weights: Floats) -> Floats:
         n = weights.sum(axis=1)
         a, b = of_x.ranks(weights, n), of_y.ranks(weights, n)
+        # Ranks are centred, so sums of products are covariances.
         counted_a, counted_b = weights * a, weights * b
         below = _products(counted_a, a) * _products(counted_b, b)
         return np.clip(_divide(_products(counted_a, b), np.sqrt(below)), -1.0, 1.0)
@@ -158,11 +160,12 @@ def weighted_kendall_tau_b(scores: ArrayLike, labels: ArrayLike) -> Figure:
     """
     x, y = _as_pair(scores, labels)
     of_x, of_y = _Ties(x), _Ties(y)
-    by_matrix = len(of_y.starts) > MAX_LABELS_TO_SORT and len(x) <= MOST_FOR_MATRIX
+    by_matrix = len(of_y.starts) > MAX_LABELS_TO_SORT and len(x) <= MAX_ANSWERS_FOR_MATRIX
     surplus = _surplus_by_matrix(x, y) if by_matrix else _surplus_by_sorting(x, y)
 
     def figure(weights: Floats) -> Floats:
         n = weights.sum(axis=1)
+        # an answer of weight k counts as k answers, which are tied with one another
         pairs = n * (n - 1) / 2
         differ = (pairs - of_x.count_tied_pairs(weights)) * (pairs - of_y.count_tied_pairs(weights))
         return _divide(surplus(weights), np.sqrt(differ))

@@ -83,11 +83,11 @@ def too_few_units(
 class RowSums:
     """Sums of rows and products of the sums of units, collected in one pass.
 
-    A unit is independent of all other units: a single row, or several rows such as all answers to
-    a question. ``n`` counts the rows, ``total`` is their sum, shape (width,), and ``alone`` is the
-    sum of the rows that are units by themselves. The products of the units' sums give the variance
-    of any smooth function of the sums. Memory holds the sums of the units of several rows, and one
-    matrix for all other rows.
+    A unit is independent of all other units: a single row, or several rows such as all answers to a
+    question. ``n`` counts the rows, ``total`` is their sum, shape (width,), and
+    ``single_rows_total`` is the sum of the rows that are units by themselves. The products of the
+    units' sums give the variance of any smooth function of the sums. Memory holds the sums of the
+    units of several rows, and one matrix for all other rows.
     """
 
     def __init__(self, width: int) -> None:
@@ -476,6 +476,7 @@ def unit_quantile_interval(values: Floats, units: Places | None, q: float) -> In
     if worth < fewest_for_quantile(q):
         return None
     ends = mean_interval(mean, variance, worth)
+    # the sample does not reach as far as the bound
     if ends[1] >= 1 or ends[0] <= 0:
         return None
     low, high = np.quantile(values, ends)

@@ -120,10 +120,12 @@ def rank_models(
     t = None if truth is None else np.asarray(truth, dtype=float)
     if t is not None and t.shape != s.shape:
         raise ValueError(f"expected truth of shape {s.shape}, got {t.shape}")
+    # From here on higher is better.
     sign = -1.0 if lower_is_better else 1.0
     order = np.argsort(-sign * s.mean(axis=1), kind="stable")
     s = s[order]
     n = s.shape[1]
+    # Means need more questions than the ranks below, whose probabilities make no such promise.
     without = too_few("questions", n, FEWEST_FOR_MEANS)
     probabilities = None
     if n >= FEWEST:
@@ -197,6 +199,7 @@ def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
     alike = total = 0
     for first, second in combinations(range(len(s)), 2):
         true_order = np.sign(t[first] - t[second])
+        # Models with equal truth have no true order.
         differ = true_order != 0
         total += int(differ.sum())
         alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())

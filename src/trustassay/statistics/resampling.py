@@ -52,6 +52,7 @@ def drawn_counts(
     Yields:
         Arrays of shape (b, units) in several pieces, which together are the replicates.
     """
+    # The work grows with units times replicates, so many units get fewer replicates.
     if replicates is None:
         replicates = max(MIN_REPLICATES, min(REPLICATES, DRAWS // units))
     at_once = max(1, MAX_DRAWS_AT_ONCE // units)
@@ -88,12 +89,13 @@ def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[f
         level: of the interval.
     """
     t = student_t_quantile((1 + level) / 2, n - 1)
+    # the normal tail that corresponds to Student's quantile, widened by the factor of the docstring
     tail = NormalDist().cdf(-t * math.sqrt(n / (n - 1)))
     low, high = np.quantile(np.asarray(values, dtype=float), (tail, 1 - tail))
     return float(low), float(high)
 
 
-WEIGHTS_AT_ONCE = 1 << 18
+MAX_WEIGHTS_AT_ONCE = 1 << 18
 """Entries of one matrix of weights: small enough for a processor's cache."""
 MIN_CLUSTERS_IF_BIASED = 1000
 """Clusters that the interval of a biased figure needs."""
@@ -127,7 +129,7 @@ def cluster_weights(
     if not len(cluster_of_sample):
         return
     count = int(cluster_of_sample.max()) + 1
-    at_once = max(1, WEIGHTS_AT_ONCE // len(cluster_of_sample))
+    at_once = max(1, MAX_WEIGHTS_AT_ONCE // len(cluster_of_sample))
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)
         # Each row gets its own range of numbers, so that one bincount counts the draws of all rows.
@@ -141,7 +143,8 @@ def interval_of(
 ) -> Interval | str:
     """Return the interval of a figure from its resamples, or the reason why there is none.
 
-    It is the percentile interval with the tails of Student's t (:func:`expanded_interval`).
+    It is the percentile interval with the tails of Student's t, see
+    :func:`student_percentile_interval`.
 
     Args:
         drawn: the figure of each resample, shape (B,); NaN, where it is not defined, is left out.
@@ -202,6 +205,7 @@ def paired_test(value: float, drawn: ArrayLike, clusters: int, level: float = 0.
         return Tested(value, None, None, reason)
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
+    # two values at least, for a standard deviation
     if len(defined) < max(2.0, (1 - MAX_UNDEFINED_SHARE) * len(values)):
         message = "not defined in more than a tenth of the resamples"
         return Tested(value, None, None, message)
@@ -228,6 +232,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     result = [math.nan] * m
     largest = 0.0
     for rank, place in enumerate(sorted(range(m), key=p_values.__getitem__)):
+        # the running maximum keeps the corrected values in the order of the p-values
         largest = max(largest, min(1.0, (m - rank) * p_values[place]))
         result[place] = largest
     return result
