@@ -118,10 +118,10 @@ def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
             operation["responses"] = errors | operation["responses"]
     schemas = document["components"]["schemas"]
     # Schemas refer to each other: follow the references until no new one turns up.
-    used, unseen = set(), _references(document["paths"])
+    used, unseen = set(), _find_references(document["paths"])
     while unseen:
         used |= unseen
-        unseen = _references([schemas[name] for name in unseen]) - used
+        unseen = _find_references([schemas[name] for name in unseen]) - used
     document["components"]["schemas"] = {k: v for k, v in schemas.items() if k in used}
     if asks_token:
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
@@ -129,7 +129,7 @@ def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     return document
 
 
-def _references(described: Any) -> set[str]:
+def _find_references(described: Any) -> set[str]:
     """Return the names of the schemas to which a part of the document refers."""
     return set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
 
@@ -230,7 +230,7 @@ class _JsonLinesResponse(StreamingResponse):
         self, service: Service, samples: Sequence[Sample], begun: Sequence[TaskOrError]
     ) -> None:
         self._service, self._samples, self._begun = service, samples, begun
-        super().__init__(self._lines())
+        super().__init__(self._iter_lines())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the lines; if the client disconnects, give up the unfinished samples."""
@@ -241,7 +241,7 @@ class _JsonLinesResponse(StreamingResponse):
                 if isinstance(begun, asyncio.Task):
                     self._service.scorer.give_up(begun)
 
-    async def _lines(self) -> AsyncIterator[bytes]:
+    async def _iter_lines(self) -> AsyncIterator[bytes]:
         finished: asyncio.Queue[int] = asyncio.Queue()
 
         def note(index: int, _task: asyncio.Task[Assay]) -> None:
@@ -259,9 +259,9 @@ class _JsonLinesResponse(StreamingResponse):
             while not finished.empty():
                 ready.append(finished.get_nowait())
             remaining -= len(ready)
-            yield b"".join(requests.encoded(self._line(index)) + b"\n" for index in ready)
+            yield b"".join(requests.encoded(self._build_line(index)) + b"\n" for index in ready)
 
-    def _line(self, index: int) -> dict[str, Any]:
+    def _build_line(self, index: int) -> dict[str, Any]:
         begun = self._begun[index]
         # A task is cancelled only by a second signal, while the service ends.
         if isinstance(begun, asyncio.Task) and not begun.cancelled():

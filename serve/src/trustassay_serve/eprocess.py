@@ -100,13 +100,12 @@ def starts_evidence(
 
     y_t = arcsin sqrt((s + 3/8) / (n + 3/4)) (Anscombe 1948) is modelled as the level of its
     weekday, plus the rise, plus a normal error of variance c (v + 1 / 4n). v is the variance of the
-    baseline's days beyond chance, c is unknown. No y counts as more than :data:`FAR` such errors
-    from the baseline, so that a single odd day is no alarm. With the right Haar prior of levels and
-    c, a rise of variance g c, A the part of the rise that weekdays leave, b its product with y, R
-    the squares of y about the weekdays' means and f = t - weekdays, E is
-    (1 + g A)^(-1/2) (1 - g b^2 / ((1 + g A) R))^(-f/2) (Lindon et al. 2022, "Anytime-valid linear
-    models"), averaged over :data:`SPREADS`. The test is two-sided; where the level fell, log E is
-    that of 0.
+    baseline's days beyond chance, c is unknown. No y counts as more than :data:`MAX_DEVIATION` such
+    errors from the baseline, so that a single odd day is no alarm. With the right Haar prior of
+    levels and c, a rise of variance g c, A the part of the rise that weekdays leave, b its product
+    with y, R the squares of y about the weekdays' means and f = t - weekdays, E is (1 + g A)^(-1/2)
+    (1 - g b^2 / ((1 + g A) R))^(-f/2) (Lindon et al. 2022, "Anytime-valid linear models"), averaged
+    over :data:`SPREADS`. The test is two-sided; where the level fell, log E is that of 0.
 
     Args:
         totals, counts: as for :func:`answers_evidence`.

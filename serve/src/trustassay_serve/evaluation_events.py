@@ -48,7 +48,9 @@ def records_of(assay: Assay, *, explanations: bool) -> list[Record]:
     result = []
     for assessment in assay.assessments.values():
         values_by_name = event_attributes(sample, assessment, explanations=explanations)
-        attributes = [{"key": key, "value": _value(value)} for key, value in values_by_name.items()]
+        attributes = [
+            {"key": key, "value": _to_otlp_value(value)} for key, value in values_by_name.items()
+        ]
         # one time for all scores of a sample, so that they can be found together
         record: Record = {"timeUnixNano": now, "observedTimeUnixNano": now, "severityNumber": INFO}
         result.append({**record, "eventName": EVENT, "attributes": attributes, **_span_ids(sample)})
@@ -61,7 +63,7 @@ def _span_ids(sample: Sample) -> Mapping[str, str]:
     return {"traceId": sample.id, "spanId": span} if isinstance(span, str) and span else {}
 
 
-def _value(value: Any) -> dict[str, Any]:
+def _to_otlp_value(value: Any) -> dict[str, Any]:
     return {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
 
 

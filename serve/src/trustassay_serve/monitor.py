@@ -166,7 +166,7 @@ def monitor(
         state = _read_state(path, json.loads(json.dumps(asdict(options))))
         # step 1: count the runs, in the order of their days, since a day must not precede the last
         # one
-        days_of_runs = sorted((_day_of(run), run) for run in runs)
+        days_of_runs = sorted((_find_day(run), run) for run in runs)
         notes, alarms = list[str](), list[VolumeAlarm]()
         for day, run in days_of_runs:
             if day:
@@ -247,7 +247,7 @@ def _read_state(path: Path, settings: State) -> State:
     return state
 
 
-def _day_of(path: Path) -> str:
+def _find_day(path: Path) -> str:
     """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
     start = start_of(read_finished_run(path))
     result = f"{start.date()}" if start else ""
@@ -404,7 +404,7 @@ def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
     days = {day: counts for day, counts in sorted(state["days"].items()) if day >= state["from"]}
     first, ends = list(days.values())[: options.baseline], state["ends"]
     bounds = [parse_bound(text, at_least=False) for text in options.at_most]
-    chosen = options.figure or _usual_figures(ends)
+    chosen = options.figure or _default_figures(ends)
     for wanted in (*chosen, *(bound.name for bound in bounds)):
         if wanted not in ends:
             raise UsageError(did_you_mean("figure to watch", wanted, ends))
@@ -430,7 +430,7 @@ def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
         yield _evaluate_stream(days, name, ends[name[0]], len(watched) * kinds, options)
 
 
-def _usual_figures(figures: Iterable[str]) -> list[str]:
+def _default_figures(figures: Iterable[str]) -> list[str]:
     """Return the figures that are watched by default.
 
     They are the share of failed questions of each metric, or the mean of a metric without a line;

@@ -123,7 +123,7 @@ async def push(
             ]
             requests = _build_requests(folder, place.number, sample, with_comments, store, field)
             if scored:
-                yield _PushItem(sample["id"], requests, _digest(requests))
+                yield _PushItem(sample["id"], requests, _hash_requests(requests))
 
     with folder.claimed(), closing(_PushJournal(folder.path / JOURNAL, store.address)) as sent:
         for _ in items(counting=False):
@@ -193,7 +193,7 @@ def _build_requests(
         raise UsageError(f"{where}: {error}") from None
 
 
-def _digest(requests: Sequence[Request]) -> str:
+def _hash_requests(requests: Sequence[Request]) -> str:
     return hashlib.sha256(json.dumps(requests, sort_keys=True).encode()).hexdigest()
 
 

@@ -181,7 +181,9 @@ def parse_json(text: bytes, where: str) -> Any:
             such values could not be written again.
     """
     try:
-        result = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_finite)
+        result = json.loads(
+            text.decode("utf-8-sig"), parse_constant=_refuse, parse_float=_parse_finite
+        )
         # Python's own parser allows a nesting at which other code would overflow the stack.
         if _is_deep(result):
             raise RecursionError
@@ -217,7 +219,7 @@ def _is_deep(content: Any) -> bool:
     return True
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     """Parse a number; ValueError for one like 1e999, which Python reads as infinity."""
     result = float(text)
     return result if math.isfinite(result) else _refuse(text)
@@ -271,7 +273,7 @@ class Guarded:
 
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app = app
-        self._tokens = [_digest(token) for token in settings.tokens]
+        self._tokens = [_hash_token(token) for token in settings.tokens]
         self._buckets = TokenBuckets(settings.per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -280,7 +282,7 @@ class Guarded:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        token_digest = self._token(headers)
+        token_digest = self._find_valid_token(headers)
         client = scope.get("client")
         # The digest of the token names the caller; without one its address does.
         caller = token_digest or (client[0] if client else "")
@@ -299,11 +301,11 @@ class Guarded:
             return
         await refused(scope, receive, send)
 
-    def _token(self, headers: Headers) -> str | None:
+    def _find_valid_token(self, headers: Headers) -> str | None:
         """Return the digest of the request's token if it is valid, in constant time."""
         valid = None
         for candidate in _candidate_tokens(headers):
-            digest = _digest(candidate)
+            digest = _hash_token(candidate)
             # Every token is compared, also after a match, so that the time does not tell which one
             # it was.
             same = [hmac.compare_digest(digest, valid_digest) for valid_digest in self._tokens]
@@ -381,7 +383,7 @@ def _candidate_tokens(headers: Headers) -> list[str]:
     return result + (keys if len(keys) == 1 else [])
 
 
-def _digest(token: str) -> str:
+def _hash_token(token: str) -> str:
     """Return a digest that stands for a token: all have one length, and none shows the token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 

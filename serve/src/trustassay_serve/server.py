@@ -1,5 +1,4 @@
-"""The process of the service: connections, signals, and a shutdown that loses no accepted
-sample."""
+"""The process of the service: connections, signals, and a shutdown that loses no sample."""
 
 import asyncio
 import signal
@@ -74,7 +73,7 @@ def serve(
                 await stack.enter_async_context(part.running())
             app = create_app(service, settings, every, tell, meter.count)
             ended = await _serve_until_signal(
-                _Server(_config(app, settings, most)), listener, service, tell
+                _Server(_make_config(app, settings, most)), listener, service, tell
             )
             # Closing the scorer would wait for the samples that were given up: it is cancelled
             # instead.
@@ -138,7 +137,7 @@ async def _serve_until_signal(
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to :func:`_until_signalled`."""
+    """A uvicorn server that leaves signals to :func:`_serve_until_signal`."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -146,7 +145,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _config(app: Any, settings: ServiceSettings, connections: int) -> uvicorn.Config:
+def _make_config(app: Any, settings: ServiceSettings, connections: int) -> uvicorn.Config:
     class Bounded(BoundedProtocol):
         slow_s = settings.slow_s
         most = connections
@@ -177,7 +176,7 @@ class BoundedProtocol(H11Protocol):
         # counted before super() adds this one
         full = len(self.connections) >= self.most
         super().connection_made(transport)
-        self._sending = self._timer()
+        self._sending = self._start_timer()
         if full:
             transport.write(FULL_REPLY)
             transport.close()
@@ -191,7 +190,7 @@ class BoundedProtocol(H11Protocol):
         # time.
         unread = self.cycle is None or self.cycle.response_complete
         if unread or self.conn.their_state is h11.IDLE:
-            self._sending = self._sending or self._timer()
+            self._sending = self._sending or self._start_timer()
         elif self._sending:
             self._sending.cancel()
             self._sending = None
@@ -199,7 +198,7 @@ class BoundedProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Start the timer: the client does not read its reply."""
         super().pause_writing()
-        self._taking = self._taking or self._timer()
+        self._taking = self._taking or self._start_timer()
 
     def resume_writing(self) -> None:
         """Stop the timer: the client reads again."""
@@ -211,7 +210,7 @@ class BoundedProtocol(H11Protocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close an idle connection, even if the client does not read the rest."""
         super().timeout_keep_alive_handler()
-        self._taking = self._taking or self._timer()
+        self._taking = self._taking or self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers."""
@@ -221,7 +220,7 @@ class BoundedProtocol(H11Protocol):
                 timer.cancel()
         self._sending = self._taking = None
 
-    def _timer(self) -> asyncio.TimerHandle:
+    def _start_timer(self) -> asyncio.TimerHandle:
         return self.loop.call_later(self.slow_s, self.transport.abort)
 
 

@@ -67,11 +67,11 @@ class Target(NamedTuple):
             return None
         trace = str(trace_ids[0])
         is_whole = "root_span" in fields or field != "" or sample_id == trace
-        times = filter(None, (_time(fields.get(name)) for name in TIMES))
+        times = filter(None, (_to_iso_time(fields.get(name)) for name in TIMES))
         return cls(trace, root if is_whole else sample_id, is_whole, next(times, None))
 
 
-def _time(value: Any) -> str | None:
+def _to_iso_time(value: Any) -> str | None:
     """Return a time in ISO 8601 with an offset; exporters write such texts, or nanoseconds."""
     text = str(value or "").strip()
     try:

@@ -110,7 +110,7 @@ class Upstream:
                 # The path and the query are passed on as they came, not decoded and encoded again.
                 URL(url, encoded=True),
                 data=body,
-                headers=self._headers(request, with_body=body is not None),
+                headers=self._build_headers(request, with_body=body is not None),
                 allow_redirects=False,
                 proxy=self._proxy,
                 timeout=timeout,
@@ -132,7 +132,7 @@ class Upstream:
         """Return a body with the key of the environment replaced, as in a quoting error message."""
         return body.replace(self._key.encode(), b"[key]") if len(self._key) >= 8 else body
 
-    def _headers(self, request: Request, *, with_body: bool) -> list[tuple[str, str]]:
+    def _build_headers(self, request: Request, *, with_body: bool) -> list[tuple[str, str]]:
         # A header that is not ASCII cannot be sent as it came, so it is left out.
         ascii_headers = [header for header in request.headers.items() if header[1].isascii()]
         dropped = NOT_SENT | {"authorization"} if self._key else NOT_SENT
@@ -224,16 +224,16 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
             raw = bytes(buffer[: result.end()])
             del buffer[: result.end()]
             search_from = 0
-            yield (event := _event(raw))
+            yield (event := _parse_event(raw))
             if event.data == DONE:
                 return
         if len(buffer) > MAX_EVENT_BYTES:
             raise UpstreamError(f"{large}: an event has more than {MAX_EVENT_BYTES:,} bytes")
     if buffer.strip():
-        yield _event(bytes(buffer) + b"\n\n")
+        yield _parse_event(bytes(buffer) + b"\n\n")
 
 
-def _event(raw: bytes) -> Event:
+def _parse_event(raw: bytes) -> Event:
     lines = [line for line in _LINES.split(raw) if line]
     if any(b"\r" in line or not line.startswith(_LINE_STARTS) for line in lines):
         return Event(raw, raw, None)
@@ -288,8 +288,8 @@ class StreamedAnswers:
             # up.
             changing = {"choices", "usage"}
             self.last = {name: value for name, value in chunk.items() if name not in changing}
-            for choice in _choices(chunk):
-                self._add(choice)
+            for choice in _read_choices(chunk):
+                self._add_choice(choice)
 
     def texts(self) -> dict[int, str | None]:
         """Return the answers by index; ``None`` for one without text, as for a call of tools."""
@@ -304,7 +304,7 @@ class StreamedAnswers:
         if not self._ended:
             self.error = self.error or "the stream ended before the answer was complete"
 
-    def _add(self, choice: Mapping[str, Any]) -> None:
+    def _add_choice(self, choice: Mapping[str, Any]) -> None:
         index = choice.get("index", 0)
         # An answer that cannot be assigned would pass without a verdict, so none is judged.
         if not isinstance(index, int) or not 0 <= index < MAX_CHOICES:
@@ -322,14 +322,14 @@ class StreamedAnswers:
 
 def has_text(chunk: Mapping[str, Any]) -> bool:
     """Whether a chunk holds a part of an answer, or anything else that a client waits for."""
-    deltas = [choice.get("delta") for choice in _choices(chunk)]
+    deltas = [choice.get("delta") for choice in _read_choices(chunk)]
     result = [delta for delta in deltas if isinstance(delta, dict)]
     return any(value for delta in result for name, value in delta.items() if name != "role")
 
 
 def without_choices(event: Event, indices: Collection[int]) -> Event | None:
     """Return an event without some choices; ``None`` if nothing else is left in it."""
-    choices = [] if event.chunk is None else _choices(event.chunk)
+    choices = [] if event.chunk is None else _read_choices(event.chunk)
     remaining = [choice for choice in choices if choice.get("index", 0) not in indices]
     if event.chunk is None or len(remaining) == len(choices):
         return event
@@ -343,7 +343,7 @@ def empty_chunk(last: Mapping[str, Any], index: int = 0) -> dict[str, Any]:
     return {"object": "chat.completion.chunk", **last, "choices": [choice]}
 
 
-def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
     result = chunk.get("choices")
     return (
         [choice for choice in result if isinstance(choice, dict)]

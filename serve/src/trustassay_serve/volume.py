@@ -96,8 +96,7 @@ class Staleness(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """Whether a run is overdue by :data:`STALE_AFTER_GAPS` times the usual gap (a day if
-        unknown)."""
+        """Whether a run is overdue: :data:`STALE_AFTER_GAPS` usual gaps (or days) have passed."""
         usual = 1.0 if self.usual_gap_days is None else self.usual_gap_days
         return self.age_days is not None and self.age_days > STALE_AFTER * usual
 

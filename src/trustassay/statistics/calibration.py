@@ -214,8 +214,7 @@ class LogOddsTerm:
     coefficient: float
     """The log odds added for each ``scale`` that a score lies above ``centre``."""
     missing: float | None = None
-    """The log odds added where there is no score; ``None`` where every answer of the fit had
-    one."""
+    """The log odds added where there is no score; ``None`` if every answer of the fit had one."""
 
 
 @dataclass(frozen=True, slots=True)

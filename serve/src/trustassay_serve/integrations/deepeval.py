@@ -64,11 +64,11 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
             AssessmentError: it could not be scored. With ``ErrorConfig(ignore_errors=True)``
                 DeepEval keeps the message as the metric's error and goes on.
         """
-        return self._store_finding(self._resident.score(_record(test_case))[0])
+        return self._store_finding(self._resident.score(_build_record(test_case))[0])
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
         """Do the same as :meth:`measure` without blocking the event loop."""
-        return self._store_finding((await self._resident.ascore(_record(test_case)))[0])
+        return self._store_finding((await self._resident.ascore(_build_record(test_case)))[0])
 
     def is_successful(self) -> bool | None:
         """Return whether the last test case was successful; ``False`` if it failed."""
@@ -90,7 +90,7 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
         return finding.score
 
 
-def _record(case: LLMTestCase) -> dict[str, Any]:
+def _build_record(case: LLMTestCase) -> dict[str, Any]:
     """Return the fields of a test case; a passage has its source as its title, if it is known."""
     names = ("input", "actual_output", "expected_output", "retrieval_context", "context")
     values = {name: getattr(case, name) for name in (*names, "metadata")}

@@ -37,8 +37,8 @@ def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any)
     resident = ResidentScorer(metrics, **options)
 
     async def score(state: TaskState, target: Target) -> Score:
-        return _score(
-            await _score_record(resident, _record(state, target)), state.output.completion
+        return _build_score(
+            await _score_record(resident, _build_record(state, target)), state.output.completion
         )
 
     return score
@@ -53,7 +53,7 @@ async def _score_record(resident: ResidentScorer, record: dict[str, Any]) -> lis
     return await resident.ascore(record)
 
 
-def _record(state: TaskState, target: Target) -> dict[str, Any]:
+def _build_record(state: TaskState, target: Target) -> dict[str, Any]:
     """Return the record of a sample and its output."""
     golds = [text for text in target if text.strip()]
     return traced(
@@ -69,7 +69,7 @@ def _record(state: TaskState, target: Target) -> dict[str, Any]:
     )
 
 
-def _score(findings: Sequence[Finding], answer: str) -> Score:
+def _build_score(findings: Sequence[Finding], answer: str) -> Score:
     is_single = len(findings) == 1
     return Score(
         value={

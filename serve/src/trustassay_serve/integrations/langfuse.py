@@ -40,7 +40,10 @@ class TrustEvaluator:
         """Score an item (``input``, ``output``, ``expected_output``, ``metadata``), as Langfuse
         calls it in ``run_experiment`` and ``run_batched_evaluation``.
         """
-        return [_evaluation(finding) for finding in await self._resident.ascore(_record(item))]
+        return [
+            _build_evaluation(finding)
+            for finding in await self._resident.ascore(_build_record(item))
+        ]
 
     def score_trace(
         self, langfuse: Langfuse, trace_id: str, *, observation_id: str | None = None, **item: Any
@@ -55,7 +58,9 @@ class TrustEvaluator:
             observation_id: the observation of the trace to score; by default the whole trace.
             item: ``input``, ``output`` and the other fields of an item of an experiment.
         """
-        result = [_evaluation(finding) for finding in self._resident.score(_record(item))]
+        result = [
+            _build_evaluation(finding) for finding in self._resident.score(_build_record(item))
+        ]
         _send(langfuse, result, trace_id, observation_id)
         return result
 
@@ -68,7 +73,7 @@ class TrustEvaluator:
         return result
 
 
-def _record(item: dict[str, Any]) -> dict[str, Any]:
+def _build_record(item: dict[str, Any]) -> dict[str, Any]:
     fields = dict(item)
     question_input, output = fields.pop("input", None), fields.pop("output", None)
     return traced(
@@ -110,7 +115,7 @@ def _send(
         )
 
 
-def _evaluation(finding: Finding) -> Evaluation:
+def _build_evaluation(finding: Finding) -> Evaluation:
     metadata = {name: value for name, value in finding.about.items() if value not in (None, {})}
     name, value, kind = finding.as_langfuse
     return Evaluation(

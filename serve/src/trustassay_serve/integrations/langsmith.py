@@ -38,7 +38,7 @@ def trust_evaluator(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
     ) -> Feedback | list[Feedback]:
         result = resident.score(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(result, several=several)
+        return _build_feedback(result, several=several)
 
     return trustassay
 
@@ -54,12 +54,12 @@ def async_trust_evaluator(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
     ) -> Feedback | list[Feedback]:
         result = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(result, several=several)
+        return _build_feedback(result, several=several)
 
     return trustassay
 
 
-def _feedback(findings: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
+def _build_feedback(findings: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
     feedback: list[Feedback] = [
         {
             "key": finding.metric,

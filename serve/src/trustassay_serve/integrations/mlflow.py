@@ -62,7 +62,7 @@ def trust_scorer(
         gold = None if facts else expected.get("expected_response", expected or None)
         record = traced(inputs, outputs, gold, claims=facts, context=_retrieve_passages(trace))
         result = resident.score(record)
-        return [_feedback(finding, name if only else finding.metric) for finding in result]
+        return [_build_feedback(finding, name if only else finding.metric) for finding in result]
 
     def passes(value: Any) -> bool:
         assert only is not None
@@ -101,7 +101,7 @@ def _retrieve_passages(trace: Trace | None) -> list[Any] | None:
     return passages or None
 
 
-def _feedback(finding: Finding, name: str) -> Feedback:
+def _build_feedback(finding: Finding, name: str) -> Feedback:
     about = {
         "verdict": finding.verdict,
         "passed": None if finding.passed is None else str(finding.passed).lower(),

@@ -65,7 +65,7 @@ def traced(inputs: Any, outputs: Any, gold: Any = None, **extra: Any) -> dict[st
         gold: the right answer, of the same forms.
         extra: further fields of the record (``context``, ``metadata``).
     """
-    question_inputs = _conversation(outputs) if inputs is None else inputs
+    question_inputs = _find_conversation(outputs) if inputs is None else inputs
     question_inputs = (
         {"question": question_inputs} if isinstance(question_inputs, str) else question_inputs
     )
@@ -73,7 +73,7 @@ def traced(inputs: Any, outputs: Any, gold: Any = None, **extra: Any) -> dict[st
     return {name: value for name, value in result.items() if value is not None}
 
 
-def _conversation(outputs: Any) -> Any:
+def _find_conversation(outputs: Any) -> Any:
     """Return the messages of outputs that are a conversation; ``None`` for anything else."""
     messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
     if not isinstance(messages, list | tuple):
@@ -239,7 +239,7 @@ class ResidentScorer:
         while True:
             scorer = self._open()
             try:
-                return self._findings(scorer.score(_to_record(record)))
+                return self._build_findings(scorer.score(_to_record(record)))
             except _UNSCORED as error:
                 if result := self._handle_unscored(scorer, error):
                     return result
@@ -250,7 +250,9 @@ class ResidentScorer:
             # Opening loads models, so it must not run in the loop.
             scorer = await asyncio.to_thread(self._open)
             try:
-                return self._findings(await asyncio.wrap_future(scorer.submit(_to_record(record))))
+                return self._build_findings(
+                    await asyncio.wrap_future(scorer.submit(_to_record(record)))
+                )
             except _UNSCORED as error:
                 if result := self._handle_unscored(scorer, error):
                     return result
@@ -265,7 +267,7 @@ class ResidentScorer:
     def _open(self) -> ThreadScorer:
         return open_scorers.opened(self._key, self._door)
 
-    def _findings(self, assay: Assay) -> list[Finding]:
+    def _build_findings(self, assay: Assay) -> list[Finding]:
         return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
 
     def _handle_unscored(self, scorer: ThreadScorer, error: Exception) -> list[Finding]:

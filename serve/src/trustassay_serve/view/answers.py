@@ -40,8 +40,7 @@ SEARCHING_S = 2.0
 MOST_CALLS = 40
 """The most calls that a page shows."""
 SHORTEST = 16
-"""The fewest characters of a text by which a request is recognised: shorter ones match by
-chance."""
+"""The fewest characters of a text by which a request is recognised; less matches by chance."""
 
 
 class Run(NamedTuple):

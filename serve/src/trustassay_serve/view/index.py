@@ -195,7 +195,7 @@ class Index:
     def _prepare(self, path: Path) -> None:
         """Create the tables, unless the file has them in the current layout."""
         try:
-            if self._layout() == LAYOUT:
+            if self._read_layout() == LAYOUT:
                 return
         except sqlite3.OperationalError:
             # a full disk or a lock, which deleting the table would not mend
@@ -209,7 +209,7 @@ class Index:
             database.executescript(TABLES)
             database.execute(f"PRAGMA user_version = {LAYOUT}")
 
-    def _layout(self) -> int:
+    def _read_layout(self) -> int:
         with self._open() as database:
             return int(database.execute("PRAGMA user_version").fetchone()[0])
 
@@ -259,7 +259,7 @@ class Index:
             stop: asked after each batch of runs; true ends the work early.
         """
         with self._writing:
-            stamps = dict(_stamps(self.root))
+            stamps = dict(_iter_stamps(self.root))
             stored_stamps = dict(self.ask("SELECT key, stamp FROM runs"))
             gone = stored_stamps.keys() - stamps.keys()
             new = [key for key, stamp in stamps.items() if stored_stamps.get(key) != stamp]
@@ -295,7 +295,7 @@ def _insert(database: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, 
         database.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
 
 
-def _stamps(root: Path) -> Iterator[tuple[str, str]]:
+def _iter_stamps(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the key and the stamp of each run below a folder."""
     for folder, below, names in os.walk(root):
         # in place: os.walk then leaves out the removed folders

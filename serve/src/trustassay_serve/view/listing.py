@@ -140,7 +140,7 @@ class Listing:
         self._by_id: dict[int, int] = {}
         self._results = {name: _MetricResults() for name in self.infos}
         self._ends = {folder.samples_path: 0, folder.assessments_path: 0}
-        self._files = {path: _inode(path) for path in self._ends}
+        self._files = {path: _read_inode(path) for path in self._ends}
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._fault: Exception | None = None
@@ -156,7 +156,7 @@ class Listing:
         False after a fault as well, since a damaged file may have been repaired.
         """
         return self._fault is None and all(
-            _inode(path) == was and (was is None or path.stat().st_size >= self._ends[path])
+            _read_inode(path) == was and (was is None or path.stat().st_size >= self._ends[path])
             for path, was in self._files.items()
         )
 
@@ -294,7 +294,7 @@ class Listing:
         """The numbers of answers that need a look, counted as in the report."""
         lines = any(metric.line for metric in self.here.values())
         with self._lock:
-            states = self._states()
+            states = self._stack_states()
             outcomes = list(self._outcomes)
             numbers = np.array(
                 [results.outcomes for results in self._results.values()], dtype=np.int64
@@ -317,7 +317,7 @@ class Listing:
             reasons=reasons,
         )
 
-    def _states(self) -> NDArray[np.int8]:
+    def _stack_states(self) -> NDArray[np.int8]:
         return np.array([results.states for results in self._results.values()], dtype=np.int8)
 
     def places(self, query: Asked) -> Places:
@@ -367,7 +367,7 @@ class Listing:
             return np.lexsort((position, scores if way == "up" else -scores))  # those without last
         if order == "position" or not len(position):
             return position
-        states = self._states()
+        states = self._stack_states()
         badness = np.array([results.badness for results in self._results.values()])
         highest = states.max(axis=0)
         # Like show.choice.need_of: among the metrics with the highest state of an answer, the worst
@@ -385,7 +385,9 @@ class Listing:
                 # Searching the raw line is fast; only lines that may match are parsed.
                 if plain and needle not in line.lower():
                     continue
-                if any(text.casefold() in part.casefold() for part in _texts(json.loads(line))):
+                if any(
+                    text.casefold() in part.casefold() for part in _iter_texts(json.loads(line))
+                ):
                     result.add(place)
         return result
 
@@ -403,19 +405,19 @@ class Listing:
         return self._by_id.get(hash64(sample_id))
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _iter_texts(value: Any) -> Iterator[str]:
     """Yield all texts within a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _texts(item)
+            yield from _iter_texts(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from _iter_texts(item)
 
 
-def _inode(path: Path) -> int | None:
+def _read_inode(path: Path) -> int | None:
     """Return the inode of a file, which changes when the file is replaced."""
     try:
         return path.stat().st_ino

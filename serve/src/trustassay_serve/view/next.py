@@ -60,7 +60,7 @@ class Promise:
         self.result: Labelling | None = None
         self.fault = ""
 
-    def _stamps(self) -> str:
+    def _join_stamps(self) -> str:
         """Return a text that changes with any file that the result depends on."""
         folder = self._folder
         files = (folder.samples_path, folder.assessments_path, self.path)
@@ -69,7 +69,7 @@ class Promise:
     @property
     def ready(self) -> bool:
         """Whether the result takes all stored ratings into account."""
-        return self._of == self._stamps()
+        return self._of == self._join_stamps()
 
     def wait(self, seconds: float = PATIENCE_S) -> None:
         """Compute the result if needed; return when it is ready or the time is over."""
@@ -84,7 +84,7 @@ class Promise:
         """Compute the result until no file has changed meanwhile."""
         while not self.ready:
             # Taken before reading: a rating that comes while this works makes it work once more.
-            now = self._stamps()
+            now = self._join_stamps()
             try:
                 with self._working:
                     work = self._read_work()

@@ -146,7 +146,7 @@ def _read_plan(path: Path, _stamp: str) -> LabelPlan:
 
 
 @lru_cache(maxsize=32)
-def _samples_digest(path: Path, _stamp: str) -> str:
+def _hash_samples(path: Path, _stamp: str) -> str:
     """Return the digest of a run's samples; ``annotate`` encodes them in the same way."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -206,7 +206,7 @@ def rate(site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, n
         plan = None
     assert scale.rubric
     options = AnnotateOptions([site.rater], [scale.rubric], plan=plan)
-    digest = _samples_digest(folder.samples_path, stamp(folder.samples_path))
+    digest = _hash_samples(folder.samples_path, stamp(folder.samples_path))
     start = Project(options, Material([], digest)).start
     more = {**_model_field(folder, sample), "blind": Rated(site, folder, key).hidden}
     line = rating_line(sample.id, site.rater, value, tidy(note), action=act, **more)
@@ -293,7 +293,7 @@ def mark(
         raise NotOfferedError("there is no such verdict")
     metrics = (folder.read_run() or {})["metrics"]
     facts = {metric: {"choices": ["yes", "no"], "levels": ["no", "yes"]} for metric in metrics}
-    digest = _samples_digest(folder.samples_path, stamp(folder.samples_path))
+    digest = _hash_samples(folder.samples_path, stamp(folder.samples_path))
     start: dict[str, Any] = {ACTION: START, "input": digest[:16], "pairs": False}
     # With several metrics each is a rubric of the file; with one, the file has that rubric alone.
     start |= {"rubrics": facts} if len(facts) > 1 else facts[result.name]

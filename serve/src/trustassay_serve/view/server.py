@@ -94,7 +94,7 @@ def application(
         """Return a version that changes with a run, or with any run; the pages' script polls it."""
         _check_token(links, request)
         state_values = await asyncio.to_thread(
-            _state_of, site, index, request.query_params.get("run", "")
+            _read_state, site, index, request.query_params.get("run", "")
         )
         return JSONResponse({"version": [*state_values, version(), index.waiting]})
 
@@ -106,7 +106,7 @@ def application(
     return starlette(routes, tell, hosts)
 
 
-def _state_of(site: Site, index: Index, key: str) -> list[object]:
+def _read_state(site: Site, index: Index, key: str) -> list[object]:
     """Return values that change with a run: how much of it was read, or what is wrong with it."""
     row, folder = index.run(key), index.folder(key)
     if row is None or folder is None:
