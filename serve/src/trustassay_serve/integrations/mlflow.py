@@ -27,20 +27,20 @@ def trust_scorer(
     threshold: float | None = None,
     **options: Any,
 ) -> Scorer:
-    """Return a scorer for ``mlflow.genai.evaluate``; models are loaded once a process.
+    """Return a scorer for ``mlflow.genai.evaluate``; models are loaded once per process.
 
     Each metric is a feedback under its name, with the score, the reason as its rationale, and
     verdict and parts in its metadata. A metric that could not score has an error and no value.
-    One that has no score for such an answer, as for a refusal that nobody can judge, has no value
-    and says why.
+    A metric without a score for this kind of answer, as for a refusal that nobody can judge, has no
+    value and says why.
 
     Question, response and passages are found in inputs and outputs under their usual names, or in
-    lists of messages; ``fields`` names others (``fields={"question": "inputs.ask"}``). Where they
-    bring no passages, those of the trace's retrievers are taken. ``expected_response`` and
-    ``expected_facts`` of the expectations are what would have been right.
+    lists of messages; ``fields`` names other fields (``fields={"question": "inputs.ask"}``). If
+    they have no passages, those of the trace's retrievers are used. ``expected_response`` and
+    ``expected_facts`` of the expectations are the right answer and its facts.
 
     Args:
-        metrics, options: as of :class:`~.resident.ResidentScorer`.
+        metrics, options: as for :class:`~.resident.ResidentScorer`.
         name: the name of the feedback instead of the metric's; for a single metric.
         threshold: the score from which an answer passes in ``EvaluationResult.passed`` (up to
             which, where low scores are good); for a single metric.

@@ -211,8 +211,8 @@ def _find_same_question(
     key_of_question, end = question_key(sample.question), time.monotonic() + SEARCHING_S
     # The beginning of the question, as JSON writes it, sorts out most lines without parsing them.
     needle = json.dumps(sample.question)[1:-1][:80].encode()
-    # the run itself first (other models), then the newest; one more than is searched, to know if
-    # all
+    # The run itself first (other models), then the newest. One more row than is searched tells
+    # whether these are all.
     query = "SELECT * FROM runs WHERE state = ? ORDER BY key = ? DESC, made DESC LIMIT ?"
     rows = [RunRow(*columns) for columns in index.ask(query, (FINISHED, key, OTHER_RUNS + 1))]
     result: list[Elsewhere] = []

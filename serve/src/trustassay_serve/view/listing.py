@@ -195,7 +195,7 @@ class Listing:
                             # missing.
                             raise self._missing_sample_error(line)
                         break  # its sample comes later
-        except Exception as error:  # told to who asks next, where there is a page to tell it
+        except Exception as error:  # raised by the next `wait`, where a page can show it
             self._fault = error
 
     def _samples_grew(self) -> bool:

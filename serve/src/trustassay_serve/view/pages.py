@@ -106,7 +106,7 @@ class Kept:
             with self._working:
                 try:
                     future.set_result(make())
-                except Exception as error:  # raised to who asks
+                except Exception as error:  # raised again in `get`
                     future.set_exception(error)
 
         with self._lock:

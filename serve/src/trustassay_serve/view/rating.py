@@ -120,7 +120,7 @@ class Rated:
         self.shown = AnswerRatings(raters) if raters and not self.hidden else None
 
 
-# what is stored
+# storing ratings
 
 
 def key_of(sample: Sample) -> AnswerKey:
@@ -220,7 +220,7 @@ def _model_field(folder: RunFolder, sample: Sample) -> dict[str, Any]:
     return {"model": model} if model else {}
 
 
-# what is said of verdicts
+# marks of verdicts
 
 
 def verdicts_of(

@@ -55,7 +55,7 @@ class Keeper:
                 self.version += self._index.refresh(self._end.is_set)
                 last_message = ""
             # A folder may be on a network that comes back.
-            except Exception as error:  # the pages go on with what is known
+            except Exception as error:  # the pages still show what was read
                 message = f"the folder could not be read: {type(error).__name__}: {error}"
                 if message != last_message:
                     self._tell(message)
