@@ -35,9 +35,9 @@ def trust_evaluator(
 
     # The name of the function is the name that LangSmith shows for the evaluator.
     def trustassay(
-        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = resident.score(traced(inputs, outputs, reference_outputs, **others))
+        result = resident.score(traced(inputs, outputs, reference_outputs, **extra))
         return _build_feedback(result, several=several)
 
     return trustassay
@@ -51,9 +51,9 @@ def async_trust_evaluator(
     several = not isinstance(metrics, str | Metric)
 
     async def trustassay(
-        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
+        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **extra))
         return _build_feedback(result, several=several)
 
     return trustassay
