@@ -102,7 +102,7 @@ def test_any_days_give_numbers(days: list[tuple[int, int]]) -> None:
     logs = answers_evidence(s, n, 5)
     assert logs.shape == (len(days) - 5,)
     assert np.isfinite(logs).all()
-    assert (logs <= eprocess.MOST).all()
+    assert (logs <= eprocess.MAX_LOG_EVIDENCE).all()
     starts = starts_evidence(s, n, np.arange(len(s)) % 3, 5)
     assert not np.isnan(starts).any()
     assert not (starts == np.inf).any()

@@ -195,7 +195,7 @@ def test_the_buckets_of_callers() -> None:
     assert [buckets.take("a", 1000.0) for _ in range(61)][-1] == pytest.approx(1.0)
     for i in range(20_000):
         buckets.take(str(i), 1000.0)
-    assert len(buckets._left) == 10_000
+    assert len(buckets._tokens_left) == 10_000
 
 
 def test_tokens_are_checked_and_not_shown() -> None:

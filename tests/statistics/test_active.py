@@ -112,7 +112,7 @@ def test_what_the_estimate_is_made_of_gives_the_estimate() -> None:
     draws.insert(10, Draw(int(np.setdiff1d(np.arange(40), [d.unit for d in draws])[0]), None))
     found = Labels(scores[:, None], units, draws, labels)
     weights = found._weights[[draw.probability is not None for draw in draws]]
-    assert weights @ found._each(slope) == pytest.approx(float(slope @ found.estimates))
+    assert weights @ found._estimate_sums(slope) == pytest.approx(float(slope @ found.estimates))
     assert weights.sum() == pytest.approx(1)
 
 

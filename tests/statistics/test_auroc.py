@@ -10,7 +10,7 @@ import pytest
 
 from trustassay.statistics.auroc import (
     FEWEST_OF_CLASS,
-    _placed,
+    _compute_placements,
     auroc_difference,
     auroc_interval,
     mean_auroc_interval,
@@ -37,7 +37,7 @@ def test_the_variance_is_delongs() -> None:
         )
         both.append((kernel.mean(axis=1), kernel.mean(axis=0)))
     expected = sum(np.cov(a, b)[0, 1] / len(a) for a, b in zip(both[0], both[1], strict=True))
-    one, two = _placed(x, y, None), _placed(other, y, None)
+    one, two = _compute_placements(x, y, None), _compute_placements(other, y, None)
     assert one.value == pytest.approx(auroc(x, y))
     assert one.covariance(two) == pytest.approx(expected)
 

@@ -205,7 +205,7 @@ def test_tau_b_by_the_matrix_is_tau_b_by_sorting(monkeypatch: pytest.MonkeyPatch
     x, y = rng.integers(0, 30, 80).astype(float), rng.integers(0, 30, 80).astype(float)
     weights = rng.integers(0, 3, (20, 80)).astype(float)
     by_matrix = weighted_kendall_tau_b(x, y)(weights)
-    monkeypatch.setattr("trustassay.statistics.correlation.MOST_FOR_MATRIX", 0)
+    monkeypatch.setattr("trustassay.statistics.correlation.MAX_ANSWERS_FOR_MATRIX", 0)
     assert weighted_kendall_tau_b(x, y)(weights) == pytest.approx(by_matrix, abs=1e-12)
     assert by_matrix[0] != by_matrix[1]
 

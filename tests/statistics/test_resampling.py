@@ -115,7 +115,7 @@ def weights(numbers: list[int], replicates: int = 500, seed: int = 0) -> np.ndar
 
 
 def test_samples_of_a_cluster_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WEIGHTS_AT_ONCE", 64)
+    monkeypatch.setattr(module, "MAX_WEIGHTS_AT_ONCE", 64)
     numbers = cluster_numbers(["a", "b", "a", "c", "b", "a"])
     assert numbers.tolist() == [0, 1, 0, 2, 1, 0]
     drawn = weights(numbers.tolist())

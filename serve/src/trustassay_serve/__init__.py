@@ -1,7 +1,7 @@
-"""trustassay beside other programs: a scoring service, doors for other tools, and alarms.
+"""trustassay for other programs: a scoring service, integrations with other tools, and alarms.
 
-The service is :mod:`~.app`, doors for evaluation tools are in :mod:`~.integrations`, alarms from
-one run a day in :mod:`~.monitor`.
+The service is in :mod:`~.app`, integrations with evaluation tools are in :mod:`~.integrations`, and
+alarms from one run a day in :mod:`~.monitor`.
 """
 
 import importlib
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["BusyError", "ClosingError", "Part", "Service", "ServiceSettings", "create_app"]
 
 _HOMES = {"Part": "app", "create_app": "app"}
-"""Where the names are that are not in ``service``."""
+"""The modules of the names that are not in ``service``."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: who wants a command's help or a door loads no server."""
+    """Import a name when it is first used, so that help texts and integrations load no server."""
     if name not in __all__:
         raise AttributeError(f"module 'trustassay_serve' has no attribute {name!r}")
     home = _HOMES.get(name, "service")

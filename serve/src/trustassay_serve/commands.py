@@ -1,4 +1,7 @@
-"""The commands that trustassay finds by entry points: ``serve``, ``mcp``, ``monitor``, ``view``."""
+"""The commands that entry points add to trustassay: ``serve``, ``mcp``, ``monitor``, ``view``.
+
+The functions import what they need when they run, so that ``--help`` loads no server.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -100,7 +103,11 @@ class Integrations:
     def parts(
         self, metrics: Sequence[str], tokens: Sequence[str]
     ) -> "list[Callable[[Service], Part]]":
-        """Return what makes the parts that were asked for; ``tokens`` are the service's own.
+        """Return a function for each requested part, which builds it for a service.
+
+        Args:
+            metrics: the metrics that are scored, for the thresholds.
+            tokens: the tokens of the service itself, which are never passed on to an upstream.
 
         Raises:
             ValueError: an option does not fit the others, or cannot be read.
@@ -111,35 +118,41 @@ class Integrations:
         from trustassay_serve.upstream import Upstream
         from trustassay_serve.verdicts import DOCUMENT_ROLES, Judging
 
-        if strange := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
-            known = " or ".join(DOCUMENT_ROLES)
-            raise UsageError(f"--documents-in: expected {known}, got {strange[0]!r}")
+        if unknown_roles := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
+            roles = " or ".join(DOCUMENT_ROLES)
+            raise UsageError(f"--documents-in: expected {roles}, got {unknown_roles[0]!r}")
         if self.upstream_key and not self.upstream:
             raise UsageError("--upstream-key needs --upstream")
-        blocking = self._blocking(metrics)
+        blocking = self._read_blocking(metrics)
+        # Only these two stand between a program and its model, and so can withhold an answer.
         if blocking and not (self.upstream or self.guardrail):
             raise UsageError("--block-... need --upstream or --guardrail")
         judging = Judging(self.documents_in, blocking)
         result: list[Callable[[Service], Part]] = []
         if self.upstream:
             upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
+            # The service does not exist yet: each part is a function that gets it when it serves.
             result.append(lambda service: proxy_part(service, upstream, judging))
         if self.guardrail:
             result.append(lambda service: guardrail_part(service, judging))
+        # imported only here, since it needs a package that may be missing
         if self.mcp:
             from trustassay_serve.mcp_server import mcp_part
 
             result.append(mcp_part)
         if self.otlp:
-            result.append(self._traces())
+            result.append(self._build_traces_part())
+        # Events belong to traces; without --otlp they would be ignored without a word.
         elif self.events or self.explanations:
             raise UsageError("--events and --explanations need --otlp")
         return result
 
-    def _traces(self) -> "Callable[[Service], Part]":
+    def _build_traces_part(self) -> "Callable[[Service], Part]":
         from trustassay_serve.evaluation_events import sink_of
         from trustassay_serve.otlp import Receiver, traces_part
 
+        # The sink is opened here and not in the part: a wrong address ends the command before it
+        # serves.
         sink = sink_of(self.events, say) if self.events else None
 
         def part(service: "Service") -> "Part":
@@ -150,17 +163,23 @@ class Integrations:
 
         return part
 
-    def _blocking(self, metrics: Sequence[str]) -> "Blocking":
+    def _read_blocking(self, metrics: Sequence[str]) -> "Blocking":
         from trustassay.registry import metric_from_text
         from trustassay_serve.verdicts import Blocking, read_thresholds
 
-        built = [metric_from_text(one) for one in metrics]
+        scored_metrics = [metric_from_text(metric) for metric in metrics]
         expected = "METRIC=SCORE, as in faithfulness=0.5"
         below = pairs(self.block_below, "--block-below", expected)
         above = pairs(self.block_above, "--block-above", expected)
-        thresholds = read_thresholds(below, "below", built) + read_thresholds(above, "above", built)
-        said: dict[str, Any] = {"message": self.block_message} if self.block_message else {}
-        return Blocking(thresholds, self.block_unscored, **said)
+        # The metrics are built here only to check thresholds against their ranges.
+        thresholds = read_thresholds(below, "below", scored_metrics) + read_thresholds(
+            above, "above", scored_metrics
+        )
+        # An empty message means the default one of `Blocking`.
+        message_option: dict[str, Any] = (
+            {"message": self.block_message} if self.block_message else {}
+        )
+        return Blocking(thresholds, self.block_unscored, **message_option)
 
 
 Metrics = Annotated[
@@ -232,6 +251,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     from trustassay_serve.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
 
     tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
+    # refused before any model is loaded
     if not tokens and not is_loopback(host):
         raise UsageError(
             f"--host {host}: other machines could send requests; set a token for them in "
@@ -240,16 +260,19 @@ def serve(  # noqa: PLR0913 - one argument an option
     parts = integrations.parts(metric, tokens)
     settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
     options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
-    door = api.scorer(metrics=metric, out=out, **options)
+    open_scorer = api.scorer(metrics=metric, out=out, **options)
     with listening(host, port) as at:
         if not is_loopback(host):
+            # said after the port is bound, so that a port in use is the only message
             say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
-        finished = serve_at(door, settings, at, say, parts)
+        finished = serve_at(open_scorer, settings, at, say, parts)
     if out is not None and finished:
         say(f"run:    {out}")
     if not finished:
+        # Only a folder remembers accepted samples.
         later = "" if out is None else "; run the same command again to score what was accepted"
         say(f"interrupted{later}")
+        # A second signal: accepted samples are lost, or wait in the folder for the next start.
         raise typer.Exit(INTERRUPTED)
 
 
@@ -328,40 +351,48 @@ def monitor(
     from trustassay.text.words import amount
     from trustassay_serve import monitor as monitoring
 
+    # The address is checked before a run is counted: a typo must not leave a changed state.
     webhook = targets.webhook
     if webhook and not webhook.startswith(("http://", "https://")):
         raise UsageError("--webhook: expected an address that begins with http:// or https://")
     result = monitoring.monitor(
         runs, state, watched, restart, acknowledge, monitoring.current_day()
     )
+    # Alarms are in the state before they are posted, so a crash here posts them at the next call.
     notes = result.notes + (monitoring.send(webhook, state) if webhook else [])
+    # step 1: the table of figures
     headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
     rows = []
-    for one in result.streams:
+    for stream in result.streams:
         values = [
-            "none" if value is None else rounded(value, one.unit) for value in (one.before, one.now)
+            "none" if value is None else rounded(value, stream.unit)
+            for value in (stream.before, stream.now)
         ]
-        sizes = [f"{one.units_now:,}", f"{one.evidence:,.3g}", f"{one.needed:,.0f}"]
-        rows.append([one.figure, one.group, *values, *sizes])
+        sizes = [f"{stream.units_now:,}", f"{stream.evidence:,.3g}", f"{stream.needed:,.0f}"]
+        rows.append([stream.figure, stream.group, *values, *sizes])
     show_table(headings, rows, {"group"})
-    alarms = [one for one in result.streams if one.alarm]
-    for one in alarms:
-        complain(one_line(f"ALARM {one.in_words()}"))
-        for line in monitoring.differences(one, result.state, watched.by):
+    # step 2: alarms go to standard error, each with the verdicts that became more frequent
+    alarms = [stream for stream in result.streams if stream.alarm]
+    for stream in alarms:
+        complain(one_line(f"ALARM {stream.in_words()}"))
+        for line in monitoring.differences(stream, result.state, watched.by):
             complain(f"  {one_line(line)}")
     for alarm in result.volume_alarms:
         complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
     for note in notes:
         complain(one_line(note))
+    # step 3: the volume of the last days, and how old the last run is
     say(monitoring.list_volumes(result.days))
     say(result.staleness.in_words())
     count = amount(len(alarms) + len(result.volume_alarms), "alarm")
     first = 1 if watched.fixed else watched.baseline
     say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
+    # step 4: files and JSON for other programs; the exit status comes last, after all are written
     if targets.prometheus:
         write_whole(targets.prometheus, monitoring.prometheus_text(result).encode())
     if as_json:
         print_json(monitoring.json_content(result) | {"notes": notes})
+    # The exit status comes last: files and JSON are complete by then.
     if alarms or result.volume_alarms:
         raise typer.Exit(3)
 
@@ -369,7 +400,7 @@ def monitor(
 def app_of(
     command: Callable[..., None], line: str, group: str = "For other programs"
 ) -> typer.Typer:
-    """Return a command as trustassay takes it: with its line, and its group of ``--help``."""
+    """Return a command as a typer app, with its line and its group in ``--help``."""
     app = typer.Typer(rich_markup_mode=None)
     app.command(short_help=line, rich_help_panel=group)(command)
     return app

@@ -1,8 +1,8 @@
-"""``check_answer`` for clients of the Model Context Protocol.
+"""The tool ``check_answer`` for clients of the Model Context Protocol.
 
-Importing it raises BackendError if the package ``mcp`` is not installed.
+Importing this module raises BackendError if the package ``mcp`` is not installed.
 """
-# The annotations of the tool are read by mcp, so they are not postponed here.
+# mcp reads the annotations of the tool, so there is no `from __future__ import annotations` here.
 
 import logging
 import sys
@@ -33,7 +33,8 @@ DESCRIPTION = (
 
 
 def mcp_server(service: Service) -> MCPServer[Any]:
-    """Return a server with the tool ``check_answer``; it logs nothing that may quote a text."""
+    """Return a server with the tool ``check_answer``."""
+    # mcp logs arguments of calls, which quote questions and answers.
     logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
     server = MCPServer("trustassay", version=version("trustassay"), log_level="CRITICAL")
 
@@ -57,13 +58,15 @@ def mcp_server(service: Service) -> MCPServer[Any]:
             record["documents"] = documents
         try:
             result = service.verdict_of(await service.score(record))
+        # A ToolError reaches the model as a result that it can react to.
         except (SampleError, BusyError, ClosingError, ScorerClosedError) as error:
             raise ToolError(str(error)) from None
-        known = result["metrics"]
+        results = result["metrics"]
+        # A model may ask for a metric that is not scored here; the error names those that are.
         for name in metrics or ():
-            if name not in known:
-                raise ToolError(did_you_mean("metric", name, list(known)))
-        return result | {"metrics": {name: known[name] for name in metrics or known}}
+            if name not in results:
+                raise ToolError(did_you_mean("metric", name, list(results)))
+        return result | {"metrics": {name: results[name] for name in metrics or results}}
 
     about = ToolAnnotations(title="Check an answer", read_only_hint=True, open_world_hint=False)
     server.add_tool(check_answer, description=DESCRIPTION, annotations=about)
@@ -76,18 +79,18 @@ def mcp_part(service: Service) -> Part:
     result = server.streamable_http_app(
         stateless_http=True,
         json_response=True,
-        # bodies and hosts are checked for all routes, see guarding.py
+        # Sizes of bodies and hosts are checked for all routes, in `requests`.
         max_request_body_size=sys.maxsize,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     return Part(result.routes, running=server.session_manager.run)
 
 
-def serve_stdio(door: OpenScorer) -> None:
+def serve_stdio(open_scorer: OpenScorer) -> None:
     """Serve a client over standard input and output until it closes them."""
 
     async def run() -> None:
-        async with door as scorer:
+        async with open_scorer as scorer:
             await mcp_server(Service(scorer, ServiceSettings())).run_stdio_async()
 
     run_anywhere(run)

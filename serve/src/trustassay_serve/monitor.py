@@ -1,5 +1,14 @@
-"""A run a day: whether figures got worse, with one promise over all days and figures, and whether
-answers are missing (:mod:`~trustassay_serve.volume`)."""
+"""Monitoring of one run a day: did figures get worse, and are answers missing?
+
+The steps of a call:
+
+1. Read the state file, which has the counts of each day.
+2. Count the new runs, or say why one is left out.
+3. Test each figure of each group for a rise (:mod:`~trustassay_serve.eprocess`), with one promise
+   over all days and figures.
+4. Look for missing answers, vanished groups and overdue runs (:mod:`~trustassay_serve.volume`).
+5. Write the state, with the alarms that the webhook is to get.
+"""
 
 import filecmp
 import json
@@ -52,63 +61,76 @@ from trustassay_serve.volume import (
 )
 
 FEWEST, LISTED, ALL, KEY = 100, 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
-"""Answers of a baseline from which a group is watched by itself; answers listed of an alarm."""
+"""The answers of a baseline that a group needs to be watched by itself; the answers that are listed
+of an alarm; the name of the group of all answers; the variable with the webhook's key."""
 DAYS_LISTED = 7
-"""Days whose numbers of answers are printed; ``--json`` has all."""
+"""Days whose numbers of answers are printed; ``--json`` has all days."""
 ACKNOWLEDGED = "acknowledged"
-"""The key in the state of the last day whose volume alarms were dealt with."""
+"""The key of the state under which the last day with handled volume alarms is stored."""
 WAITS_S, TIMEOUT_S = (0.0, 0.5, 1.0, 2.0), 10.0
+"""Seconds before each try to post an alarm, and seconds that the webhook has to answer."""
+# A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
 _DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
 State = dict[str, Any]
 
 
 class Stream(NamedTuple):
-    """A figure of a group, before (or its line) and now: since the change, or on the last day.
-
-    before, now: ``None`` where there are no answers. units_now: the number of questions, or other
-    units, behind ``now``. evidence: E of the last day; it is an alarm from ``needed`` on. alarm:
-    the first day of one, or "". since: where the change most probably began, and the ends of its
-    95 % interval.
-    """
+    """A figure of a group that is watched."""
 
     figure: str
+    """The metric and the figure, such as faithfulness.failed."""
     group: str
+    """Whose answers these are: ``all``, or a value of a field such as model=a."""
     kind: str
+    """``change`` against the baseline, or ``line`` against a fixed share."""
     before: float | None
+    """The figure in the baseline, or the line; ``None`` where there are no answers."""
     now: float | None
+    """The figure since the change, or of the last day; ``None`` where there are no answers."""
     units_now: int
+    """The number of questions, or other units, behind ``now``."""
     unit: str
+    """The unit of the figure, such as %."""
     evidence: float
+    """E of the last day, see :mod:`~trustassay_serve.eprocess`."""
     needed: float
+    """The evidence from which it is an alarm."""
     alarm: str
+    """The first day of the alarm; empty if there is none."""
     since: Sequence[str]
+    """The day on which the change most probably began, and its 95 % interval; empty if no alarm."""
 
     def in_words(self) -> str:
-        """Say what moved, and since when."""
-        before, now = (self.in_unit(one) for one in (self.before, self.now))
+        """Return a sentence about what has changed, and since when."""
+        before, now = (self.in_unit(value) for value in (self.before, self.now))
         since = " since {} (95 %: {} to {})".format(*self.since) if self.since else ""
         return f"{self.figure} ({self.group}): {before} → {now}{since}; alarm on {self.alarm}"
 
     def in_unit(self, value: float | None) -> str:
-        """Write a value of the figure with its unit."""
+        """Return a value of the figure as text, with its unit."""
         return "no answers" if value is None else f"{rounded(value, self.unit)} {self.unit}".strip()
 
 
 class Monitored(NamedTuple):
-    """What is known after a call: the state, its figures, alarms first, its days, how old the last
-    one is, what is odd about the answers' number, dates and groups, and notes."""
+    """The result of a call of ``monitor``."""
 
     state: State
+    """The content of the state file."""
     streams: list[Stream]
+    """The figures that are watched, alarms first."""
     days: list[DayVolume]
+    """The days since the baseline began, with their numbers of answers."""
     staleness: Staleness
+    """The age of the last run."""
     volume_alarms: list[VolumeAlarm]
+    """Alarms about the number, the dates and the groups of answers."""
     notes: list[str]
+    """Messages that are no alarms."""
 
 
 def current_day() -> date:
-    """Return today's date in UTC, as the days of runs are."""
+    """Return today's date in UTC, in which the days of runs are given, too."""
     return datetime.now(UTC).date()
 
 
@@ -120,45 +142,60 @@ def monitor(
     acknowledge: str = "",
     today: date | None = None,
 ) -> Monitored:
-    """Add the days of runs to the state ``path``; return what is known then.
+    """Add runs to the state file ``path``, and return the figures, alarms and notes.
 
-    A day is the date in a folder's name, else that of the run's start in UTC; a run without either
-    is an alarm. All runs of a day count. A run that was counted changes nothing; another one of a
-    day before the last is left out, which is an alarm, as a clock may go back.
+    The day of a run is the date in its folder's name, else its start in UTC; a run without either
+    is an alarm. All runs of a day count. A run that was counted before changes nothing. A new run
+    of a day before the last one is left out, which is an alarm (a clock may have gone back).
 
     Args:
+        runs: the folders of finished runs.
+        path: the state file.
+        options: what is watched and promised.
         restart: the day with which another baseline begins.
-        acknowledge: the day until which alarms about the number of answers were dealt with.
-        today: as of :func:`current_day`.
+        acknowledge: the day up to which alarms about the number of answers are handled.
+        today: as :func:`current_day` returns it.
 
     Raises:
-        UsageError, RunFolderError: the state is damaged, in use, or of other options; no such
-            figure; a run is not finished, or was judged in another way. Nothing is written then.
+        UsageError, RunFolderError: the state is damaged, in use, or of other options; there is no
+            such figure; a run is not finished, or was judged differently. Nothing is written then.
     """
-    with _locked(path):
-        state = _read(path, json.loads(json.dumps(asdict(options))))
-        days_of_runs = sorted((_day_of(run), run) for run in runs)
+    with _lock_state(path):
+        # Through JSON and back: tuples become lists, as in the stored settings that they are
+        # compared with.
+        state = _read_state(path, json.loads(json.dumps(asdict(options))))
+        # step 1: count the runs, in the order of their days, since a day must not precede the last
+        # one
+        days_of_runs = sorted((_find_day(run), run) for run in runs)
         notes, alarms = list[str](), list[VolumeAlarm]()
         for day, run in days_of_runs:
             if day:
-                _add(state, day, run, options, alarms, notes)
+                _add_run(state, day, run, options, alarms, notes)
             else:
                 text = f"{run}: has no date, so it is left out; rename it, as in 2026-11-28"
                 alarms.append(VolumeAlarm("undated", "", text))
+        # step 2: a restart makes a new baseline and forgets the alarms of the old one
         if restart not in ("", state["from"]):
             if restart not in state["days"] or options.fixed:
                 raise UsageError(f"--restart {restart}: expected a day of a run, and no --fixed")
             state |= {"from": restart, "alarms": {}}
+        # step 3: acknowledged alarms of the volume stay away, up to and including that day
         if acknowledge and acknowledge not in state["days"]:
             raise UsageError(f"--acknowledge {acknowledge}: expected a day of a run")
         state[ACKNOWLEDGED] = max(acknowledge, state.get(ACKNOWLEDGED, ""))
-        streams = list(_streams(state, options)) if state["days"] else []
-        for one in (one for one in streams if one.alarm):
-            _keep_alarm(state, f"{one.figure} {one.kind} {one.group}", one, one.in_words())
-        days = {day: one for day, one in sorted(state["days"].items()) if day >= state["from"]}
+        # step 4: test the figures; alarms of quality enter the state for the webhook
+        streams = list(_evaluate_streams(state, options)) if state["days"] else []
+        for stream in (stream for stream in streams if stream.alarm):
+            _keep_alarm(
+                state, f"{stream.figure} {stream.kind} {stream.group}", stream, stream.in_words()
+            )
+        days = {
+            day: counts for day, counts in sorted(state["days"].items()) if day >= state["from"]
+        }
+        # step 5: look at the number of answers, the groups, and the age of the last run
         volumes = read_volumes(days, ALL)
         alarms += find_volume_alarms(days, volumes, ALL)
-        alarms = [one for one in alarms if not one.day or one.day > state[ACKNOWLEDGED]]
+        alarms = [alarm for alarm in alarms if not alarm.day or alarm.day > state[ACKNOWLEDGED]]
         staleness = read_staleness(sorted(state["days"]), today or current_day())
         if staleness.is_stale or staleness.is_in_future:
             kind = "stale" if staleness.is_stale else "future"
@@ -167,18 +204,20 @@ def monitor(
             # of a stale monitor the text changes each day, and one alarm is enough
             key = staleness.last if alarm.kind in ("stale", "future") else alarm.text
             _keep_alarm(state, f"{alarm.kind} {key}", alarm, f"{alarm.kind}: {alarm.text}")
+        # step 6: written last and as a whole, so that an error above leaves the old state
         write_whole(path, json.dumps(state).encode())
-    streams.sort(key=lambda one: (not one.alarm, -one.evidence))
+    streams.sort(key=lambda stream: (not stream.alarm, -stream.evidence))
     return Monitored(state, streams, volumes, staleness, alarms, notes)
 
 
 def _keep_alarm(state: State, key: str, alarm: Stream | VolumeAlarm, text: str) -> None:
-    """Put an alarm into the state, for the webhook, unless it is there."""
+    """Store an alarm in the state, for the webhook, unless it is there already."""
     content = alarm._asdict() | {"text": f"trustassay: {text}", "sent": False}
     state["alarms"].setdefault(key, content)
 
 
-def _locked(path: Path) -> IO[bytes]:
+def _lock_state(path: Path) -> IO[bytes]:
+    """Lock the state against other processes; UsageError if one of them has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         return alone(path.with_name(f".{path.name}.lock"), wait=False)
@@ -186,7 +225,8 @@ def _locked(path: Path) -> IO[bytes]:
         raise UsageError(f"{path}: another process is using it; try again when it ends") from None
 
 
-def _read(path: Path, settings: State) -> State:
+def _read_state(path: Path, settings: State) -> State:
+    """Read the state, or begin one; UsageError if it is damaged or of other options."""
     try:
         state = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -195,6 +235,7 @@ def _read(path: Path, settings: State) -> State:
         state = None
     if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
         raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
+    # names of figures of an earlier version, which mean other shares
     if any(name.endswith((".look", ".unscored")) for name in state["ends"]):
         raise UsageError(
             f"{path}: is of a version whose shares left answers out; begin another --state"
@@ -206,17 +247,18 @@ def _read(path: Path, settings: State) -> State:
     return state
 
 
-def _day_of(path: Path) -> str:
-    """Return the day of a run, empty if neither its name nor its ``run.json`` says one."""
+def _find_day(path: Path) -> str:
+    """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
     start = start_of(read_finished_run(path))
     result = f"{start.date()}" if start else ""
+    # the last date in the name counts: a person may have added it
     for match in _DAY.findall(path.resolve().name):
         with suppress(ValueError):  # as of 2026-02-30
             result = f"{date.fromisoformat(match)}"
     return result
 
 
-def _add(
+def _add_run(
     state: State,
     day: str,
     path: Path,
@@ -224,21 +266,27 @@ def _add(
     alarms: list[VolumeAlarm],
     notes: list[str],
 ) -> None:
-    """Put a run's day into the state, or add why it is left out to the alarms or notes."""
+    """Count a run, or add the reason why it is left out to the alarms or the notes."""
     digest, days = f"{hash64((path / 'summary.json').read_text('utf-8')):016x}", state["days"]
     run = read_finished_run(path)
     entry = {"run": str(path), "digest": digest, STARTED: run.get(STARTED)}
     counted = list(days[day]["runs"]) if day in days else []
-    at_path = [one for one in counted if Path(one["run"]).resolve() == path.resolve()]
-    for one in counted:
-        if one["digest"] != digest:
+    # step 1: a run that was counted is left alone, and a copy of one is an alarm
+    at_path = [
+        counted_run
+        for counted_run in counted
+        if Path(counted_run["run"]).resolve() == path.resolve()
+    ]
+    for counted_run in counted:
+        if counted_run["digest"] != digest:
             continue
-        if one in at_path or not Path(one["run"]).exists():
+        if counted_run in at_path or not Path(counted_run["run"]).exists():
             return  # it was counted, perhaps at another place
-        if _is_copy(Path(one["run"]), path):
-            text = f"{path}: is a copy of {one['run']}, so its answers count once"
+        if _is_copy(Path(counted_run["run"]), path):
+            text = f"{path}: is a copy of {counted_run['run']}, so its answers count once"
             alarms.append(VolumeAlarm("copy", day, text))
             return
+    # step 2: earlier days are closed, since tests of later days have used them
     if days and day < (last := max(days)):
         text = f"{path}: left out: {day} is before {last}, which was counted"
         if at_path:  # its outputs were written again
@@ -246,24 +294,31 @@ def _add(
         else:
             alarms.append(VolumeAlarm("left out", day, text))
         return
-    # A run of the last day that went on takes the place of what was counted of it. A run that began
-    # at another time is another one, and what it overwrote is gone.
-    others = [one for one in counted if one not in at_path or one.get(STARTED) != entry[STARTED]]
+    # step 3: A run of the last day that was continued replaces its own earlier count. A run in the
+    # same folder that began at another time is another run, and the one that it overwrote is lost:
+    # its answers cannot be counted again together with the new ones.
+    other_runs = [
+        counted_run
+        for counted_run in counted
+        if counted_run not in at_path or counted_run.get(STARTED) != entry[STARTED]
+    ]
     lost = [
-        one["run"]
-        for one in others
-        if one in at_path or not (Path(one["run"]) / "summary.json").exists()
+        counted_run["run"]
+        for counted_run in other_runs
+        if counted_run in at_path or not (Path(counted_run["run"]) / "summary.json").exists()
     ]
     if lost:
         text = f"{path}: left out: it counts only together with the run {lost[0]}, which is gone"
         alarms.append(VolumeAlarm("left out", day, text))
         return
+    # step 4: only runs of the same judge and settings can be compared
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
     if differ := changed_judges(state["judged"], run, [*run["metrics"]]):
         differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
         raise UsageError(f"{differ[0]}; score it in the same way, or begin another --state")
-    paths = [*(Path(one["run"]) for one in others), path]
-    days[day] = {"runs": [*others, entry], **_counted(state, paths, run, options)}
+    # step 5: all runs of the day are counted anew, since their questions may overlap
+    paths = [*(Path(counted_run["run"]) for counted_run in other_runs), path]
+    days[day] = {"runs": [*other_runs, entry], **_count_day(state, paths, run, options)}
 
 
 def _is_copy(first: Path, second: Path) -> bool:
@@ -273,72 +328,84 @@ def _is_copy(first: Path, second: Path) -> bool:
     return len(equal) == len(names)
 
 
-def _rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield by sample and metric: the sample, its groups, the metric, the assessment, its verdict,
-    and by figure the badness, 0 to 1, and what it is shown as: the values of 0 and 1, the unit."""
+def _read_rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each sample and metric.
+
+    A row has the sample, its groups, the metric, the assessment, its verdict, and by figure a pair:
+    the badness from 0 to 1, and how to show it (the values for 0 and 1, and the unit).
+    """
     run = read_finished_run(path)
-    infos, here = list(metric_infos(RunFolder(path), run).values()), metrics_of(run)
-    for _, sample, said in rows(RunFolder(path), infos):
+    infos, metric_by_name = list(metric_infos(RunFolder(path), run).values()), metrics_of(run)
+    for _, sample, assessments in rows(RunFolder(path), infos):
         sample.setdefault("model", run["backends"].get("model"))
-        named = {name: domain_of(sample, name) for name in by or ("model", "domain")}
-        groups = [ALL, *(f"{name}={value}" for name, value in named.items() if value is not None)]
-        for info, one in zip(infos, said, strict=True):
+        group_values = {name: domain_of(sample, name) for name in by or ("model", "domain")}
+        groups = [
+            ALL,
+            *(f"{name}={value}" for name, value in group_values.items() if value is not None),
+        ]
+        for info, assessment in zip(infos, assessments, strict=True):
+            # `low` is always the good end, so that badness rises from it
             low, high = info.score_range if info.lower_is_better else info.score_range[::-1]
-            metric, values = here.get(info.name), dict[str, tuple[float, Any]]()
-            if one.error is None and one.score is not None:
-                badness = min(max((one.score - low) / (high - low), 0.0), 1.0)
+            metric, values = metric_by_name.get(info.name), dict[str, tuple[float, Any]]()
+            if assessment.error is None and assessment.score is not None:
+                badness = min(max((assessment.score - low) / (high - low), 0.0), 1.0)
                 values["mean"] = (badness, (low, high, ""))
             # Every question counts in the shares, whatever became of its answer.
-            outcome, percent = outcome_of(metric, one), (0, 100, "%")
+            outcome, percent = outcome_of(metric, assessment), (0, 100, "%")
             if metric and metric.counts_outcomes:
                 values[FAILED] = (float(outcome.kind == FAILED), percent)
                 values[NOT_ANSWERED] = (float(outcome.kind == NOT_ANSWERED), percent)
             else:
                 values[NOT_SCORED] = (float(outcome.kind == NOT_SCORED), percent)
-            verdict = "failed" if one.error is not None else one.verdict or "no verdict"
-            yield sample, groups, info, one, verdict, values
+            verdict = (
+                "failed" if assessment.error is not None else assessment.verdict or "no verdict"
+            )
+            yield sample, groups, info, assessment, verdict, values
 
 
-def _counted(
+def _count_day(
     state: State, paths: Sequence[Path], run: Mapping[str, Any], options: Monitoring
 ) -> State:
-    """Return sums and numbers of units by figure and group, verdicts, and evidence of probes.
+    """Count a day: sums and numbers of units by figure and group, verdicts, evidence of probes.
 
-    A question that several runs of the day asked is one unit; an answer by its id is one of its run
-    alone, unless it is that of a probe.
+    A question that several runs of the day asked is one unit. Where ids are units, equal ids in two
+    runs are different answers, except those of probes.
     """
     cells: dict[tuple[str, str], dict[str, list[float]]] = {}
-    said: dict[str, dict[str, Counter[str]]] = {}
+    verdict_counts: dict[str, dict[str, Counter[str]]] = {}
     sums: dict[str, dict[str, tuple[float, int]]] = {}
     paired: dict[str, float] = {}
     unit = "id" if options.fixed or run.get(UNIT) == ANSWER else run.get(UNIT, QUESTION)
-    rows_of_day = ((path, *row) for path in paths for row in _rows(path, options.by))
+    rows_of_day = ((path, *row) for path in paths for row in _read_rows(path, options.by))
     for path, sample, groups, info, _, verdict, values in rows_of_day:
         unit_key = question_key(sample["question"]) if unit == QUESTION else domain_of(sample, unit)
         if not unit_key or (unit == "id" and not options.fixed):
             unit_key = f"{sample['id']} of {path.resolve()}"
         for group in groups:
-            said.setdefault(info.name, {}).setdefault(group, Counter())[verdict] += 1
+            verdict_counts.setdefault(info.name, {}).setdefault(group, Counter())[verdict] += 1
             for key, (value, about) in values.items():
                 state["ends"][figure := f"{info.name}.{key}"] = about
                 of_group = cells.setdefault((figure, group), {})
                 of_group.setdefault(str(unit_key), []).append(value)
     for (figure, group), units in cells.items():
+        # Each unit counts once, with the mean of its answers.
         means = {key: sum(values) / len(values) for key, values in units.items()}
         sums.setdefault(figure, {})[group] = sum(means.values()), len(means)
         if options.fixed and group == ALL:
+            # The first day of probes is stored as the one that later days are compared with.
             first = state["probes"].setdefault(figure, means)
-            moved = [means[key] - value for key, value in first.items() if key in means]
-            paired[figure] = eprocess.paired_evidence(moved)
-    return {"sums": sums, "said": said, "paired": paired}
+            changes = [means[key] - value for key, value in first.items() if key in means]
+            paired[figure] = eprocess.paired_evidence(changes)
+    return {"sums": sums, "said": verdict_counts, "paired": paired}
 
 
-def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
-    days = {day: one for day, one in sorted(state["days"].items()) if day >= state["from"]}
-    first, ends = list(days.values())[: how.baseline], state["ends"]
-    bounds = [parse_bound(one, at_least=False) for one in how.at_most]
-    chosen = how.figure or _usual_figures(ends)
-    for wanted in (*chosen, *(one.name for one in bounds)):
+def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
+    """Evaluate all watched figures of all groups; UsageError for a figure that does not exist."""
+    days = {day: counts for day, counts in sorted(state["days"].items()) if day >= state["from"]}
+    first, ends = list(days.values())[: options.baseline], state["ends"]
+    bounds = [parse_bound(text, at_least=False) for text in options.at_most]
+    chosen = options.figure or _default_figures(ends)
+    for wanted in (*chosen, *(bound.name for bound in bounds)):
         if wanted not in ends:
             raise UsageError(did_you_mean("figure to watch", wanted, ends))
     watched = [
@@ -347,26 +414,31 @@ def _streams(state: State, how: Monitoring) -> Iterator[Stream]:
         for group in dict.fromkeys(
             [ALL, *(g for day in first for g in day["sums"].get(figure, ()))]
         )
-        if group == ALL or sum(_sum(day, figure, group)[1] for day in first) >= FEWEST
-        if group == ALL or not how.fixed
+        # Small groups would only raise the evidence that every other one needs.
+        if group == ALL or sum(_day_sum(day, figure, group)[1] for day in first) >= FEWEST
+        if group == ALL or not options.fixed
     ]
-    kinds = (1 + bool(bounds)) / how.promise
+    # Bonferroni: the promise is shared between lines and changes, and then among the figures of
+    # each.
+    kinds = (1 + bool(bounds)) / options.promise
     for bound in bounds:
         if ends[bound.name][2] != "%" or not 0 < bound.value < 100:
             raise UsageError(f"--max {bound.name}: expected a share, as in {chosen[-1]}=5%")
         needed, name = len(bounds) * kinds, (bound.name, ALL)
-        yield _look(days, name, ends[bound.name], needed, how, bound.value / 100)
+        yield _evaluate_stream(days, name, ends[bound.name], needed, options, bound.value / 100)
     for name in watched:
-        yield _look(days, name, ends[name[0]], len(watched) * kinds, how)
+        yield _evaluate_stream(days, name, ends[name[0]], len(watched) * kinds, options)
 
 
-def _usual_figures(known: Iterable[str]) -> list[str]:
-    """Return what is watched by default: the questions that failed, or the mean of a metric without
-    a line, and then those without an answer or a score.
+def _default_figures(figures: Iterable[str]) -> list[str]:
+    """Return the figures that are watched by default.
+
+    They are the share of failed questions of each metric, or the mean of a metric without a line;
+    then the shares of questions without an answer or a score.
     """
     first: dict[str, str] = {}
     without_answer = []
-    for name in sorted(known):
+    for name in sorted(figures):
         metric, _, key = name.rpartition(".")
         if key in (NOT_ANSWERED, NOT_SCORED):
             without_answer.append(name)
@@ -375,26 +447,47 @@ def _usual_figures(known: Iterable[str]) -> list[str]:
     return [*first.values(), *without_answer]
 
 
-def _sum(day: Mapping[str, Any], figure: str, group: str) -> Sequence[float]:
+def _day_sum(day: Mapping[str, Any], figure: str, group: str) -> Sequence[float]:
+    """Return the sum of a figure over the units of a group on a day, and their number."""
     result: Sequence[float] = day["sums"].get(figure, {}).get(group, (0.0, 0))
     return result
 
 
-def _look(
-    days: State, name: tuple[str, str], ends: Any, needed: float, how: Monitoring, line: float = 0.0
+def _evaluate_stream(
+    days: State,
+    name: tuple[str, str],
+    ends: Any,
+    needed: float,
+    options: Monitoring,
+    line: float = 0.0,
 ) -> Stream:
-    """Return what is known of a figure of a group against the baseline, or a line above 0."""
+    """Evaluate a figure of a group against the baseline, or against a line above 0.
+
+    Args:
+        days: the days since the baseline began, by name.
+        name: the figure and the group.
+        ends: the values that badness 0 and 1 stand for, and the unit.
+        needed: the evidence from which it is an alarm.
+        options: the options.
+        line: the share that it is compared with; 0 for the baseline.
+    """
     names, (low, high, unit), least = list(days), ends, math.log(needed)
-    s, n = np.array([_sum(one, *name) for one in days.values()], dtype=np.float64).T
-    b = 0 if line else 1 if how.fixed else how.baseline
+    s, n = np.array(
+        [_day_sum(day_counts, *name) for day_counts in days.values()], dtype=np.float64
+    ).T
+    # days of the baseline: none with a line; with probes the first day is compared with
+    b = 0 if line else 1 if options.fixed else options.baseline
     logs = eprocess.answers_evidence(s, n, b, line or None)
-    if how.fixed:
-        daily = [one["paired"].get(name[0], 0.0) for one in days.values()][1:]
+    if options.fixed:
+        # Probes are paired with their first day: the evidence of single days adds up.
+        daily = [day_counts["paired"].get(name[0], 0.0) for day_counts in days.values()][1:]
         logs = np.logaddexp.accumulate(np.array(daily)) + eprocess.EACH
     over: Iterator[int] = iter((b + np.flatnonzero(logs >= least)).tolist())
     log, since = float(logs[-1]) if len(logs) else -math.inf, list[int]()
     if len(logs) and not line:
-        bad = n - s if how.fixed and s[-1] * n[0] < s[0] * n[-1] else s  # a judge may get milder
+        bad = (
+            n - s if options.fixed and s[-1] * n[0] < s[0] * n[-1] else s
+        )  # a judge may get milder
         weekdays = [date.fromisoformat(day).weekday() if b >= WEEKS else 0 for day in names]
 
         def by_days(end: int) -> tuple[Floats, float]:
@@ -403,54 +496,61 @@ def _look(
 
         starts, log_by_days = by_days(len(s))
         since = [b + place for place in eprocess.change_day(starts)]
-        if how.unit == "day" and not how.fixed:
+        # Both kinds of evidence must suffice: answers as units raise false alarms where days differ
+        # by themselves (weekdays), and days as units do so for shares of a few counts.
+        if options.unit == "day" and not options.fixed:
             log, over = min(log, log_by_days), (i for i in over if by_days(i + 1)[1] >= least)
+    # an alarm stays, so its first day counts
     alarm = next(over, None)
+    # "now" is everything since the change, or the last day while nothing has changed
     now = len(s) - 1 if alarm is None else since[0] if since else alarm
     sums = [(float(s[:b].sum()), float(n[:b].sum())), (float(s[now:].sum()), float(n[now:].sum()))]
     if line:
         sums[0] = (line, 1.0)
     before, after = (low + (high - low) * total / count if count else None for total, count in sums)
-    told, evidence = "" if alarm is None else names[alarm], float(f"{math.exp(log):.3g}")
-    held = [names[place] for place in since] if told else []
+    alarm_day, evidence = "" if alarm is None else names[alarm], float(f"{math.exp(log):.3g}")
+    since_days = [names[place] for place in since] if alarm_day else []
     kind = "line" if line else "change"
     units_now = int(sums[1][1])
-    return Stream(*name, kind, before, after, units_now, unit, evidence, needed, told, held)
+    return Stream(
+        *name, kind, before, after, units_now, unit, evidence, needed, alarm_day, since_days
+    )
 
 
 def list_volumes(days: Sequence[DayVolume]) -> str:
-    """Say how many answers the last days have."""
+    """Return a line with the numbers of answers of the last days."""
     if not days:
         return "answers a day: none"
-    numbers = ", ".join(f"{one.day[5:]}: {one.answers:,}" for one in days[-DAYS_LISTED:])
+    numbers = ", ".join(f"{volume.day[5:]}: {volume.answers:,}" for volume in days[-DAYS_LISTED:])
     usual = days[-1].usual
     return f"answers a day: {numbers}" + ("" if usual is None else f"; usually {usual:,.0f}")
 
 
 def json_content(result: Monitored) -> dict[str, Any]:
-    """Return what ``--json`` prints."""
+    """Return the object that ``--json`` prints."""
     staleness = result.staleness
     return {
         "days": len(result.days),
-        "streams": [one._asdict() for one in result.streams],
-        "volume": [one._asdict() for one in result.days],
+        "streams": [stream._asdict() for stream in result.streams],
+        "volume": [volume._asdict() for volume in result.days],
         "staleness": {**staleness._asdict(), "is_stale": staleness.is_stale},
-        "volume_alarms": [one._asdict() for one in result.volume_alarms],
+        "volume_alarms": [alarm._asdict() for alarm in result.volume_alarms],
     }
 
 
 def prometheus_text(result: Monitored) -> str:
-    """Return what ``--prometheus`` writes: evidence, 1 where it is an alarm, and volume.
+    """Return the text that ``--prometheus`` writes: evidence (1 is an alarm) and volume.
 
-    The last run is there with its time, not its age, as the file is read long after it was written.
+    The last run has its time there, not its age, since the file is read long after it was written.
     """
     lines = ["# TYPE trustassay_evidence gauge"]
-    for one in result.streams:
+    for stream in result.streams:
         names = ("figure", "group", "kind")
-        labels = ",".join(f"{name}={json.dumps(getattr(one, name))}" for name in names)
-        lines.append(f"trustassay_evidence{{{labels}}} {one.evidence / one.needed:.6g}")
-    kinds = Counter(one.kind for one in result.volume_alarms)
+        labels = ",".join(f"{name}={json.dumps(getattr(stream, name))}" for name in names)
+        lines.append(f"trustassay_evidence{{{labels}}} {stream.evidence / stream.needed:.6g}")
+    kinds = Counter(alarm.kind for alarm in result.volume_alarms)
     lines.append("# TYPE trustassay_volume_alarms gauge")
+    # kinds without an alarm are written as 0, so that a rule for alerts sees them end
     lines += [f'trustassay_volume_alarms{{kind="{kind}"}} {kinds[kind]}' for kind in ALARM_KINDS]
     if result.days:
         lines += [
@@ -465,47 +565,64 @@ def prometheus_text(result: Monitored) -> str:
 
 
 def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]:
-    """Yield what answers since an alarm's change have more often than those before, then some."""
+    """Yield the verdict that became more frequent since an alarm's change, then some examples."""
     metric, since = alarm.figure.rpartition(".")[0], (*alarm.since, alarm.alarm)[0]
     counts = {True: Counter[str](), False: Counter[str]()}
-    for day, one in state["days"].items():
+    for day, day_counts in state["days"].items():
         if day >= state["from"]:
-            counts[day >= since].update(one["said"].get(metric, {}).get(alarm.group, {}))
-    after, before = ({k: v / own.total() for k, v in own.items()} for own in counts.values())
-    risen = max(after, key=lambda one: after[one] - before.get(one, 0.0))
+            counts[day >= since].update(day_counts["said"].get(metric, {}).get(alarm.group, {}))
+    after, before = (
+        {k: v / counter.total() for k, v in counter.items()} for counter in counts.values()
+    )
+    risen = max(after, key=lambda verdict: after[verdict] - before.get(verdict, 0.0))
     yield f"{risen}: {before.get(risen, 0.0):.1%} of the answers, then {after[risen]:.1%}; such as"
-    paths = [Path(one["run"]) for one in state["days"][max(state["days"])]["runs"]]
-    rows_of_day = (row for path in paths if path.exists() for row in _rows(path, by))
+    # Examples are of the last day: its runs are the ones that most likely still exist.
+    paths = [Path(counted_run["run"]) for counted_run in state["days"][max(state["days"])]["runs"]]
+    rows_of_day = (row for path in paths if path.exists() for row in _read_rows(path, by))
     listed = [
-        (-(badness_of(info, one) or 0.0), one.id, sample["question"], one.error or one.reason)
-        for sample, groups, info, one, said, _ in rows_of_day
-        if info.name == metric and alarm.group in groups and said == risen
+        (
+            -(badness_of(info, assessment) or 0.0),
+            assessment.id,
+            sample["question"],
+            assessment.error or assessment.reason,
+        )
+        for sample, groups, info, assessment, verdict, _ in rows_of_day
+        if info.name == metric and alarm.group in groups and verdict == risen
     ]
-    for _, name, question, why in sorted(listed)[:LISTED]:
-        yield f"{question} ({name}): {why}"
+    for _, name, question, reason in sorted(listed)[:LISTED]:
+        yield f"{question} ({name}): {reason}"
 
 
 def send(url: str, path: Path) -> list[str]:
-    """Post the alarms of a state that no call has posted, and keep which were; return why not."""
-    result, why = list[str](), ""
-    with _locked(path):
+    """Post the alarms of a state that were not posted yet; return messages about failures.
+
+    The state notes each posted alarm, so a failed one is tried again by the next call.
+    """
+    result, reason = list[str](), ""
+    with _lock_state(path):
         state = json.loads(path.read_bytes())
-        for alarm in (one for one in state["alarms"].values() if not one["sent"]):
+        for alarm in (content for content in state["alarms"].values() if not content["sent"]):
             body, headers = json.dumps(alarm).encode(), {"Content-Type": "application/json"}
             request = urllib.request.Request(url, body, headers)
             if key := os.environ.get(KEY, "").strip():
+                # unredirected: the key stays with the host that the user named
                 request.add_unredirected_header("Authorization", f"Bearer {key}")
             for wait in WAITS_S:
                 time.sleep(wait)
                 try:
                     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:
                         alarm["sent"] = reply.url == url  # a redirect is followed without the alarm
-                        why = "it redirects"
+                        reason = "it redirects"
                 except (OSError, ValueError) as error:
-                    why = f"status {error.code}" if hasattr(error, "code") else type(error).__name__
+                    reason = (
+                        f"status {error.code}" if hasattr(error, "code") else type(error).__name__
+                    )
                 if alarm["sent"]:
                     break
             else:
-                result.append(f"--webhook did not take an alarm ({why}); the next call tries again")
+                result.append(
+                    f"--webhook did not take an alarm ({reason}); the next call tries again"
+                )
+            # after each alarm, so that a crash does not post one of them twice
             write_whole(path, json.dumps(state).encode())
     return result

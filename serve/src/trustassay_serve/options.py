@@ -1,4 +1,4 @@
-"""Options of ``trustassay monitor``: those that its state keeps, and where alarms go."""
+"""Options of ``trustassay monitor``: those that its state stores, and where alarms go."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Spans over HTTP, as OTLP sends them: each trace is scored when it is complete.
+"""Receiving spans over HTTP, as OTLP sends them; each trace is scored when it is complete.
 
-A trace is complete some seconds after its root came, since spans of one trace come in several
-requests. Until then its spans are in memory. A request is taken as a whole or, where too much
-waits, not at all: its sender tries again, as OTLP demands of exporters.
+A trace counts as complete some seconds after its root has arrived, because the spans of a trace may
+come in several requests. Until then its spans are in memory. A request is accepted completely or,
+if too much is waiting, not at all: its sender then tries again, as OTLP demands of exporters.
 """
 
 import asyncio
@@ -34,44 +34,52 @@ from trustassay_serve.service import BusyError, Service
 PATH = "/v1/traces"
 PROTOBUF = "application/x-protobuf"
 ROOT_WITHIN_S = 600.0
-"""A trace whose root did not come for so long is given up."""
-REMEMBERED = 10_000
-"""Traces that were scored, of which later spans are dropped."""
-MOST_BYTES = 128 * 1024**2
-"""Bytes of spans that wait."""
-TICK_S = 0.1
-TOLD = 20
-"""Traces that cannot be scored that are told each."""
+"""Seconds after which a trace without a root is given up."""
+MAX_REMEMBERED_TRACES = 10_000
+"""Finished traces that are remembered, to drop their late spans."""
+MAX_WAITING_BYTES = 128 * 1024**2
+"""The most bytes of spans that wait."""
+SETTLE_EVERY_S = 0.1
+"""Seconds between two looks for complete traces."""
+MAX_REFUSALS_LISTED = 20
+"""The most traces that cannot be scored that are reported one by one."""
 UNAVAILABLE = 14
-"""The code of google.rpc.Status by which OTLP says: later."""
+"""The code of google.rpc.Status that tells an exporter to try again later."""
 _IDS = {"traceId": re.compile("[0-9a-fA-F]{32}"), "spanId": re.compile("[0-9a-fA-F]{16}")}
 Tell = Callable[[str], None]
 Span = Mapping[str, Any]
 
 
 @dataclass
-class _Trace:
-    """Spans that came, by their ids; when the first came, and when the root."""
+class _PendingTrace:
+    """A trace that is not complete yet."""
 
     since: float
+    """When its first span came, in seconds of the monotonic clock."""
     spans: dict[str, Span] = field(default_factory=dict)
+    """Its spans by their ids; a span that is sent again replaces the first one."""
     size: int = 0
-    rooted: float | None = None
+    """About how many bytes its spans have."""
+    root_time: float | None = None
+    """When its root came; ``None`` before that."""
     sample: Sample | None = None
+    """The sample of the complete trace, while it waits for room in the service."""
 
 
 class FullError(RuntimeError):
-    """Too much waits; nothing of the request was taken (HTTP 503)."""
+    """Too much is waiting; nothing of the request was accepted (HTTP 503)."""
 
 
 class Receiver:
-    """Gathers spans by trace, and has each trace scored.
+    """Collects spans by trace, and has each complete trace scored.
 
     Args:
-        service: scores; its ``capacity`` bounds traces that wait, samples in progress, and events
-            that are not sent, together.
-        settle_s: so long after its root a trace is complete.
-        sink: where events go, if anywhere. explanations: with the reasons of scores.
+        service: scores the traces; its ``capacity`` bounds waiting traces, samples in progress and
+            unsent events together.
+        settle_s: seconds after the root until a trace is complete.
+        sink: where events go, if anywhere.
+        explanations: whether events have the reasons of the scores.
+        tell: prints messages.
     """
 
     def __init__(
@@ -85,67 +93,82 @@ class Receiver:
     ) -> None:
         self._service, self._settle_s, self._sink = service, settle_s, sink
         self._explanations, self._tell = explanations, tell
-        self._waiting: OrderedDict[str, _Trace] = OrderedDict()
+        self._waiting: OrderedDict[str, _PendingTrace] = OrderedDict()
         self._done: OrderedDict[str, None] = OrderedDict()
         self._bytes = 0
         self._tasks: set[asyncio.Task[Assay]] = set()
         self.outcomes: Counter[str] = Counter()
 
     def take(self, spans: Sequence[Span], size: int, now: float) -> None:
-        """Take all spans of a request of so many bytes.
+        """Accept all spans of a request.
+
+        Args:
+            spans: the spans.
+            size: the bytes of the request.
+            now: seconds of the monotonic clock.
 
         Raises:
-            FullError: there is no room; none was taken.
+            FullError: there is no room; no span was accepted.
         """
-        wanted = [one for one in spans if one["traceId"].lower() not in self._done]
-        new = {one["traceId"].lower() for one in wanted} - self._waiting.keys()
+        wanted = [
+            candidate for candidate in spans if candidate["traceId"].lower() not in self._done
+        ]
+        new = {candidate["traceId"].lower() for candidate in wanted} - self._waiting.keys()
         pending = self._sink.pending if self._sink else 0
         count = len(self._waiting) + self._service.scorer.in_progress + pending + len(new)
-        if new and (count > self._service.settings.capacity or self._bytes + size > MOST_BYTES):
+        # Spans of a trace that is waiting are always accepted: without them it could not complete.
+        if new and (
+            count > self._service.settings.capacity or self._bytes + size > MAX_WAITING_BYTES
+        ):
             raise FullError(
                 "too many traces wait; send this again after the seconds of Retry-After"
             )
+        # an equal share per span is near enough for a limit
         each = size // max(len(spans), 1)
         for span in wanted:
-            trace = self._waiting.setdefault(span["traceId"].lower(), _Trace(now))
+            trace = self._waiting.setdefault(span["traceId"].lower(), _PendingTrace(now))
             trace.spans[span["spanId"].lower()] = span
             trace.size += each
             self._bytes += each
+            # A root has no parent; some exporters write a parent of zeros.
             if not str(span.get("parentSpanId") or "").strip("0"):
-                trace.rooted = now
+                trace.root_time = now
 
     async def settle(self, now: float) -> None:
-        """Begin to score the traces that are complete; give up those whose root did not come."""
-        for known_as, trace in list(self._waiting.items()):
-            if trace.rooted is None:
+        """Begin to score the complete traces; give up those whose root did not come in time."""
+        for trace_id, trace in list(self._waiting.items()):
+            if trace.root_time is None:
                 if now - trace.since > ROOT_WITHIN_S:
-                    self._drop(known_as)
-                    self._refuse(known_as, "its root did not come")
-            elif now - trace.rooted >= self._settle_s:
+                    self._drop(trace_id)
+                    self._refuse(trace_id, "its root did not come")
+            elif now - trace.root_time >= self._settle_s:
                 try:
-                    await self._begin(known_as, trace)
+                    await self._begin(trace_id, trace)
                 except BusyError:
                     return  # other routes have all the room; it waits
 
-    async def _begin(self, known_as: str, trace: _Trace, *, late: bool = False) -> None:
+    async def _begin(self, trace_id: str, trace: _PendingTrace, *, late: bool = False) -> None:
+        """Begin to score a complete trace; BusyError if there is no room, and then it waits."""
         if trace.sample is None:
             spans = [{"scopeSpans": [{"spans": list(trace.spans.values())}]}]
             try:
                 trace.sample = await self._service.checked({"resourceSpans": spans})
             except SampleError as error:
-                self._drop(known_as)
-                fields = ", ".join(sorted({one.field for one in error.problems}))
-                self._refuse(known_as, f"cannot be scored ({fields})")
+                self._drop(trace_id)
+                # only the names of fields: messages may quote what the spans say
+                fields = ", ".join(sorted({problem.field for problem in error.problems}))
+                self._refuse(trace_id, f"cannot be scored ({fields})")
                 return
+        # Only after this has accepted the sample are the spans forgotten.
         [task] = self._service.begin([trace.sample], late=late)
-        self._drop(known_as)
+        self._drop(trace_id)
         if isinstance(task, SampleError):
-            self._refuse(known_as, "came before with other content")
+            self._refuse(trace_id, "came before with other content")
             return
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._note_end)
 
-    def _ended(self, task: asyncio.Task[Assay]) -> None:
+    def _note_end(self, task: asyncio.Task[Assay]) -> None:
         self._tasks.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.outcomes["given up"] += 1
@@ -155,25 +178,25 @@ class Receiver:
         if self._sink:
             self._sink.put(records_of(assay, explanations=self._explanations))
 
-    def _drop(self, known_as: str) -> None:
-        """Forget the spans of a trace, and that it came."""
-        self._bytes -= self._waiting.pop(known_as).size
-        self._done[known_as] = None
-        if len(self._done) > REMEMBERED:
+    def _drop(self, trace_id: str) -> None:
+        """Forget the spans of a trace, and remember its id."""
+        self._bytes -= self._waiting.pop(trace_id).size
+        self._done[trace_id] = None
+        if len(self._done) > MAX_REMEMBERED_TRACES:
             self._done.popitem(last=False)
 
-    def _refuse(self, known_as: str, why: str) -> None:
+    def _refuse(self, trace_id: str, reason: str) -> None:
         self.outcomes["not scored"] += 1
-        if self.outcomes["not scored"] <= TOLD:
-            self._tell(f"trace {known_as}: {why}")
+        if self.outcomes["not scored"] <= MAX_REFUSALS_LISTED:
+            self._tell(f"trace {trace_id}: {reason}")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Score complete traces within the block; its end scores those whose root is there."""
+        """Score complete traces within the block; its end scores those whose root has come."""
 
         async def watch() -> None:
             while True:
-                await asyncio.sleep(TICK_S)
+                await asyncio.sleep(SETTLE_EVERY_S)
                 await self.settle(time.monotonic())
 
         watching = asyncio.create_task(watch())
@@ -185,36 +208,40 @@ class Receiver:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        told = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
-        self._tell(f"traces: {told or 'none'}")
+        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
+        self._tell(f"traces: {counts or 'none'}")
 
     async def _finish(self) -> None:
-        for known_as, trace in list(self._waiting.items()):
-            while trace.rooted is not None and known_as in self._waiting:
+        """Score all traces with a root, and wait for their results."""
+        for trace_id, trace in list(self._waiting.items()):
+            # Other routes may have all the room, so it is tried until this trace has begun.
+            while trace.root_time is not None and trace_id in self._waiting:
                 try:
-                    await self._begin(known_as, trace, late=True)
+                    await self._begin(trace_id, trace, late=True)
                 except BusyError:
-                    await asyncio.sleep(TICK_S)
+                    await asyncio.sleep(SETTLE_EVERY_S)
         while self._tasks:
             await asyncio.wait(self._tasks)
-        if left := len(self._waiting):
-            self._tell(f"{amount(left, 'trace')} without a root given up")
+        if remaining := len(self._waiting):
+            self._tell(f"{amount(remaining, 'trace')} without a root given up")
 
 
 def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part:
-    """Return the route that takes spans."""
+    """Return the route that accepts spans; receiver and sink run while the application serves."""
 
     async def traces(request: Request) -> Response:
         service.refuse_if_closing()
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in (JSON, PROTOBUF):
             raise RequestError(415, f"expected the header Content-Type: {JSON} or {PROTOBUF}")
-        body = _unpacked(await request.body(), request, service.settings.largest_body)
+        body = _unpack(await request.body(), request, service.settings.largest_body)
         if kind == JSON:
             messages = [await parsed(body, "the body")]
         else:
             messages = await TextWork(long=len(body) > SHORT_PASSAGES)(_from_protobuf, body)
-        spans, strange = _sound([span for one in messages for span in _spans_of(one)])
+        spans, rejected = _split_valid(
+            [span for message in messages for span in _spans_of(message)]
+        )
         try:
             receiver.take(spans, len(body), time.monotonic())
         except FullError as error:
@@ -222,9 +249,10 @@ def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part
             return reply({"code": UNAVAILABLE, "message": str(error)}, 503, later)
         if kind == PROTOBUF:
             return Response(b"", media_type=PROTOBUF)
-        words = "spans without the ids of OTLP: traceId of 32 and spanId of 16 hexadecimal digits"
-        partial = {"rejectedSpans": str(strange), "errorMessage": words}
-        return reply({"partialSuccess": partial} if strange else {})
+        text = "spans without the ids of OTLP: traceId of 32 and spanId of 16 hexadecimal digits"
+        # OTLP accepts the rest of a request in which some spans are malformed.
+        partial = {"rejectedSpans": str(rejected), "errorMessage": text}
+        return reply({"partialSuccess": partial} if rejected else {})
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
@@ -232,25 +260,28 @@ def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part
             async with receiver.running():
                 yield
         else:
+            # The sink is opened first, so that it is closed after the receiver's last scores.
             async with sink.running(), receiver.running():
                 yield
 
     return Part([Route(PATH, traces, methods=["POST"])], running)
 
 
-def _unpacked(body: bytes, request: Request, most: int) -> bytes:
-    """Return a body without its compression, of ``most`` bytes or fewer.
+def _unpack(body: bytes, request: Request, most: int) -> bytes:
+    """Decompress a body of at most ``most`` bytes.
 
     Raises:
-        RequestError: it is packed otherwise (415), damaged (400), or larger (413).
+        RequestError: its encoding is unknown (415), it is damaged (400), or it is larger (413).
     """
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding == "identity":
         return body
     if encoding != "gzip":
         raise RequestError(415, "expected the header Content-Encoding: gzip, or none")
+    # 31: a gzip header is expected, with the largest window
     unpacker = zlib.decompressobj(31)
     try:
+        # Bounded: a small body may decompress to more than the memory holds.
         result = unpacker.decompress(body, most + 1)
     except zlib.error:
         raise RequestError(400, "the body is not gzip") from None
@@ -262,18 +293,21 @@ def _unpacked(body: bytes, request: Request, most: int) -> bytes:
 
 
 def _from_protobuf(body: bytes) -> list[dict[str, Any]]:
-    """Return a request as the objects that its JSON has; an empty one holds nothing.
+    """Decode a protobuf request to the objects that its JSON form has; an empty body has none.
 
     Raises:
-        RequestError: it is none (400), or the package that reads it is missing (415).
+        RequestError: it is malformed (400), or the package that reads protobuf is missing (415).
     """
+    # An empty protobuf message has no bytes at all.
     if not body:
         return []
     try:
         import opentelemetry.proto  # noqa: F401 - what reads it may not be installed
     except ImportError:
-        told = f"expected the header Content-Type: {JSON}; for protobuf: {install('opentelemetry')}"
-        raise RequestError(415, told) from None
+        message = (
+            f"expected the header Content-Type: {JSON}; for protobuf: {install('opentelemetry')}"
+        )
+        raise RequestError(415, message) from None
     try:
         return decoded(body, "the body")
     except InputError as error:
@@ -284,7 +318,7 @@ def _spans_of(message: Any) -> Iterator[Any]:
     """Yield the spans of a request.
 
     Raises:
-        RequestError: it is none (400).
+        RequestError: the request is malformed (400).
     """
 
     def listed(holder: Any, name: str) -> list[Any]:
@@ -293,6 +327,7 @@ def _spans_of(message: Any) -> Iterator[Any]:
             raise RequestError(400, f"{name}: expected a list in an object")
         return value
 
+    # A misspelt field would otherwise be accepted as a request without spans.
     if not isinstance(message, dict) or "resourceSpans" not in message:
         raise RequestError(400, "the body: expected an object with resourceSpans")
     for resource in listed(message, "resourceSpans"):
@@ -300,12 +335,17 @@ def _spans_of(message: Any) -> Iterator[Any]:
             yield from listed(scope, "spans")
 
 
-def _sound(spans: Sequence[Any]) -> tuple[list[Span], int]:
-    """Return the spans that have ids, and how many have none."""
+def _split_valid(spans: Sequence[Any]) -> tuple[list[Span], int]:
+    """Return the spans with valid ids, and the number of the others."""
 
     def has_ids(span: Any) -> bool:
+        # OTLP's JSON writes ids in hexadecimal, unlike protobuf's own JSON (base64).
         ids = [(span.get(name), form) for name, form in _IDS.items()]
-        return all(isinstance(one, str) and form.fullmatch(one) for one, form in ids)
+        return all(
+            isinstance(candidate, str) and form.fullmatch(candidate) for candidate, form in ids
+        )
 
-    result: list[Span] = [one for one in spans if isinstance(one, dict) and has_ids(one)]
+    result: list[Span] = [
+        candidate for candidate in spans if isinstance(candidate, dict) and has_ids(candidate)
+    ]
     return result, len(spans) - len(result)

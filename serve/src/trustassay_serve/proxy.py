@@ -1,6 +1,10 @@
-"""An OpenAI-compatible proxy: passes a chat on, judges the answer, and adds the verdict.
+"""An OpenAI-compatible proxy that passes chats on, judges the answers, and adds the verdicts.
 
-``documents`` of a request's body are the passages; they are not passed on. All else is, unchanged.
+1. The field ``documents`` of the request is removed: it holds the passages. Everything else is
+   passed on unchanged.
+2. A reply in one piece is judged and gets the verdict as a field and as headers.
+3. A stream is passed on as it comes, and its last chunk gets the verdict. Where answers may be
+   withheld, the stream is read to its end first.
 """
 
 from __future__ import annotations
@@ -50,10 +54,10 @@ if TYPE_CHECKING:
 
 STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
 IN_STREAM = "in-stream"
-"""The status of an answer whose verdict is in the last chunk."""
+"""The status header of a stream, whose verdict is in the last chunk."""
 EVENT_STREAM = "text/event-stream"
 REPLY_BYTES = 16_000_000
-"""A larger answer of the upstream is not passed on."""
+"""The largest reply of the upstream that is passed on."""
 
 
 def proxy_part(service: Service, upstream: Upstream, judging: Judging) -> Part:
@@ -69,53 +73,68 @@ def proxy_part(service: Service, upstream: Upstream, judging: Judging) -> Part:
 
 
 class _Proxy:
+    """The handlers of the proxy's routes."""
+
     def __init__(self, service: Service, upstream: Upstream, judging: Judging) -> None:
         self._service, self._upstream, self._judging = service, upstream, judging
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def models(self, request: Request) -> Response:
+        """Pass on the list of models; many clients ask for it first."""
         response = await self._upstream.send(request, "/models", None)
         with closing(response):
-            return await self._unchanged(response)
+            return await self._pass_unchanged(response)
 
     async def chat(self, request: Request) -> Response:
+        """Pass a chat on and return its judged answer."""
         self._service.refuse_if_closing()
-        asked = await read_json(request)
-        if not isinstance(asked, dict):
+        content = await read_json(request)
+        if not isinstance(content, dict):
             raise RequestError(400, "the body: expected an object")
-        documents = asked.pop("documents", None)
+        documents = content.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
             raise RequestError(400, "documents: expected a list of passages, or one text")
         work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
-        messages, model = asked.get("messages"), asked.get("model")
+        messages, model = content.get("messages"), content.get("model")
         record = await work(self._judging.record, messages, documents, model)
-        passed = await work(_ascii, asked)
-        return await unless_gone(request, self._answered(request, passed, record))
+        # The body is written anew, since `documents` was removed.
+        body = await work(_to_ascii_json, content)
+        # A client that disconnects cancels the upstream's request: nobody pays for the rest.
+        return await unless_gone(request, self._answer_chat(request, body, record))
 
-    async def _answered(self, request: Request, body: bytes, record: Mapping[str, Any]) -> Response:
+    async def _answer_chat(
+        self, request: Request, body: bytes, record: Mapping[str, Any]
+    ) -> Response:
         response = await self._upstream.send(request, "/chat/completions", body)
         async with AsyncExitStack() as stack:
             stack.callback(response.close)
+            # Errors of the upstream, such as a full quota, reach the client as they are.
             if not 200 <= response.status < 300:
-                return await self._unchanged(response)
+                return await self._pass_unchanged(response)
             if response.content_type != EVENT_STREAM:
-                return await self._whole(response, record)
+                return await self._answer_json(response, record)
             if self._judging.blocking:
-                return await self._held_back(response, record)
+                # A withheld answer must not have been sent in part, so the stream is read to its
+                # end.
+                return await self._judge_before_sending(response, record)
             headers = passed_back(response.headers) | {STATUS: IN_STREAM}
-            parts = self._as_it_comes(response, record)
-            streamed = _Streamed(parts, response.status, headers)
+            parts = self._stream_at_once(response, record)
+            streamed = _ProxyStream(parts, response.status, headers)
+            # The response outlives this block: the stream closes the connection when it is sent.
             streamed.open = stack.pop_all()
             return streamed
 
-    async def _unchanged(self, response: aiohttp.ClientResponse) -> Response:
-        body = self._upstream.redacted(await self._read(response))
+    async def _pass_unchanged(self, response: aiohttp.ClientResponse) -> Response:
+        """Return a response of the upstream as it is, without our key should it quote that."""
+        body = self._upstream.redacted(await self._read_reply(response))
         return Response(body, response.status, passed_back(response.headers))
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_reply(self, response: aiohttp.ClientResponse) -> bytes:
+        """Return the body of a response; RequestError (502, 504) if it cannot be read."""
         import aiohttp
 
         try:
+            # The semaphore bounds the replies that are in memory together.
             return await read_body(response, REPLY_BYTES, self._room)
         except OversizedError:
             message = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
@@ -127,82 +146,101 @@ class _Proxy:
         except (aiohttp.ClientError, OSError):
             raise RequestError(502, "the upstream's reply broke off") from None
 
-    async def _whole(self, response: aiohttp.ClientResponse, record: Mapping[str, Any]) -> Response:
-        """Return a completion that came as one JSON object, with its verdict."""
-        body = await self._read(response)
+    async def _answer_json(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> Response:
+        """Judge a completion that came as one JSON object; return it with its verdict."""
+        body = await self._read_reply(response)
         headers = passed_back(response.headers)
-        result = await TextWork(long=len(body) > SHORT_PASSAGES)(_completion, body)
+        result = await TextWork(long=len(body) > SHORT_PASSAGES)(_parse_completion, body)
         choices = result["choices"]
-        answers = [answer_of(one.get("message")) for one in choices]
+        answers = [answer_of(candidate.get("message")) for candidate in choices]
         verdicts = await self._judging.verdicts(self._service, record, answers)
-        said = {"role": "assistant", "content": self._judging.blocking.message}
-        withheld = {"message": said, "finish_reason": "content_filter", "logprobs": None}
+        refusal = {"role": "assistant", "content": self._judging.blocking.message}
+        withheld = {"message": refusal, "finish_reason": "content_filter", "logprobs": None}
         result["choices"] = [
+            # A withheld choice keeps its index, and the reason that OpenAI gives for filtered
+            # content.
             {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
-        result[FIELD] = _told(verdicts)
+        result[FIELD] = _verdicts_json(verdicts)
         content = await TextWork(long=len(body) > SHORT_PASSAGES)(encoded, result)
-        return Response(content, response.status, headers | _headers(verdicts))
+        return Response(content, response.status, headers | _verdict_headers(verdicts))
 
-    async def _as_it_comes(
+    async def _stream_at_once(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
     ) -> AsyncIterator[bytes]:
-        """Yield the events of a stream at once, but for the last, which gets the verdict.
+        """Yield the events of a stream as they come; the last one gets the verdict.
 
-        A chunk without text is kept until the next one is here: it may be the last.
+        A chunk without text is held back until the next one arrives, because it may be the last.
         """
-        answers, kept, done = StreamedAnswers(), None, b""
+        answers, pending, end_marker = StreamedAnswers(), None, b""
         try:
-            async for event in self._events(response):
+            async for event in self._read_events(response):
                 answers.add(event)
                 if event.data == DONE:
-                    done = event.raw
+                    end_marker = event.raw
                     continue
-                if kept and event.data is not None:
-                    yield kept.raw
-                    kept = None
+                if pending and event.data is not None:
+                    yield pending.raw
+                    pending = None
                 if _may_be_last(event):
-                    kept = event
+                    pending = event
                 else:
                     yield event.raw
         except UpstreamError as error:
-            if kept:
-                yield kept.raw
-            told = {"message": error.detail, "type": "upstream_error", "code": error.status_code}
-            yield event_of({"error": told})
+            if pending:
+                yield pending.raw
+            error_fields = {
+                "message": error.detail,
+                "type": "upstream_error",
+                "code": error.status_code,
+            }
+            # The status 200 is sent already, so a failure can only be told as an event.
+            yield event_of({"error": error_fields})
             return
+        # The answer is complete: free the upstream's connection before the judging, which may take
+        # long.
         response.close()
         answers.finish()
-        yield self._last(kept, answers, list((await self._judged(answers, record)).values()))
-        yield done
+        yield self._last_event(
+            pending, answers, list((await self._judge_answers(answers, record)).values())
+        )
+        yield end_marker
 
-    async def _held_back(
+    async def _judge_before_sending(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
     ) -> Response:
-        """Return a stream that was read to its end and judged before its first part is sent."""
-        answers, came, done = StreamedAnswers(), [], b""
-        async for event in self._events(response):
+        """Read a stream to its end and judge it; return it without the withheld choices."""
+        answers, received, end_marker = StreamedAnswers(), [], b""
+        async for event in self._read_events(response):
             answers.add(event)
             if event.data == DONE:
-                done = event.raw
+                end_marker = event.raw
             else:
-                came.append(event)
+                received.append(event)
         answers.finish()
-        verdicts = await self._judged(answers, record)
+        verdicts = await self._judge_answers(answers, record)
         blocked = [index for index, verdict in verdicts.items() if verdict.blocked]
         if blocked and answers.error:  # nobody knows what else is in it
-            came = []
-        left = [event for event in (without_choices(one, blocked) for one in came) if event]
-        kept = left.pop() if left and _may_be_last(left[-1]) else None
-        parts = [event.raw for event in left]
-        parts += [self._refusal(answers, index) for index in blocked]
-        told = list(verdicts.values())
-        parts += [self._last(kept, answers, told), done]
-        headers = passed_back(response.headers) | _headers(told)
+            received = []
+        remaining = [
+            event
+            for event in (without_choices(received_event, blocked) for received_event in received)
+            if event
+        ]
+        # The last chunk carries the usage; it is completed with the verdict like that of a live
+        # stream.
+        last_event = remaining.pop() if remaining and _may_be_last(remaining[-1]) else None
+        parts = [event.raw for event in remaining]
+        parts += [self._refusal_events(answers, index) for index in blocked]
+        all_verdicts = list(verdicts.values())
+        parts += [self._last_event(last_event, answers, all_verdicts), end_marker]
+        headers = passed_back(response.headers) | _verdict_headers(all_verdicts)
         return Response(b"".join(parts), response.status, headers)
 
-    async def _events(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
         """Yield the events of a response.
 
         Raises:
@@ -210,6 +248,7 @@ class _Proxy:
         """
         import aiohttp
 
+        # Events could not be found in packed bytes; the proxy asked for none (`accept-encoding`).
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise UpstreamError("the upstream's stream is packed, which was not requested")
         try:
@@ -220,80 +259,90 @@ class _Proxy:
         except (aiohttp.ClientError, OSError):
             raise UpstreamError("the upstream's answer broke off") from None
 
-    def _refusal(self, answers: StreamedAnswers, index: int) -> bytes:
-        """Return the events of what is said in place of an answer."""
-        said, ended = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
+    def _refusal_events(self, answers: StreamedAnswers, index: int) -> bytes:
+        """Return the events that take the place of a withheld answer."""
+        text_chunk, end_chunk = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
         message = self._judging.blocking.message
-        said["choices"][0]["delta"] = {"role": "assistant", "content": message}
-        ended["choices"][0]["finish_reason"] = "content_filter"
-        return event_of(said) + event_of(ended)
+        text_chunk["choices"][0]["delta"] = {"role": "assistant", "content": message}
+        end_chunk["choices"][0]["finish_reason"] = "content_filter"
+        return event_of(text_chunk) + event_of(end_chunk)
 
-    def _last(
-        self, kept: Event | None, answers: StreamedAnswers, verdicts: Sequence[Verdict]
+    def _last_event(
+        self, last_event: Event | None, answers: StreamedAnswers, verdicts: Sequence[Verdict]
     ) -> bytes:
-        chunk = kept.chunk if kept and kept.chunk else empty_chunk(answers.last)
-        return event_of({**chunk, FIELD: _told(verdicts)})
+        """Return the last event with the verdicts; a chunk is made up if the stream has none."""
+        chunk = last_event.chunk if last_event and last_event.chunk else empty_chunk(answers.last)
+        return event_of({**chunk, FIELD: _verdicts_json(verdicts)})
 
-    async def _judged(
+    async def _judge_answers(
         self, answers: StreamedAnswers, record: Mapping[str, Any]
     ) -> dict[int, Verdict]:
+        """Return the verdict on each answer of a stream, by the index of its choice."""
         texts = answers.texts() or {0: None}
         if answers.error:
-            told = no_verdict(answers.error, "unreadable")
-            return dict.fromkeys(texts, Verdict(told, self._judging.blocking.reasons(told)))
+            content = no_verdict(answers.error, "unreadable")
+            return dict.fromkeys(texts, Verdict(content, self._judging.blocking.reasons(content)))
         verdicts = await self._judging.verdicts(self._service, record, texts.values())
         return dict(zip(texts, verdicts, strict=True))
 
 
-class _Streamed(StreamingResponse):
-    """Passes a stream on; the upstream's connection is closed whatever becomes of the client."""
+class _ProxyStream(StreamingResponse):
+    """A response that passes a stream on and closes the upstream's connection in any case."""
 
     open: AsyncExitStack
+    """Holds the connection open until the stream has been sent, or the client has gone."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self.open:
             await super().__call__(scope, receive, send)
 
 
-def _ascii(content: Mapping[str, Any]) -> bytes:
-    """Return JSON of what was read; half of a surrogate pair stays one."""
+def _to_ascii_json(content: Mapping[str, Any]) -> bytes:
+    """Return JSON in ASCII, so that half of a surrogate pair is passed on as it was sent."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-def _completion(body: bytes) -> dict[str, Any]:
-    """Return the completion in a reply, whose choices are objects.
+def _parse_completion(body: bytes) -> dict[str, Any]:
+    """Parse a completion, whose choices are objects.
 
     Raises:
-        RequestError: it is none (502).
+        RequestError: the reply is no completion (502).
     """
     try:
         result = parse_json(body, "the reply")
     except RequestError:
         result = None
     choices = result.get("choices") if isinstance(result, dict) else None
-    if not (isinstance(choices, list) and all(isinstance(one, dict) for one in choices)):
+    if not (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices)):
         raise RequestError(502, "the upstream's reply is not a chat completion")
     return dict(result)
 
 
 def _may_be_last(event: Event) -> bool:
+    """Whether a chunk may be the last one of a stream: it has no text and no error."""
     return event.chunk is not None and not event.chunk.get("error") and not has_text(event.chunk)
 
 
-def _told(verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    return {"status": _status(verdicts), "verdicts": [one.to_dict() for one in verdicts]}
+def _verdicts_json(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    return {
+        "status": _worst_status(verdicts),
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+    }
 
 
-def _status(verdicts: Sequence[Verdict]) -> str:
-    statuses = {one.status for one in verdicts} or {NOT_SCORED}
-    return next(one for one in (BLOCKED, NOT_SCORED, SCORED) if one in statuses)
+def _worst_status(verdicts: Sequence[Verdict]) -> str:
+    statuses = {verdict.status for verdict in verdicts} or {NOT_SCORED}
+    # the worst status of any choice
+    return next(status for status in (BLOCKED, NOT_SCORED, SCORED) if status in statuses)
 
 
-def _headers(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    """Return the verdict as headers: the status of all choices, the scores of the first."""
+def _verdict_headers(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Return the verdict as headers: the overall status, and the scores of the first choice."""
     metrics = verdicts[0].told.get("metrics", {}) if verdicts else {}
     scores = [
-        f"{name}={one['score']:.4g}" for name, one in metrics.items() if one["score"] is not None
+        f"{name}={result_of_metric['score']:.4g}"
+        for name, result_of_metric in metrics.items()
+        if result_of_metric["score"] is not None
     ]
-    result = {STATUS: _status(verdicts)}
+    result = {STATUS: _worst_status(verdicts)}
     return result | ({SCORES: ", ".join(scores)} if scores else {})

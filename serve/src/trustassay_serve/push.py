@@ -1,7 +1,7 @@
-"""The scores of a finished run, sent to the traces that they are about.
+"""Sending the scores of a finished run to the traces that they are about, and reading traces.
 
-What was sent is kept in the run's folder, a line an answer, so that a stopped call goes on where it
-was and another call sends only what changed.
+Each answer that was sent has a line in a file of the run's folder. So a call that was stopped goes
+on where it was, and another call sends only what has changed.
 """
 
 import asyncio
@@ -27,40 +27,48 @@ from trustassay_serve.integrations.resident import Finding, finding_of
 from trustassay_serve.trace_stores import LONGEST_COMMENT, Request, Target, TraceStore
 
 JOURNAL = "pushed.jsonl"
+"""The file of what was sent, in the run's folder."""
 AT_A_TIME = 256
-"""Answers whose requests are held at once."""
+"""Answers whose requests are in memory together."""
 LISTED = 20
-"""Refusals that are listed each."""
+"""The most refusals that are reported one by one."""
 
 
 @dataclass
 class Pushed:
-    """What became of a run's answers.
-
-    sent, unchanged: how many. unscored: how many scores failed, and are not sent. refused: the
-    first answers that the store does not take, and why, of ``refusals``. stopped: why the rest was
-    not sent, empty if all was.
-    """
+    """The outcome of sending a run's scores."""
 
     sent: int = 0
+    """Answers whose scores were sent."""
     unchanged: int = 0
+    """Answers whose scores an earlier call has sent."""
     unscored: int = 0
+    """Scores that failed, and are not sent."""
     refusals: int = 0
+    """Answers that the store refused."""
     refused: list[str] = field(default_factory=list)
+    """The first of these, with the reasons."""
     stopped: str = ""
+    """Why the rest was not sent; empty if all was."""
 
 
-class _Item(NamedTuple):
+class _PushItem(NamedTuple):
+    """The requests for one answer."""
+
     sample: str
+    """The id of its sample."""
     requests: Sequence[Request]
+    """The requests that send its scores."""
     digest: str
+    """Changes with the requests."""
 
 
-class _Sent:
-    """What was sent to one store, in a file that grows by a line an answer."""
+class _PushJournal:
+    """The record of what was sent to one store, in a file that grows by one line per answer."""
 
     def __init__(self, path: Path, address: str) -> None:
         self._address, self._known = address, dict[str, str]()
+        # A crash may have left half a line: it is cut, and its answer is sent again.
         cut_unfinished(path)
         for _, content, _ in whole_lines(path) if path.exists() else ():
             if content.get("to") == address:
@@ -68,12 +76,12 @@ class _Sent:
         self._file = Appender(path)
         self.close = self._file.close
 
-    def has(self, item: _Item) -> bool:
-        """Whether it was sent as it is."""
+    def has(self, item: _PushItem) -> bool:
+        """Whether an item was sent with this content."""
         return self._known.get(item.sample) == item.digest
 
-    def note(self, item: _Item) -> None:
-        """Keep that it was sent."""
+    def note(self, item: _PushItem) -> None:
+        """Record that an item was sent."""
         line = {"to": self._address, "id": item.sample, "sha256": item.digest}
         self._file.append(json.dumps(line).encode() + b"\n")
 
@@ -81,11 +89,13 @@ class _Sent:
 async def push(
     folder: RunFolder, store: TraceStore, report_url: str = "", field: str = ""
 ) -> Pushed:
-    """Send the scores of a run to ``store``, and return what became of them.
+    """Send the scores of a run to ``store``, and return the outcome.
 
     Args:
+        folder: the folder of the run.
+        store: where the scores go.
         report_url: where the run's report can be seen; each comment links to its answer there.
-        field: the samples' field with the id of the trace, if it is not found by itself.
+        field: the field of the samples with the id of the trace, if it is not one of the usual.
 
     Raises:
         RunFolderError: the folder holds no finished run, a metric is not installed, or another
@@ -95,42 +105,52 @@ async def push(
     run, _ = folder.read_finished()
     metrics = list(metrics_of(run).values())
     if len(metrics) < len(run["metrics"]):
-        lost = ", ".join(sorted(run["metrics"].keys() - {one.name for one in metrics}))
+        lost = ", ".join(sorted(run["metrics"].keys() - {metric.name for metric in metrics}))
         raise RunFolderError(f"{folder.path}: scored with {lost}, which is not installed here")
     result = Pushed()
 
-    def items(*, counting: bool) -> Iterator[_Item]:
-        for place, sample, assessments in rows(folder, [MetricInfo.of(one) for one in metrics]):
+    def items(*, counting: bool) -> Iterator[_PushItem]:
+        for place, sample, assessments in rows(
+            folder, [MetricInfo.of(metric) for metric in metrics]
+        ):
             pairs = zip(metrics, assessments, strict=True)
-            found = [finding_of(metric, one) for metric, one in pairs]
-            scored = [one for one in found if one.error is None]
-            result.unscored += (len(found) - len(scored)) * counting
-            told = [(one, _comment(one, report_url, sample["id"])) for one in scored]
-            requests = _requests(folder, place.number, sample, told, store, field)
+            findings = [finding_of(metric, assessment) for metric, assessment in pairs]
+            scored = [finding for finding in findings if finding.error is None]
+            # The items are made twice (see below), and counted only the second time.
+            result.unscored += (len(findings) - len(scored)) * counting
+            with_comments = [
+                (finding, _build_comment(finding, report_url, sample["id"])) for finding in scored
+            ]
+            requests = _build_requests(folder, place.number, sample, with_comments, store, field)
             if scored:
-                yield _Item(sample["id"], requests, _digest(requests))
+                yield _PushItem(sample["id"], requests, _hash_requests(requests))
 
-    with folder.claimed(), closing(_Sent(folder.path / JOURNAL, store.address)) as sent:
+    with folder.claimed(), closing(_PushJournal(folder.path / JOURNAL, store.address)) as sent:
         for _ in items(counting=False):
-            pass  # what names no trace is told before anything is sent
+            pass  # an answer without a trace raises here, before anything is sent
         endpoint = Endpoint(store.limits, name=store.name)
-        left = items(counting=True)
+        remaining_items = items(counting=True)
         try:
-            while not result.stopped and (part := list(islice(left, AT_A_TIME))):
-                fresh = [one for one in part if not sent.has(one)]
+            while not result.stopped and (part := list(islice(remaining_items, AT_A_TIME))):
+                fresh = [item for item in part if not sent.has(item)]
                 result.unchanged += len(part) - len(fresh)
-                await asyncio.gather(*(_send(one, store, endpoint, sent, result) for one in fresh))
+                # The endpoint bounds the requests in progress; a batch only bounds the memory.
+                await asyncio.gather(
+                    *(_send(item, store, endpoint, sent, result) for item in fresh)
+                )
         finally:
             await store.http.close()
     return result
 
 
 async def _send(
-    item: _Item, store: TraceStore, endpoint: Endpoint, sent: _Sent, result: Pushed
+    item: _PushItem, store: TraceStore, endpoint: Endpoint, sent: _PushJournal, result: Pushed
 ) -> None:
+    """Send the requests of one answer, and add the outcome to ``result``."""
     try:
         for path, body in item.requests:
             await endpoint.call(lambda path=path, body=body: store.http.post(path, body))  # type: ignore[misc]
+    # refused: this answer alone; any other error would meet the other answers as well
     except RefusalError as error:
         result.refusals += 1
         if len(result.refused) < LISTED:
@@ -142,37 +162,49 @@ async def _send(
         result.sent += 1
 
 
-def _comment(found: Finding, report_url: str, sample_id: str) -> str:
-    """Return the reason, and below it where the evidence can be seen."""
+def _build_comment(finding: Finding, report_url: str, sample_id: str) -> str:
+    """Return the comment of a finding, and below it a link to the evidence."""
     link = f"\n{report_url}#id={quote(sample_id, safe='', errors='replace')}" if report_url else ""
-    return found.comment[: LONGEST_COMMENT - len(link)] + link
+    # A long comment is cut, never the link.
+    return finding.comment[: LONGEST_COMMENT - len(link)] + link
 
 
-def _requests(
+def _build_requests(
     folder: RunFolder,
     number: int,
     sample: dict[str, Any],
-    told: Sequence[tuple[Finding, str]],
+    with_comments: Sequence[tuple[Finding, str]],
     store: TraceStore,
-    field: str,
+    trace_field: str,
 ) -> Sequence[Request]:
+    # The line of the sample, for the messages below.
     where = f"{folder.samples_path}:{number + 1}: {sample['id']}"
-    target = Target.of(sample, field)
+    target = Target.of(sample, trace_field)
     if target is None:
-        expected = f"a field {field}" if field else "a trace, or a field named by --trace-field"
+        expected = (
+            f"a field {trace_field}"
+            if trace_field
+            else "a trace, or a field named by --trace-field"
+        )
         raise UsageError(f"{where}: names no trace (expected {expected})")
     try:
-        return store.requests(target, told)
+        return store.requests(target, with_comments)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
 
-def _digest(requests: Sequence[Request]) -> str:
+def _hash_requests(requests: Sequence[Request]) -> str:
     return hashlib.sha256(json.dumps(requests, sort_keys=True).encode()).hexdigest()
 
 
 async def pull(store: TraceStore, path: Path, project: str, since: str, until: str) -> int:
-    """Write the spans that a store has of a time, a line each; return how many there are.
+    """Write the spans of a period to a file, one per line; return how many there are.
+
+    Args:
+        store: the store.
+        path: the file.
+        project: the project; only Phoenix needs it.
+        since, until: ISO 8601; empty for no bound.
 
     Raises:
         CallError: they cannot be read. The file is as it was.
@@ -181,10 +213,11 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
     endpoint = Endpoint(store.limits, name=store.name)
     count = 0
     try:
+        # The file appears only when it is complete.
         with whole(path) as file:
             async for page in store.pages(endpoint, project, since, until):
                 count += len(page)
-                file.write(b"".join(json.dumps(one).encode() + b"\n" for one in page))
+                file.write(b"".join(json.dumps(span).encode() + b"\n" for span in page))
     finally:
         await store.http.close()
     return count

@@ -1,4 +1,4 @@
-"""The service behind its routes: an open scorer, and one gate that bounds what it accepts."""
+"""The service behind the routes: an open scorer, and the limit on the samples that it accepts."""
 
 import asyncio
 import math
@@ -18,24 +18,27 @@ from trustassay.text.limits import SHORT_PASSAGES, TextWork
 from trustassay.workflows.scorer import Assay, Scorer
 
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARACTERS = 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
 """What an ``Authorization: Bearer`` header can carry (RFC 6750, section 2.1)."""
 
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """How the service takes requests: the options of ``serve`` in ``options.csv``.
-
-    tokens: a request needs one of them; without any, only this machine is served. Never shown.
-    """
+    """The limits of the service; all are options of ``trustassay serve``."""
 
     tokens: tuple[str, ...] = field(default=(), repr=False)
+    """A request needs one of them; without any, only this machine is served. Never shown."""
     capacity: int = 1024
+    """The most samples that are accepted and not finished."""
     largest_body: int = 4 * 1024**2
+    """The most bytes of a request's body."""
     per_minute: int = 6000
+    """The most requests of one caller in a minute."""
     connections: int = 2048
+    """The most open connections."""
     slow_s: float = 10.0
+    """Seconds in which a client must have sent a request."""
 
     def __post_init__(self) -> None:
         for name in ("capacity", "largest_body", "per_minute", "connections"):
@@ -46,32 +49,35 @@ class ServiceSettings:
 
 
 def read_tokens(text: str) -> tuple[str, ...]:
-    """Return the tokens of the environment's variable; a comma stands between several.
+    """Return the tokens in the value of the environment variable, separated by commas.
 
     Raises:
-        ValueError: one is too short, or cannot be sent in a header; the message does not show it.
+        UsageError: a token is too short, or cannot be sent in a header; the message does not show
+            it.
     """
     result: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
     for number, token in enumerate(result, 1):
         which = f"{TOKEN_VARIABLE}, token {number} of {len(result)}"
-        if len(token) < SHORTEST_TOKEN:
-            raise UsageError(f"{which}: expected {SHORTEST_TOKEN} characters or more")
+        # A short token can be guessed within the allowed rate.
+        if len(token) < MIN_TOKEN_CHARACTERS:
+            raise UsageError(f"{which}: expected {MIN_TOKEN_CHARACTERS} characters or more")
         if not TOKEN.fullmatch(token):
             raise UsageError(f"{which}: expected letters, digits and ._~+/=- alone")
     return tuple(result)
 
 
 Note = Callable[[Assay | None, float], None]
-"""Hears of each finished sample, ``None`` if it was given up, and the seconds that it took."""
-LONGEST_WAIT_S = 60
-RECENT = 200
-"""Finished samples from which the pace is known."""
+"""Is called with each finished sample (``None`` if it was given up) and the seconds it took."""
+MAX_WAIT_S = 60
+"""The longest ``Retry-After`` of a busy service."""
+SAMPLES_FOR_PACE = 200
+"""Finished samples from which the pace is estimated."""
 CLOSING_WAIT_S = 5
-"""After so long a client of a closing service may come again, to the one that takes its place."""
+"""``Retry-After`` of a closing service: by then another process may have taken its place."""
 
 
 class BusyError(RuntimeError):
-    """As many samples as allowed are in progress; nothing was accepted (HTTP 429)."""
+    """The service is at its capacity; nothing of the request was accepted (HTTP 429)."""
 
     def __init__(self, message: str, retry_after_s: int) -> None:
         super().__init__(message)
@@ -79,15 +85,15 @@ class BusyError(RuntimeError):
 
 
 class ClosingError(RuntimeError):
-    """The service finishes what it accepted and takes nothing more (HTTP 503)."""
+    """The service finishes what it has accepted, and accepts nothing more (HTTP 503)."""
 
     retry_after_s = CLOSING_WAIT_S
 
 
 class Service:
-    """Scores samples of all routes with one scorer, within the settings' ``capacity``.
+    """Scores the samples of all routes with one scorer, within the capacity of the settings.
 
-    Used inside the event loop in which the scorer was opened.
+    It must be used in the event loop in which the scorer was opened.
     """
 
     def __init__(
@@ -98,34 +104,38 @@ class Service:
     ) -> None:
         self.settings = settings
         self.scorer, self._note = scorer, note
-        self._ended: deque[float] = deque(maxlen=RECENT)
+        self._ended: deque[float] = deque(maxlen=SAMPLES_FOR_PACE)
         self.closing = False
-        """Whether it takes nothing more."""
+        """Whether nothing more is accepted."""
 
     def close(self) -> None:
-        """Take nothing more; what was accepted is finished."""
+        """Accept nothing more; accepted samples are still finished."""
         self.closing = True
 
     async def drained(self) -> None:
         """Wait until everything accepted is finished."""
+        # Polled, since several routes and the scorer itself begin and end samples.
         while self.scorer.in_progress:
             await asyncio.sleep(0.02)
 
     async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
-        """Return the sample of a record in any layout that ``score`` reads; accept nothing.
+        """Return the sample of a record in any layout that ``score`` reads, without scoring it.
 
         Raises:
-            SampleError: with every fault of the record, each with its field (HTTP 422).
+            SampleError: the record has faults; the error has all of them, with their fields (HTTP
+                422).
         """
         return await work_on(record)(self.scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
-        """Return what the metrics find in one sample; their failures are values in it.
+        """Score one sample; failures of metrics are values in the result.
 
-        ``late``: also while closing, for a request that began before.
+        Args:
+            record: as for :meth:`check`.
+            late: accept it also while closing, for a request that began before.
 
         Raises:
-            SampleError: see :meth:`checked`.
+            SampleError: see :meth:`check`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
         sample = await self.checked(record)
@@ -135,10 +145,15 @@ class Service:
     def begin(
         self, samples: Sequence[Sample], *, late: bool = False
     ) -> list[asyncio.Task[Assay] | SampleError]:
-        """Accept all of them, or none; the scorer waits for each, or gives it up.
+        """Accept all samples, or none, and begin to score them.
 
-        ``late``: also while closing, for what was taken before. In place of a sample whose id an
-        earlier one in the folder has, its error.
+        Args:
+            samples: the samples.
+            late: accept them also while closing, if they were taken before.
+
+        Returns:
+            The task of each sample, or the error of one whose id an earlier sample of the folder
+            has with other content.
 
         Raises:
             BusyError, ClosingError, ScorerClosedError: none was accepted.
@@ -155,24 +170,29 @@ class Service:
     def verdict_of(self, assay: Assay) -> dict[str, Any]:
         """Return the JSON object of one result.
 
-        ``needs_look``: whether a metric names a problem in the answer, or failed. For each metric
-        the score, the verdict, the ``problem`` it names or ``null``, the ``reason`` in one
+        ``needs_look`` says whether a metric names a problem in the answer, or failed. Each metric
+        has its score, its verdict, the ``problem`` that it names or ``null``, the ``reason`` in one
         sentence, the ``parts`` and the ``error``.
         """
+        # With their `auto` options settled, which may depend on the sample.
         metrics = self.scorer.metrics_for(assay.sample)
-        result = {one.name: _told(one, assay.assessments[one.name]) for one in metrics}
+        result = {
+            metric.name: _metric_json(metric, assay.assessments[metric.name]) for metric in metrics
+        }
         return {
             "id": assay.sample.id,
-            "needs_look": any(one["problem"] is not None for one in result.values()),
+            "needs_look": any(values["problem"] is not None for values in result.values()),
             "metrics": result,
         }
 
     def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
+        """Begin to score a sample, and note when it ends."""
         began = time.monotonic()
 
         def ended(task: asyncio.Task[Assay]) -> None:
             now = time.monotonic()
             self._ended.append(now)
+            # cancelled() first: exception() raises for a cancelled task
             failed = task.cancelled() or task.exception() is not None
             self._note(None if failed else task.result(), now - began)
 
@@ -181,14 +201,16 @@ class Service:
         return task
 
     def refuse_if_closing(self) -> None:
-        """Raise ClosingError if it takes nothing more."""
+        """Raise ClosingError if nothing more is accepted."""
         if self.closing:
             raise ClosingError("the service is closing; send this again later")
 
     def _admit(self, samples: int, *, late: bool = False) -> None:
+        """Raise an error if this many samples cannot be accepted now."""
         if not late:
             self.refuse_if_closing()
         capacity = self.settings.capacity
+        # Samples of all routes count together, since one scorer works on them.
         if self.scorer.in_progress + samples > capacity:
             raise BusyError(
                 f"{self.scorer.in_progress} samples are in progress, and the service accepts "
@@ -197,18 +219,21 @@ class Service:
             )
 
     def wait_s(self, samples: int) -> int:
-        """Return in how many seconds there is probably room, by the pace of the last samples."""
+        """Estimate the seconds until there is room, from the pace of the last samples."""
+        # no pace yet: try again soon
         if len(self._ended) < 2:
             return 1
+        # seconds per finished sample, over the last ones
         pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
         too_many = self.scorer.in_progress + samples - self.settings.capacity
-        return min(max(math.ceil(pace * too_many), 1), LONGEST_WAIT_S)
+        return min(max(math.ceil(pace * too_many), 1), MAX_WAIT_S)
 
 
 def work_on(record: Any) -> TextWork:
-    """Return where a record is read."""
+    """Return how to read a record: a long one is read in a thread, a short one at once."""
     texts = record.values() if isinstance(record, Mapping) else ()
-    parts = (part for one in texts for part in (one if isinstance(one, list) else [one]))
+    # counts texts two levels down: fields, and the entries of lists (texts, or objects with texts)
+    parts = (part for value in texts for part in (value if isinstance(value, list) else [value]))
     inner = (
         text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
     )
@@ -216,11 +241,12 @@ def work_on(record: Any) -> TextWork:
     return TextWork(long=long)
 
 
-def _told(metric: Metric, assessment: Assessment) -> dict[str, Any]:
+def _metric_json(metric: Metric, assessment: Assessment) -> dict[str, Any]:
     problem = problem_of(metric, assessment)
     return {
         "score": assessment.score,
         "verdict": assessment.verdict,
+        # One line, since clients print it, and some log it.
         "problem": None if problem is None else one_line(problem),
         "reason": reason_of(metric, assessment),
         "parts": dict(assessment.parts),

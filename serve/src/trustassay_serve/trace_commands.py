@@ -1,4 +1,4 @@
-"""``trustassay push`` and ``pull``: traces that Langfuse and Phoenix keep, and their scores."""
+"""The commands ``push`` and ``pull``: scores to, and traces from, Langfuse and Phoenix."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -75,22 +75,26 @@ def push(
 
     if report_url and not report_url.startswith(("http://", "https://")):
         raise UsageError("--report-url: expected an address that begins with http:// or https://")
+    # step 1: read the keys, before the run is read
     store = STORES[to](url)
     folder = RunFolder(run)
-    done = run_anywhere(lambda: pushing.push(folder, store, report_url, trace_field))
-    for line in done.refused:
+    result = run_anywhere(lambda: pushing.push(folder, store, report_url, trace_field))
+    # step 2: refused answers one by one, up to a limit; then why it stopped, if it did
+    for line in result.refused:
         complain(one_line(f"not taken: {line}"))
-    if done.refusals > len(done.refused):
-        complain(f"... {done.refusals - len(done.refused):,} more were not taken")
-    if done.stopped:
-        complain(one_line(f"stopped: {done.stopped}; the same command goes on"))
-    told = [amount(done.sent, "answer") + " sent", f"{done.unchanged:,} unchanged"]
-    told += [f"{done.refusals:,} not taken"] * bool(done.refusals)
-    told += [amount(done.unscored, "score") + " failed and not sent"] * bool(done.unscored)
-    say(f"{store.address}: {', '.join(told)}")
+    if result.refusals > len(result.refused):
+        complain(f"... {result.refusals - len(result.refused):,} more were not taken")
+    if result.stopped:
+        complain(one_line(f"stopped: {result.stopped}; the same command goes on"))
+    # step 3: one line with all counts
+    counts = [amount(result.sent, "answer") + " sent", f"{result.unchanged:,} unchanged"]
+    counts += [f"{result.refusals:,} not taken"] * bool(result.refusals)
+    counts += [amount(result.unscored, "score") + " failed and not sent"] * bool(result.unscored)
+    say(f"{store.address}: {', '.join(counts)}")
     if as_json:
-        print_json(dataclasses.asdict(done))
-    if done.refusals or done.stopped:
+        print_json(dataclasses.asdict(result))
+    # after the JSON, which the exit status must not suppress
+    if result.refusals or result.stopped:
         raise typer.Exit(1)
 
 
@@ -124,10 +128,12 @@ def pull(
     from trustassay_serve import push as pushing
     from trustassay_serve.trace_stores import STORES
 
+    # `score` recognises the layout by this name
     if file.suffix != ".jsonl":
         raise UsageError(f"{file}: expected a name that ends with .jsonl")
     for name, moment in (("since", since), ("until", until)):
         try:
+            # Without an offset the stores would each assume another time zone.
             sound = not moment or datetime.fromisoformat(moment).tzinfo is not None
         except ValueError:
             sound = False

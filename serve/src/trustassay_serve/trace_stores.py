@@ -1,8 +1,8 @@
-"""Langfuse and Phoenix: their addresses and keys, traces read from them, scores sent to them.
+"""Langfuse and Phoenix: addresses and keys, reading of traces, and the requests that send scores.
 
-Langfuse keeps one score a (id, name, day), so ids are made of the trace and the metric, and the
-score's time is that of the trace: what is sent again replaces what was sent before. Phoenix keeps
-one annotation a (span, name, identifier).
+A score that is sent again replaces the earlier one. Langfuse keeps one score per (id, name, day),
+so ids are built from the trace and the metric, and the time of the score is that of the trace.
+Phoenix keeps one annotation per (span, name, identifier).
 """
 
 import base64
@@ -21,52 +21,58 @@ from trustassay.tracebacks import hide
 from trustassay_serve.integrations.resident import Finding
 
 AT_ONCE = 8
-"""Requests in progress."""
+"""The most requests in progress."""
 PAGE = 500
-"""Observations, or spans, of one request."""
+"""Observations, or spans, that one request reads."""
 IDENTIFIER = "trustassay"
-"""Who annotated, as Phoenix keeps it: another annotation of the same name stays."""
+"""The annotator's name in Phoenix: annotations of the same name by others stay."""
 LONGEST_COMMENT = 10_000
+"""The most characters of a comment."""
 TRACES = ("trace_id", "traceId", "context.trace_id")
-"""Fields that name the trace of a record which is one of its observations."""
+"""Fields with the trace of a record that is one of the trace's observations."""
 TIMES = ("started", "timestamp", "startTime", "start_time", "createdAt")
+"""Fields with the time at which a trace or an observation began; the first one counts."""
 
 Request = tuple[str, dict[str, Any]]
 """A path, and the body that is posted there."""
 
 
 class Target(NamedTuple):
-    """What is scored: a trace, or one observation of it if it is not ``whole``.
-
-    span: the observation, or the root of a whole trace, if it is known. time: when it began.
-    """
+    """A trace, or one observation of it, that is scored."""
 
     trace: str
+    """The id of the trace."""
     span: str | None
+    """The id of the observation, or of the root of a whole trace; ``None`` if it is not known."""
     whole: bool
+    """Whether the score is about the whole trace."""
     time: str | None
+    """When it began, in ISO 8601 with an offset; ``None`` if it is not known."""
 
     @classmethod
     def of(cls, sample: Mapping[str, Any], field: str = "") -> "Target | None":
-        """Return the target of a stored sample; ``None`` where nothing names a trace.
+        """Return the target of a stored sample; ``None`` if no field names a trace.
 
-        ``field`` holds the trace's id, if it is not one of the usual ones.
+        Args:
+            sample: the sample.
+            field: the field with the id of the trace, if it is not one of the usual ones.
         """
-        known = {**(sample.get("metadata") or {}), **sample}
-        named = [known[name] for name in ((field,) if field else TRACES) if known.get(name)]
-        own, root = str(sample["id"]), known.get("root_span") or None
-        if not named and not field and "root_span" in known:
-            named = [own]
-        if not named:
+        fields = {**(sample.get("metadata") or {}), **sample}
+        trace_ids = [fields[name] for name in ((field,) if field else TRACES) if fields.get(name)]
+        sample_id, root = str(sample["id"]), fields.get("root_span") or None
+        # A sample that was read from a file of spans is a whole trace, and has its id.
+        if not trace_ids and not field and "root_span" in fields:
+            trace_ids = [sample_id]
+        if not trace_ids:
             return None
-        trace = str(named[0])
-        whole = "root_span" in known or field != "" or own == trace
-        times = filter(None, (_time(known.get(name)) for name in TIMES))
-        return cls(trace, root if whole else own, whole, next(times, None))
+        trace = str(trace_ids[0])
+        is_whole = "root_span" in fields or field != "" or sample_id == trace
+        times = filter(None, (_to_iso_time(fields.get(name)) for name in TIMES))
+        return cls(trace, root if is_whole else sample_id, is_whole, next(times, None))
 
 
-def _time(value: Any) -> str | None:
-    """Return a time as ISO 8601 with its offset: exporters write such texts, or nanoseconds."""
+def _to_iso_time(value: Any) -> str | None:
+    """Return a time in ISO 8601 with an offset; exporters write such texts, or nanoseconds."""
     text = str(value or "").strip()
     try:
         if text.isdecimal():
@@ -78,9 +84,10 @@ def _time(value: Any) -> str | None:
 
 
 class SecretHttp(HttpEndpoint):
-    """An address that may refuse one trace, and whose secrets are in no message."""
+    """An address that may refuse single traces, and whose secrets never appear in messages."""
 
     secrets: Sequence[str] = ()
+    """Texts that are replaced in every message."""
 
     def _redacted(self, text: str) -> str:
         for secret in self.secrets:
@@ -91,6 +98,7 @@ class SecretHttp(HttpEndpoint):
         self, method: str, path: str, data: bytes | None
     ) -> tuple[int, Mapping[str, str], str]:
         status, headers, text = await super()._sent(method, path, data)
+        # Collectors answer with an empty body, which is no JSON.
         return status, headers, text.strip() or "{}"  # as collectors answer
 
     def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
@@ -100,35 +108,38 @@ class SecretHttp(HttpEndpoint):
 
 
 class TraceStore(ABC):
-    """A place that keeps traces, reached over HTTP."""
+    """A store of traces that is reached over HTTP."""
 
     name: ClassVar[str]
+    """Its name on the command line."""
     http: HttpEndpoint
+    """The address, with its keys."""
     limits = EndpointLimits(concurrency=AT_ONCE, patience_s=60.0, timeout_s=60.0)
 
     @property
     def address(self) -> str:
-        """Which one it is; holds no key."""
+        """The name and the address of the store, without any key."""
         return f"{self.name} {self.http.address.base}"
 
     @abstractmethod
     def requests(
         self, target: Target, findings: Sequence[tuple[Finding, str]]
     ) -> Sequence[Request]:
-        """Return what sends findings, each with its comment; equal ones change nothing again.
+        """Build the requests that send findings with their comments; sent twice, they change
+        nothing.
 
         Raises:
-            UsageError: the store cannot have scores of such a target.
+            UsageError: the store takes no scores for this kind of target.
         """
 
     @abstractmethod
     def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
-        """Return the path and the query of the spans that began within a time."""
+        """Return the path and the query that list the spans which began within a period."""
 
     async def pages(
         self, endpoint: Endpoint, project: str, since: str, until: str
     ) -> AsyncIterator[list[dict[str, Any]]]:
-        """Yield the spans that began within a time, as the store writes them.
+        """Yield pages of the spans that began within a period, as the store writes them.
 
         Raises:
             CallError: they cannot be read.
@@ -136,29 +147,35 @@ class TraceStore(ABC):
         path, query = self.listing(project, since, until)
         cursor = ""
         while True:
-            asked = urlencode({**query, "limit": PAGE, **({"cursor": cursor} if cursor else {})})
-            reply = await endpoint.call(lambda asked=asked: self.http.get(f"{path}?{asked}"))  # type: ignore[misc]
-            told = reply if isinstance(reply, dict) else {}
-            if not isinstance(told.get("data"), list):
+            params = urlencode({**query, "limit": PAGE, **({"cursor": cursor} if cursor else {})})
+            reply = await endpoint.call(lambda params=params: self.http.get(f"{path}?{params}"))  # type: ignore[misc]
+            page = reply if isinstance(reply, dict) else {}
+            if not isinstance(page.get("data"), list):
                 message = f"{self.http.address.name}: the reply has no list `data`"
                 raise CallError(message, "malformed")
-            yield [one for one in told["data"] if isinstance(one, dict)]
-            meta = told["meta"] if isinstance(told.get("meta"), dict) else {}
-            last, cursor = cursor, str(told.get("next_cursor") or meta.get("cursor") or "")
+            yield [span for span in page["data"] if isinstance(span, dict)]
+            meta = page["meta"] if isinstance(page.get("meta"), dict) else {}
+            last, cursor = cursor, str(page.get("next_cursor") or meta.get("cursor") or "")
+            # A cursor that repeats would read the same page for ever.
             if not cursor or cursor == last:
                 return
 
 
 class Langfuse(TraceStore):
-    """Scores of Langfuse, by ``POST /api/public/scores``."""
+    """Scores in Langfuse, by ``POST /api/public/scores``."""
 
     name = "langfuse"
 
     def __init__(self, url: str) -> None:
-        """Raises UsageError where a key is not set, BackendError where the address is none."""
-        keys = [_key(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")]
-        told = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
-        base = checked_base(url or told or "https://cloud.langfuse.com")
+        """Read the keys and the address.
+
+        Raises:
+            UsageError: a key is not set.
+            BackendError: the address is malformed.
+        """
+        keys = [_read_key(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")]
+        configured_url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
+        base = checked_base(url or configured_url or "https://cloud.langfuse.com")
         token = base64.b64encode(":".join(keys).encode()).decode()
         hide(token)
         http = SecretHttp(Address(self.name, "scores", base, self.limits, "", {}, {}), "")
@@ -168,25 +185,27 @@ class Langfuse(TraceStore):
     def requests(
         self, target: Target, findings: Sequence[tuple[Finding, str]]
     ) -> Sequence[Request]:
-        """Return one request a score; a metric without one gives a category."""
+        """Build one request per score; a metric without a score gives a category."""
         result: list[Request] = []
         observation = None if target.whole else target.span
-        for found, comment in findings:
-            name, value, kind = found.as_langfuse
+        for finding, comment in findings:
+            name, value, kind = finding.as_langfuse
+            # The id replaces an earlier score of the same metric; the trace alone has no
+            # observation.
             parts = [target.trace, observation, name]
             body = {
-                "id": "-".join(one for one in parts if one),
+                "id": "-".join(part for part in parts if part),
                 "traceId": target.trace,
                 "observationId": observation,
                 "name": name,
                 "value": value,
                 "dataType": kind,
                 "comment": comment,
-                "metadata": _about(found),
+                "metadata": _present_details(finding),
                 "timestamp": target.time,
             }
-            told = {key: field for key, field in body.items() if field is not None}
-            result.append(("/api/public/scores", told))
+            content = {key: field for key, field in body.items() if field is not None}
+            result.append(("/api/public/scores", content))
         return result
 
     def listing(
@@ -195,21 +214,29 @@ class Langfuse(TraceStore):
         since: str,
         until: str,
     ) -> tuple[str, Mapping[str, str]]:
-        """Return where observations are."""
+        """Return the path and the query that list observations."""
         query = {"fields": "core,basic,io,metadata,model,trace_context"}
         query |= {k: v for k, v in (("fromStartTime", since), ("toStartTime", until)) if v}
         return "/api/public/v2/observations", query
 
 
 class Phoenix(TraceStore):
-    """Annotations of Phoenix, by ``POST /v1/span_annotations``."""
+    """Annotations in Phoenix, by ``POST /v1/span_annotations``."""
 
     name = "phoenix"
 
     def __init__(self, url: str) -> None:
-        """Raises UsageError where a key cannot be used, BackendError where the address is none."""
-        told = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
-        base = checked_base(url or told or "http://localhost:6006").removesuffix("/v1/traces")
+        """Read the key and the address.
+
+        Raises:
+            UsageError: the key cannot be used.
+            BackendError: the address is malformed.
+        """
+        configured_url = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
+        # The variable may hold the address for exporters of traces, of which the API is the root.
+        base = checked_base(url or configured_url or "http://localhost:6006").removesuffix(
+            "/v1/traces"
+        )
         key = "PHOENIX_API_KEY"
         address = Address(self.name, "annotations", base, self.limits, key, {}, {})
         self.http = SecretHttp(address, "Authorization", "Bearer ")
@@ -217,28 +244,29 @@ class Phoenix(TraceStore):
     def requests(
         self, target: Target, findings: Sequence[tuple[Finding, str]]
     ) -> Sequence[Request]:
-        """Return one request, which Phoenix takes as a whole or not at all."""
+        """Build one request for all findings; Phoenix accepts it completely or not at all."""
         if target.span is None:
             raise UsageError("names no span (expected root_span, as of a file of spans)")
         data = [
             {
                 "span_id": target.span,
-                "name": found.metric,
+                "name": finding.metric,
                 "annotator_kind": "CODE",
                 "identifier": IDENTIFIER,
                 "result": {
-                    "score": found.score,
-                    "label": found.verdict or ("no score" if found.score is None else None),
+                    "score": finding.score,
+                    # An annotation without a score always gets a label.
+                    "label": finding.verdict or ("no score" if finding.score is None else None),
                     "explanation": comment,
                 },
-                "metadata": _about(found),
+                "metadata": _present_details(finding),
             }
-            for found, comment in findings
+            for finding, comment in findings
         ]
         return [("/v1/span_annotations?sync=true", {"data": data})]
 
     def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
-        """Return where the spans of a project are."""
+        """Return the path and the query that list the spans of a project."""
         query = {k: v for k, v in (("start_time", since), ("end_time", until)) if v}
         return f"/v1/projects/{quote(project, safe='')}/spans", query
 
@@ -246,13 +274,14 @@ class Phoenix(TraceStore):
 STORES: Mapping[str, type[Langfuse] | type[Phoenix]] = {"langfuse": Langfuse, "phoenix": Phoenix}
 
 
-def _key(name: str) -> str:
-    """Return a key of the environment.
+def _read_key(name: str) -> str:
+    """Return a key from an environment variable.
 
     Raises:
         UsageError: it is not set, or cannot be one.
     """
     key = os.environ.get(name, "").strip()
+    # before anything can fail, so that no traceback shows the key
     hide(key)
     if not key:
         raise UsageError(f"the environment variable {name} is not set")
@@ -261,5 +290,5 @@ def _key(name: str) -> str:
     return key
 
 
-def _about(found: Finding) -> dict[str, Any]:
-    return {name: value for name, value in found.about.items() if value not in (None, {})}
+def _present_details(finding: Finding) -> dict[str, Any]:
+    return {name: value for name, value in finding.about.items() if value not in (None, {})}

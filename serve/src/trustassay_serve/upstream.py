@@ -1,4 +1,4 @@
-"""The one address that the proxy passes requests on to."""
+"""The address to which the proxy passes requests on: headers, requests, and streams of events."""
 
 from __future__ import annotations
 
@@ -21,41 +21,50 @@ HOP_BY_HOP = frozenset(
     """connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
     transfer-encoding upgrade""".split()
 )
-"""Headers of one connection (RFC 9110, section 7.6.1), and those that ``Connection`` names."""
+"""Headers that concern one connection (RFC 9110, section 7.6.1), as do those that ``Connection``
+lists."""
 NOT_SENT = HOP_BY_HOP | frozenset(
     "host content-length content-type content-encoding accept-encoding expect cookie".split()
 )
-"""The body is written anew, and is asked for unpacked; no cookie was set by an upstream."""
+"""Headers of a request that are not passed on: the body is written anew and requested unpacked, and
+the upstream never set a cookie."""
 NOT_RETURNED = HOP_BY_HOP | frozenset(
     """content-length content-encoding date server set-cookie location alt-svc
     strict-transport-security""".split()
 )
-OURS = "x-trustassay-"
+"""Headers of a reply that are not passed back: they describe the upstream's connection or site."""
+OWN_HEADER_PREFIX = "x-trustassay-"
+"""The beginning of the proxy's own headers; an upstream cannot set them."""
 CONNECT_S = 30.0
+"""Seconds for opening a connection."""
 
 
 class UpstreamError(RequestError):
-    """The upstream gave no reply that can be passed on: 502, or 504."""
+    """The upstream gave no reply that can be passed on (HTTP 502, or 504)."""
 
     def __init__(self, message: str, status: int = 502) -> None:
         super().__init__(status, message)
 
 
 class Upstream:
-    """Sends requests to the address ``base``, which may have a path, and follows no redirect.
+    """Sends requests to an address; redirects are not followed.
 
-    ``key`` names an environment variable with the key for it; without one the caller's own header
-    ``Authorization`` is passed on. ``tokens`` are the service's own, which are never passed on.
-    ``timeout_s`` is for a whole answer.
+    Args:
+        base: the address, which may have a path.
+        key: the environment variable with the key for it. If empty, the caller's own header
+            ``Authorization`` is passed on.
+        tokens: the tokens of the service itself, which are never passed on.
+        timeout_s: seconds for a whole answer.
     """
 
     def __init__(self, base: str, key: str, tokens: Sequence[str], timeout_s: float) -> None:
-        """Raise BackendError or ValueError if the address or the key cannot be used."""
+        """Check address and key; BackendError or ValueError if one of them cannot be used."""
         self.base = checked_base(base)
         if "?" in base or "#" in base:
             raise UsageError("--upstream: expected an address without ? and #")
         self._tokens, self._timeout_s = frozenset(tokens), timeout_s
         self._key = os.environ.get(key, "").strip() if key else ""
+        # keeps the key out of tracebacks
         hide(self._key)
         if key and not self._key:
             raise UsageError(f"--upstream-key: the environment variable {key} is not set")
@@ -70,7 +79,9 @@ class Upstream:
         import aiohttp
 
         async with aiohttp.ClientSession(
+            # The service bounds its own connections; a second limit here would only queue requests.
             connector=aiohttp.TCPConnector(limit=0),
+            # Bodies are passed on as they are.
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent",),
@@ -79,11 +90,12 @@ class Upstream:
         self._session = None
 
     async def send(self, request: Request, path: str, body: bytes | None) -> aiohttp.ClientResponse:
-        """Return the response to a request with another body when its head is here; the caller
-        reads and closes it.
+        """Send a request with another body; return the response as soon as its head has arrived.
+
+        The caller reads and closes the response.
 
         Raises:
-            UpstreamError: there is none, or it is a redirect.
+            UpstreamError: there is no response, or it is a redirect.
         """
         import aiohttp
         from yarl import URL
@@ -95,9 +107,10 @@ class Upstream:
         try:
             response = await self._session.request(
                 request.method,
+                # The path and the query are passed on as they came, not decoded and encoded again.
                 URL(url, encoded=True),
                 data=body,
-                headers=self._headers(request, with_body=body is not None),
+                headers=self._build_headers(request, with_body=body is not None),
                 allow_redirects=False,
                 proxy=self._proxy,
                 timeout=timeout,
@@ -105,7 +118,10 @@ class Upstream:
         except TimeoutError:
             raise UpstreamError("the upstream did not reply in time", 504) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise UpstreamError(f"the upstream cannot be reached ({_words(error)})") from None
+            raise UpstreamError(
+                f"the upstream cannot be reached ({_describe_error(error)})"
+            ) from None
+        # Following a redirect would send the key to another address.
         if 300 <= response.status < 400:
             response.close()
             message = f"the upstream redirects ({response.status}), which is not followed"
@@ -113,16 +129,17 @@ class Upstream:
         return response
 
     def redacted(self, body: bytes) -> bytes:
-        """Return a body without the key of the environment."""
+        """Return a body with the key of the environment replaced, as in a quoting error message."""
         return body.replace(self._key.encode(), b"[key]") if len(self._key) >= 8 else body
 
-    def _headers(self, request: Request, *, with_body: bool) -> list[tuple[str, str]]:
-        # one that is not ASCII cannot be sent as it came, and is left out
-        given = [one for one in request.headers.items() if one[1].isascii()]
+    def _build_headers(self, request: Request, *, with_body: bool) -> list[tuple[str, str]]:
+        # A header that is not ASCII cannot be sent as it came, so it is left out.
+        ascii_headers = [header for header in request.headers.items() if header[1].isascii()]
         dropped = NOT_SENT | {"authorization"} if self._key else NOT_SENT
         sent = [
             (name, value)
-            for name, value in _passed_on(given, dropped)
+            for name, value in _filter_headers(ascii_headers, dropped)
+            # A token of this service in any header, such as x-api-key, must not reach the upstream.
             if value.rpartition(" ")[2].strip() not in self._tokens  # with or without a scheme
         ]
         sent.append(("accept-encoding", "identity"))
@@ -134,25 +151,26 @@ class Upstream:
 
 
 def passed_back(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a response that its reader may have."""
-    return dict(_passed_on(headers.items(), NOT_RETURNED))
+    """Return the headers of a response that are passed back to the client."""
+    return dict(_filter_headers(headers.items(), NOT_RETURNED))
 
 
-def _passed_on(
+def _filter_headers(
     headers: Iterable[tuple[str, str]], dropped: frozenset[str]
 ) -> list[tuple[str, str]]:
-    """Return headers in lower case without ``dropped``, those of the connection, and ours."""
+    """Return headers in lower case, without ``dropped``, those of the connection, and our own."""
     result = [(name.lower(), value) for name, value in headers]
-    named = [value for name, value in result if name == "connection"]
-    dropped |= {part.strip().lower() for value in named for part in value.split(",")}
+    connection_values = [value for name, value in result if name == "connection"]
+    dropped |= {part.strip().lower() for value in connection_values for part in value.split(",")}
     return [
         (name, value)
         for name, value in result
-        if name not in dropped and not name.startswith(OURS) and value.isascii()
+        if name not in dropped and not name.startswith(OWN_HEADER_PREFIX) and value.isascii()
     ]
 
 
-def _words(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    # The message of aiohttp names the upstream's address, which is not for the client.
     cause = getattr(error, "os_error", error)
     return getattr(cause, "strerror", None) or type(error).__name__
 
@@ -160,56 +178,64 @@ def _words(error: Exception) -> str:
 FIELD = "trustassay"
 """The field of a completion, or of a stream's last chunk, that holds the verdicts."""
 DONE = b"[DONE]"
-LARGEST_EVENT = 2 * 1024**2
-MOST_CHOICES = 128
+"""The data of the event that ends a stream."""
+MAX_EVENT_BYTES = 2 * 1024**2
+"""Bytes of the largest event."""
+MAX_CHOICES = 128
+"""The most choices of one stream, as many as OpenAI's API allows."""
 _END = re.compile(rb"\r?\n\r?\n")
 _LINES = re.compile(rb"\r?\n")
-_KNOWN = (b"data:", b":", b"event:", b"id:", b"retry:")
-"""What a line begins with; some clients would read others as data, after a byte order mark or a
-carriage return alone.
+_LINE_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:")
+"""The beginnings of valid lines. Some clients would read other lines as data, after a byte order
+mark or a single carriage return, and so show text that was not judged.
 """
 
 
 class Event(NamedTuple):
-    """An event as it came, with the blank line after it; ``chunk`` if it holds one.
-
-    ``data`` is ``None`` if it has none, as a comment; all of it if it cannot be read.
-    """
+    """A server-sent event."""
 
     raw: bytes
+    """The event as it came, with the blank line after it."""
     data: bytes | None
+    """Its data; ``None`` if it has none, as a comment. The whole event if it cannot be read."""
     chunk: dict[str, Any] | None
+    """The chunk of a completion that it holds, if any."""
 
 
 async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event]:
-    """Yield the events of a stream up to ``[DONE]``; a last one may lack its blank line.
+    """Yield the events of a stream up to ``[DONE]``; the last event may lack its blank line.
+
+    Args:
+        pieces: the bytes of the stream, cut anywhere.
+        most: the most bytes of the stream.
 
     Raises:
         UpstreamError: the stream has more than ``most`` bytes, or an event is too large.
     """
-    left, total, large = bytearray(), 0, "the upstream's stream is too large"
+    buffer, total, large = bytearray(), 0, "the upstream's stream is too large"
     async for piece in pieces:
         total += len(piece)
-        looked = max(len(left) - 3, 0)
-        left += piece
+        # An end of up to four bytes may have begun in the last three of the piece before.
+        search_from = max(len(buffer) - 3, 0)
+        buffer += piece
         if total > most:
             raise UpstreamError(f"{large}: it has more than {most:,} bytes")
-        while result := _END.search(left, looked):
-            raw = bytes(left[: result.end()])
-            del left[: result.end()]
-            looked = 0
-            yield (event := _event(raw))
+        while result := _END.search(buffer, search_from):
+            raw = bytes(buffer[: result.end()])
+            del buffer[: result.end()]
+            search_from = 0
+            yield (event := _parse_event(raw))
             if event.data == DONE:
                 return
-        if len(left) > LARGEST_EVENT:
-            raise UpstreamError(f"{large}: an event has more than {LARGEST_EVENT:,} bytes")
-    if left.strip():
-        yield _event(bytes(left) + b"\n\n")
+        if len(buffer) > MAX_EVENT_BYTES:
+            raise UpstreamError(f"{large}: an event has more than {MAX_EVENT_BYTES:,} bytes")
+    if buffer.strip():
+        yield _parse_event(bytes(buffer) + b"\n\n")
 
 
-def _event(raw: bytes) -> Event:
+def _parse_event(raw: bytes) -> Event:
     lines = [line for line in _LINES.split(raw) if line]
-    if any(b"\r" in line or not line.startswith(_KNOWN) for line in lines):
+    if any(b"\r" in line or not line.startswith(_LINE_STARTS) for line in lines):
         return Event(raw, raw, None)
     result = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
     if not result:
@@ -221,6 +247,7 @@ def _event(raw: bytes) -> Event:
         chunk = None
     if not isinstance(chunk, dict):
         return Event(raw, data, None)
+    # An upstream must not be able to write verdicts.
     if FIELD in chunk:  # ours alone
         del chunk[FIELD]
         raw = event_of(chunk)
@@ -233,76 +260,81 @@ def event_of(chunk: Mapping[str, Any]) -> bytes:
 
 
 class StreamedAnswers:
-    """The answers of a stream, by the index of their choice, put together as its chunks come."""
+    """Collects the answers of a stream from its chunks, by the index of their choice."""
 
     def __init__(self) -> None:
         self.last: dict[str, Any] = {}
-        """The last chunk without what is its own: what a further one begins with."""
+        """The fields of the last chunk that a further chunk repeats (id, model, ...)."""
         self.error: str | None = None
-        """Why the answers cannot be judged."""
+        """Why the answers cannot be judged; ``None`` if they can."""
         self._texts: dict[int, list[str]] = {}
         self._refusals: dict[int, list[str]] = {}
         self._ended = False
 
     def add(self, event: Event) -> None:
-        """Take what an event holds."""
+        """Add the texts of an event."""
         chunk = event.chunk
         if event.data == DONE:
             self._ended = True
         elif chunk is None:
+            # A comment (data is None) may be skipped; data that cannot be read may be part of the
+            # answer.
             if event.data is not None:
                 self.error = self.error or "the stream holds data that is not a JSON object"
         elif chunk.get("error"):
             self.error = "the upstream ended the answer with an error"
         else:
-            own = {"choices", "usage"}
-            self.last = {name: value for name, value in chunk.items() if name not in own}
-            for choice in _choices(chunk):
-                self._add(choice)
+            # What differs from chunk to chunk; the rest (id, model) stays for a chunk that is made
+            # up.
+            changing = {"choices", "usage"}
+            self.last = {name: value for name, value in chunk.items() if name not in changing}
+            for choice in _read_choices(chunk):
+                self._add_choice(choice)
 
     def texts(self) -> dict[int, str | None]:
-        """Return the answers; ``None`` for one without text, as for a call of tools."""
+        """Return the answers by index; ``None`` for one without text, as for a call of tools."""
         result = {}
         for index in sorted(self._texts):
-            words = "".join(self._texts[index]) or "".join(self._refusals[index])
-            result[index] = words or None
+            text = "".join(self._texts[index]) or "".join(self._refusals[index])
+            result[index] = text or None
         return result
 
     def finish(self) -> None:
-        """Take note that the stream is over."""
+        """Note the end of the stream; without an end marker or a finish reason it is incomplete."""
         if not self._ended:
             self.error = self.error or "the stream ended before the answer was complete"
 
-    def _add(self, choice: Mapping[str, Any]) -> None:
+    def _add_choice(self, choice: Mapping[str, Any]) -> None:
         index = choice.get("index", 0)
-        if not isinstance(index, int) or not 0 <= index < MOST_CHOICES:
+        # An answer that cannot be assigned would pass without a verdict, so none is judged.
+        if not isinstance(index, int) or not 0 <= index < MAX_CHOICES:
             self.error = self.error or "a choice has an index that cannot be used"
             return
         texts = self._texts.setdefault(index, [])
         refusals = self._refusals.setdefault(index, [])
         delta = choice.get("delta")
         if isinstance(delta, dict):
-            for name, words in (("content", texts), ("refusal", refusals)):
+            for name, pieces in (("content", texts), ("refusal", refusals)):
                 if isinstance(delta.get(name), str):
-                    words.append(delta[name])
+                    pieces.append(delta[name])
         self._ended = self._ended or bool(choice.get("finish_reason"))
 
 
 def has_text(chunk: Mapping[str, Any]) -> bool:
-    """Whether a chunk holds a part of an answer, or anything else a client waits for."""
-    deltas = [choice.get("delta") for choice in _choices(chunk)]
+    """Whether a chunk holds a part of an answer, or anything else that a client waits for."""
+    deltas = [choice.get("delta") for choice in _read_choices(chunk)]
     result = [delta for delta in deltas if isinstance(delta, dict)]
     return any(value for delta in result for name, value in delta.items() if name != "role")
 
 
 def without_choices(event: Event, indices: Collection[int]) -> Event | None:
-    """Return an event without some choices; ``None`` if nothing else is in it."""
-    choices = [] if event.chunk is None else _choices(event.chunk)
-    left = [one for one in choices if one.get("index", 0) not in indices]
-    if event.chunk is None or len(left) == len(choices):
+    """Return an event without some choices; ``None`` if nothing else is left in it."""
+    choices = [] if event.chunk is None else _read_choices(event.chunk)
+    remaining = [choice for choice in choices if choice.get("index", 0) not in indices]
+    if event.chunk is None or len(remaining) == len(choices):
         return event
-    chunk = {**event.chunk, "choices": left}
-    return Event(event_of(chunk), event.data, chunk) if left or chunk.get("usage") else None
+    chunk = {**event.chunk, "choices": remaining}
+    return Event(event_of(chunk), event.data, chunk) if remaining or chunk.get("usage") else None
 
 
 def empty_chunk(last: Mapping[str, Any], index: int = 0) -> dict[str, Any]:
@@ -311,6 +343,10 @@ def empty_chunk(last: Mapping[str, Any], index: int = 0) -> dict[str, Any]:
     return {"object": "chat.completion.chunk", **last, "choices": [choice]}
 
 
-def _choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _read_choices(chunk: Mapping[str, Any]) -> list[dict[str, Any]]:
     result = chunk.get("choices")
-    return [one for one in result if isinstance(one, dict)] if isinstance(result, list) else []
+    return (
+        [choice for choice in result if isinstance(choice, dict)]
+        if isinstance(result, list)
+        else []
+    )

@@ -1,9 +1,9 @@
-"""How many answers each day has, which groups they are of, and how old the last day is.
+"""The number of answers of each day, the groups that they are of, and the age of the last day.
 
-Figures of quality say nothing of answers that are missing. So ``monitor`` also looks, each day, for
-fewer answers than usual (:func:`compare_counts`), for a group that has none any more
-(:func:`find_absences`), and for a last run that is too old (:func:`read_staleness`). The tests know
-the days before a day and nothing later, so that a day is judged once and for all.
+Figures of quality say nothing about missing answers. So ``monitor`` also looks, each day, for fewer
+answers than usual (:func:`compare_counts`), for a group that has vanished (:func:`find_absences`),
+and for a last run that is too old (:func:`read_staleness`). A day is tested only against the days
+before it, so its result never changes.
 """
 
 import math
@@ -17,20 +17,19 @@ from trustassay.statistics.distributions import incomplete_beta
 from trustassay.text.words import amount
 
 DAILY_LEVEL = 1e-4
-"""Probability of a false alarm of one day: of the number of all answers, and of each group."""
+"""The probability of a false alarm on one day, for the number of all answers and for each group."""
 FEWEST_DAYS = 3
-"""Days from which it is known how many answers are usual."""
+"""Days that are needed to know the usual number of answers."""
 WEEKS = 14
-"""Days from which each weekday has a number of its own, and a baseline's weekdays their level."""
+"""Days from which each weekday has its own usual number, and its own level in a baseline."""
 FEWEST_OF_WEEKDAY = 2
-"""Days of a weekday from which its own number is known."""
+"""Days of a weekday that are needed to know its own usual number."""
 ASSUMED_SPREAD, ASSUMED_DAYS = 0.2, 8
-"""What numbers of answers are taken to differ by from day to day, beyond chance, as a share of
-their mean; and the number of days as whose evidence this counts. Measured with
+"""The assumed variation of the number of answers from day to day beyond chance, as a share of the
+mean; and the number of days that this assumption counts for. Measured with
 ``benchmarks/volumes.py``: ``benchmarks/results/volumes.json``."""
 STALE_AFTER = 3
-"""Times the usual gap between two days of runs, after which the last run is stale: a daily run may
-miss a weekend."""
+"""The last run is stale after this multiple of the usual gap: a daily run may miss a weekend."""
 
 
 ALARM_KINDS = (
@@ -46,60 +45,63 @@ ALARM_KINDS = (
 
 
 class VolumeAlarm(NamedTuple):
-    """Something about the number, the dates or the groups of answers that a person should look at.
-
-    kind: one of :data:`ALARM_KINDS`. day: the day that it is about, empty where
-    it holds until the folders change.
-    """
+    """An alarm about the number, the dates or the groups of answers."""
 
     kind: str
+    """One of :data:`ALARM_KINDS`."""
     day: str
+    """The day that it is about; empty where it holds until the folders change."""
     text: str
+    """What is odd."""
 
 
 class DayVolume(NamedTuple):
-    """A day: the number of its answers and its runs.
-
-    usual: the number of answers that the days before it let expect; ``None`` where these are too
-    few. chance: the probability of so few answers if nothing changed.
-    """
+    """The number of answers of a day."""
 
     day: str
+    """The date."""
     answers: int
+    """The number of its answers."""
     runs: int
+    """The number of its runs."""
     usual: float | None
+    """The number expected from the days before it; ``None`` where these are too few."""
     chance: float | None
+    """The probability of so few answers if nothing has changed; ``None`` as for ``usual``."""
 
     @property
     def is_low(self) -> bool:
-        """Whether there are fewer answers than chance explains."""
+        """Whether there are fewer answers than chance can explain."""
         return self.chance is not None and self.chance < DAILY_LEVEL
 
 
 class Staleness(NamedTuple):
-    """How old the last run is. last: its day, empty without any. age_days: from it until today, and
-    usual_gap_days: the median from one day of runs to the next; ``None`` where there is none."""
+    """The age of the last run."""
 
     last: str
+    """Its day; empty if there is no run."""
     age_days: int | None
+    """Days from it until today; ``None`` if there is no run."""
     usual_gap_days: float | None
+    """The median number of days between runs; ``None`` with fewer than two days of runs."""
 
     @property
     def is_in_future(self) -> bool:
-        """Whether the last run is of a later day than tomorrow, which elsewhere has begun.
+        """Whether the last run is of a day after tomorrow; in some time zones it is tomorrow now.
 
-        Runs before it would be left out, and no run would be overdue until then.
+        Such a run is an alarm: earlier runs would be left out, and none would be overdue until
+        then.
         """
         return self.age_days is not None and self.age_days < -1
 
     @property
     def is_stale(self) -> bool:
-        """Whether a run is overdue: :data:`STALE_AFTER` times the usual gap, or days, went by."""
+        """Whether a run is overdue: :data:`STALE_AFTER_GAPS` usual gaps (or days) have passed."""
         usual = 1.0 if self.usual_gap_days is None else self.usual_gap_days
         return self.age_days is not None and self.age_days > STALE_AFTER * usual
 
     def in_words(self) -> str:
-        """Say when the last run was, and what is usual."""
+        """Return a sentence with the day of the last run, and the usual gap."""
         if self.age_days is None:
             return "last run: none has a date"
         days = amount(abs(self.age_days), "day")
@@ -112,13 +114,14 @@ class Staleness(NamedTuple):
 
 
 def count_answers(day: Mapping[str, Any]) -> Counter[str]:
-    """Return the number of answers of each group, of a day of monitor's state.
+    """Return the number of answers of each group, on a day of monitor's state.
 
-    Each answer has one verdict of each metric; with several metrics the largest count is that of
-    the answers.
+    Each answer has one verdict per metric. With several metrics the largest count is the number of
+    answers.
     """
     result = Counter[str]()
     for groups in day["said"].values():
+        # `|=` of counters takes the maximum of each group
         result |= Counter({group: sum(verdicts.values()) for group, verdicts in groups.items()})
     return result
 
@@ -126,27 +129,33 @@ def count_answers(day: Mapping[str, Any]) -> Counter[str]:
 def compare_counts(
     counts: Sequence[int], weekdays: Sequence[int]
 ) -> list[tuple[float, float] | None]:
-    """Return for each day how many answers the days before it let expect, and the probability of as
-    few as there are if nothing changed; ``None`` where the days before it are too few.
+    """Return for each day the expected number of answers, and the probability of so few.
+
+    Both come from the days before it; ``None`` where these are too few.
 
     y = 2 sqrt(n + 3/8) has a variance of 1 if n is a Poisson number (Anscombe 1948), and of
     1 + c^2 m if its mean m varies from day to day by the share c of itself. The variance is that of
-    the days before, put together with c = :data:`ASSUMED_SPREAD` as of :data:`ASSUMED_DAYS` days,
-    at least 1, and the difference of a day from their mean is compared with Student's t. The
-    probability is not below that of the exact test of Poisson numbers, as y is skewed where n is
-    small. From :data:`WEEKS` days on the mean is that of the same weekday.
+    the days before, combined with c = :data:`ASSUMED_SPREAD` as if from :data:`ASSUMED_DAYS` days,
+    and at least 1. The difference of a day from their mean is compared with Student's t. The
+    probability is at least that of the exact test of Poisson numbers, because y is skewed where n
+    is small. From :data:`DAYS_FOR_WEEKDAYS` days on the mean is that of the same weekday.
 
-    Days with too few answers are not among the usual ones, so what stays low is too low on each of
-    its days; only a weekday that was never otherwise is known by them.
+    Days with too few answers do not count as usual, so a lasting drop is an alarm on each of its
+    days. The exception is a weekday that always was low.
+
+    Args:
+        counts: the number of answers of each day, in order.
+        weekdays: the weekday of each day.
     """
     result = list[tuple[float, float] | None]()
     usual, low = list[tuple[int, int]](), list[tuple[int, int]]()
-    for day, one in enumerate(zip(weekdays, counts, strict=True)):
+    for day, day_and_count in enumerate(zip(weekdays, counts, strict=True)):
         tested = None
         if day >= FEWEST_DAYS and usual:
-            tested = _test_day(one, usual, low, by_weekday=day >= WEEKS)
+            tested = _test_day(day_and_count, usual, low, by_weekday=day >= WEEKS)
         is_low = tested is not None and tested[1] < DAILY_LEVEL
-        (low if is_low else usual).append(one)
+        # Sorted at once: the next day is compared only with days that were not low.
+        (low if is_low else usual).append(day_and_count)
         result.append(tested)
     return result
 
@@ -158,27 +167,42 @@ def _test_day(
     *,
     by_weekday: bool,
 ) -> tuple[float, float]:
-    """Return the usual number of answers and the probability of so few, of a day; days are pairs of
-    weekday and number."""
+    """Return the usual number of answers, and the probability of as few as this day has.
+
+    Args:
+        day: the weekday and the number of answers.
+        usual: the same of earlier days that were not low.
+        low: the same of earlier days that were low.
+        by_weekday: whether each weekday has its own usual number.
+    """
     weekday, count = day
     groups = dict[int, list[int]]()
     for other, number in usual:
         groups.setdefault(other if by_weekday else 0, []).append(number)
     if by_weekday and len(groups.get(weekday, ())) < FEWEST_OF_WEEKDAY:
+        # A weekday without usual days, such as a Sunday that always was low, is compared with
+        # itself.
         known_low = [number for other, number in low if other == weekday]
         groups[weekday] = groups.get(weekday, []) + known_low
         if len(groups[weekday]) < FEWEST_OF_WEEKDAY:
+            # still unknown: compare with all weekdays together
             by_weekday, groups = False, {0: [number for _, number in usual]}
     same = groups[weekday if by_weekday else 0]
 
-    means = {key: fmean(_root(one) for one in values) for key, values in groups.items()}
-    squares = sum((_root(one) - means[key]) ** 2 for key in groups for one in groups[key])
+    # step 2: the variance of the transformed numbers, shrunk towards the assumed variation
+    means = {
+        key: fmean(_stabilise(answers) for answers in values) for key, values in groups.items()
+    }
+    squares = sum(
+        (_stabilise(answers) - means[key]) ** 2 for key in groups for answers in groups[key]
+    )
     days = sum(len(values) for values in groups.values())
     freedom = ASSUMED_DAYS + days - len(groups)
     assumed = 1 + ASSUMED_SPREAD**2 * fmean(same)
     variance = max((ASSUMED_DAYS * assumed + squares) / freedom, 1.0)
     mean = means[weekday if by_weekday else 0]
-    t = (mean - _root(count)) / math.sqrt(variance * (1 + 1 / len(same)))
+    t = (mean - _stabilise(count)) / math.sqrt(variance * (1 + 1 / len(same)))
+    # not fewer than usual
     if t <= 0:
         return fmean(same), 1.0
     # P(T > t) = I_x(v/2, 1/2) / 2 with x = v / (v + t^2)
@@ -190,57 +214,66 @@ def _test_day(
     return fmean(same), max(by_days, by_chance)
 
 
-def _root(count: int) -> float:
+def _stabilise(count: int) -> float:
     return 2 * math.sqrt(count + 0.375)
 
 
-def find_absences(days: Sequence[Mapping[str, int]], whole: str) -> list[tuple[int, str, int]]:
-    """Return the groups that vanished: the day from which it is sure, the group, the last day on
-    which it had answers.
+def find_absences(days: Sequence[Mapping[str, int]], all_group: str) -> list[tuple[int, str, int]]:
+    """Return the groups that have vanished.
 
-    A group has vanished if it lacks answers for more days than ever before, and if as many answers
-    without one of its own have a probability below :data:`DAILY_LEVEL`: of N answers from its first
-    day to its last one x were its own. If it had not changed, all x would be among the first N of
-    N + n answers by a chance of (N over x) / (N + n over x), as in Fisher's exact test.
+    A group has vanished if it lacks answers for more days than ever before, and if so many answers
+    without one of its own have a probability below :data:`DAILY_LEVEL`. Of the N answers from its
+    first to its last day, x were its own. If nothing had changed, all x would be among the first N
+    of N + n answers with the probability (N over x) / (N + n over x), as in Fisher's exact test.
 
     Args:
-        days: the numbers of answers by group. whole: the group of all answers.
+        days: the numbers of answers by group, of each day.
+        all_group: the group of all answers.
+
+    Returns:
+        For each vanished group the day from which it is certain, the group, and the last day on
+        which it had answers.
     """
     result = list[tuple[int, str, int]]()
-    for group in sorted({name for day in days for name in day} - {whole}):
-        own, until_last, since = 0, 0, 0
+    for group in sorted({name for day in days for name in day} - {all_group}):
+        own_answers, until_last, since = 0, 0, 0
         last, longest, is_gone = -1, 0, False
         for place, day in enumerate(days):
             if count := day.get(group, 0):
                 if last >= 0:
                     longest = max(longest, place - last - 1)
-                own, until_last, since = own + count, until_last + since + day[whole], 0
+                own_answers, until_last, since = (
+                    own_answers + count,
+                    until_last + since + day[all_group],
+                    0,
+                )
                 last, is_gone = place, False
                 continue
             if last < 0:
-                # a group is new on its first day; answers before say nothing of its share
+                # the group has not appeared yet; answers before its first day do not count
                 continue
-            since += day[whole]
+            since += day[all_group]
+            # A gap no longer than an earlier one is usual for this group.
             if is_gone or place - last <= longest:
                 continue
-            if _log_chance(own, until_last, since) < math.log(DAILY_LEVEL):
+            if _log_absence_chance(own_answers, until_last, since) < math.log(DAILY_LEVEL):
                 is_gone = True
                 result.append((place, group, last))
     return sorted(result)
 
 
-def _log_chance(own: int, until_last: int, since: int) -> float:
+def _log_absence_chance(own_answers: int, until_last: int, since: int) -> float:
     """Return the logarithm of (N over x) / (N + n over x)."""
     return (
         math.lgamma(until_last + 1)
-        - math.lgamma(until_last - own + 1)
-        + math.lgamma(until_last + since - own + 1)
+        - math.lgamma(until_last - own_answers + 1)
+        + math.lgamma(until_last + since - own_answers + 1)
         - math.lgamma(until_last + since + 1)
     )
 
 
 def read_staleness(days: Sequence[str], today: date) -> Staleness:
-    """Return how old the last of some days is, given in their order."""
+    """Return the age of the last of some days, which are in order."""
     if not days:
         return Staleness("", None, None)
     dates = [date.fromisoformat(day) for day in days]
@@ -248,9 +281,9 @@ def read_staleness(days: Sequence[str], today: date) -> Staleness:
     return Staleness(days[-1], (today - dates[-1]).days, float(median(gaps)) if gaps else None)
 
 
-def read_volumes(days: Mapping[str, Mapping[str, Any]], whole: str) -> list[DayVolume]:
-    """Return the days of monitor's state, in their order, with the number of answers of each."""
-    counts = [count_answers(day)[whole] for day in days.values()]
+def read_volumes(days: Mapping[str, Mapping[str, Any]], all_group: str) -> list[DayVolume]:
+    """Return the days of monitor's state, in order, with the number of answers of each."""
+    counts = [count_answers(day)[all_group] for day in days.values()]
     weekdays = [date.fromisoformat(day).weekday() for day in days]
     return [
         DayVolume(name, count, len(day["runs"]), *(tested or (None, None)))
@@ -261,20 +294,23 @@ def read_volumes(days: Mapping[str, Mapping[str, Any]], whole: str) -> list[DayV
 
 
 def find_volume_alarms(
-    days: Mapping[str, Mapping[str, Any]], volumes: Sequence[DayVolume], whole: str
+    days: Mapping[str, Mapping[str, Any]], volumes: Sequence[DayVolume], all_group: str
 ) -> Iterator[VolumeAlarm]:
-    """Yield what is odd about the answers of days, in the order of the days of each kind."""
-    for one in volumes:
-        if one.runs > 1:
-            text = f"{one.day} has {one.runs} runs; all {one.answers:,} answers count"
-            yield VolumeAlarm("several runs", one.day, text)
-    for one in volumes:
-        if one.is_low:
-            text = f"{one.day} has {amount(one.answers, 'answer')}; {one.usual:,.0f} are usual"
-            yield VolumeAlarm("few answers", one.day, text)
+    """Yield alarms about the answers of days, kind by kind, in the order of the days."""
+    for entry in volumes:
+        if entry.runs > 1:
+            text = f"{entry.day} has {entry.runs} runs; all {entry.answers:,} answers count"
+            yield VolumeAlarm("several runs", entry.day, text)
+    for entry in volumes:
+        if entry.is_low:
+            text = (
+                f"{entry.day} has {amount(entry.answers, 'answer')}; {entry.usual:,.0f} are usual"
+            )
+            yield VolumeAlarm("few answers", entry.day, text)
     groups = [count_answers(day) for day in days.values()]
     names = list(days)
-    for place, group, last in find_absences(groups, whole):
+    for place, group, last in find_absences(groups, all_group):
+        # The number until the group vanished shows whether it matters.
         count = sum(day[group] for day in groups[: last + 1])
         text = f"{group} had {amount(count, 'answer')} until {names[last]}, and none since"
         yield VolumeAlarm("vanished", names[place], text)

@@ -1,16 +1,17 @@
-"""Active evaluation: which answers to label next, and what the labels say of all answers.
+"""Active evaluation: which answers to label next, and what the labels say about all answers.
 
-Units (questions, with all their answers) are drawn one after another without replacement, each with
-a known probability that depends on scores and on labels seen before it. Before draw t every answer
-has a prediction f_t, made from labels of earlier draws alone. With y the labels, known for the
-units K_t that were drawn before, any sum S = sum_i a_i y_i over the answers has the estimate
+Units (questions, with all their answers) are drawn one after another without replacement. The
+probability of each draw is known; it depends on scores and on earlier labels. Before draw t every
+answer has a prediction f_t, made only from the labels of earlier draws. With y the labels, known
+for the units K_t that were drawn before, any sum S = sum_i a_i y_i over the answers has the
+estimate
 
     S_t = sum_{i in K_t} a_i y_i + sum_{i not in K_t} a_i f_t(i)
           + sum_{i in u_t} a_i (y_i - f_t(i)) / q_t(u_t)
 
-which is right on average whatever was seen before, however bad the predictions are: u_t is the
-unit drawn and q_t the probability that it had among the units left (Des Raj 1956; with predictions
-Zrnic and Candes 2024, eq. 2). So is a mean of all S_t with weights fixed beforehand, and the S_t
+which is unbiased given everything before the draw, however bad the predictions are: u_t is the unit
+drawn and q_t its probability among the remaining units (Des Raj 1956; with predictions Zrnic and
+Candes 2024, eq. 2). A mean of all S_t with weights fixed beforehand is unbiased, too, and the S_t
 are uncorrelated, which gives the variance. The weights are those of Farquhar, Gal and Rainforth
 2021 (LURE): with equal probabilities and constant predictions the estimate is the plain mean, and
 with everything labelled it is the truth.
@@ -31,24 +32,27 @@ from trustassay.statistics.regression import sigmoid
 EXPLORED = 0.3
 """Share of the probability that is spread evenly: no weight is above 1 / 0.3 of the even one."""
 FEWEST_TO_CHOOSE = 20
-"""Labels below which all units are equally likely: how scores and labels go together is unknown."""
+"""Labels below which all units are equally likely, since no link of scores and labels is known."""
 STIFFNESS = 1.0
 """Prior precision of a slope of the logistic predictions; of the intercept a tenth."""
 EVERY_FIT = 20
-"""Draws up to which predictions are made anew for each; later for every twentieth part more."""
+"""Up to this many draws predictions are refitted for each draw; later after 5 % more draws."""
 SURE = 0.02
-"""Predictions are kept this far from 0 and 1 where they decide what is drawn."""
+"""Predictions are clipped to this distance from 0 and 1 where they decide which unit is drawn."""
 LARGEST_WEIGHT = 0.45
+"""The weight of one draw above which the variance formula is close to its pole at a half."""
 NEAR = 1e-4
-"""The last of Newton's steps: estimates are right on average with any predictions."""
+"""The Newton step at which a fit stops; it may be coarse, as any predictions give no bias."""
 
 
 class Draw(NamedTuple):
-    """A unit that was labelled, and the probability that it had among those left; ``None`` where
-    its labels came from elsewhere, before the next draw."""
+    """A unit that was labelled."""
 
     unit: int
+    """Its number."""
     probability: float | None
+    """Its probability among the units left at its draw; ``None`` where it was not drawn: its labels
+    came from elsewhere, before the next draw."""
 
 
 def chances(spread: ArrayLike, explored: float = EXPLORED) -> Floats:
@@ -69,7 +73,7 @@ def chances(spread: ArrayLike, explored: float = EXPLORED) -> Floats:
 
 
 def explored_with(labels: int) -> float:
-    """Return the even share of the probability, with so many labels at hand."""
+    """Return the share of the probability that is spread evenly, given the number of labels."""
     return EXPLORED if labels >= FEWEST_TO_CHOOSE else 1.0
 
 
@@ -81,26 +85,31 @@ def draw_units(
     Returns the place of each in ``spread`` and its probability among those left at its draw.
     """
     s = np.asarray(spread, dtype=np.float64)
-    left = np.arange(len(s))
+    remaining = np.arange(len(s))
     result: list[tuple[int, float]] = []
-    while len(result) < number and len(left):
-        q = chances(s[left], explored)
-        place = int(rng.choice(len(left), p=q))
-        result.append((int(left[place]), float(q[place])))
-        left = np.delete(left, place)
+    while len(result) < number and len(remaining):
+        q = chances(s[remaining], explored)
+        # The probabilities are renewed for each draw, since they are among the remaining units.
+        place = int(rng.choice(len(remaining), p=q))
+        result.append((int(remaining[place]), float(q[place])))
+        remaining = np.delete(remaining, place)
     return result
 
 
 @dataclass(frozen=True)
 class Target:
-    """A figure of all N answers: its value, its slope by each answer's label (shape (N,)), and what
-    an answer moves it by beside its label. ``slope * label + beside`` is the influence of an answer
-    in a sample of questions; its sum is 0.
+    """A figure of all N answers, as a linear function of their labels.
+
+    ``slope * label + beside`` is the influence of an answer in a sample of questions; the
+    influences sum to 0.
     """
 
     value: float
+    """The figure itself."""
     slope: Floats
+    """Its derivative with respect to each answer's label, shape (N,)."""
     beside: Floats
+    """How much each answer moves the figure apart from its label, shape (N,)."""
 
     def __sub__(self, other: "Target") -> "Target":
         beside = self.beside - other.beside
@@ -108,62 +117,66 @@ class Target:
 
 
 def mean_target(labels: Floats, among: Bools) -> Target:
-    """Return the mean label of the answers ``among`` all, at least one."""
+    """Return the mean label of the answers for which ``among`` is true, at least one."""
     share = among / among.sum()
     value = float(share @ labels)
     return Target(value, share, -value * share)
 
 
 def auroc_target(labels: Floats, scores: ArrayLike) -> Target | None:
-    """Return the AUROC of scores, NaN where an answer has none: the share of pairs of different
-    answers, one right and one wrong, in which the right one has the higher score, ties half.
+    """Return the AUROC of scores; a score is NaN where an answer has none.
 
-    ``labels`` need not be 0 and 1: the estimates of :attr:`Labels.estimates` may lie beyond. An
-    answer makes no pair with itself. ``None`` where no pairs are expected.
+    It is the share of pairs of a right and a wrong answer in which the right one scores higher,
+    ties counting half. ``labels`` need not be 0 and 1: the estimates of :attr:`Labels.estimates`
+    may lie outside. An answer makes no pair with itself. ``None`` where no pairs are expected.
     """
     x = np.asarray(scores, dtype=np.float64)
-    there = ~np.isnan(x)
-    y, wrong = labels[there], 1 - labels[there]
-    _, rank = np.unique(x[there], return_inverse=True)
+    has_score = ~np.isnan(x)
+    y, wrong = labels[has_score], 1 - labels[has_score]
+    _, rank = np.unique(x[has_score], return_inverse=True)
     size = int(rank.max(initial=-1)) + 1
     of_right, of_wrong = np.bincount(rank, y, size), np.bincount(rank, wrong, size)
+    # Labels may be fractions, so an answer is partly right and partly wrong: its pair with itself,
+    # which lies in its own rank and counts half, is subtracted.
     below = (np.cumsum(of_wrong) - of_wrong / 2)[rank] - wrong / 2
     above = (of_right.sum() - np.cumsum(of_right) + of_right / 2)[rank] - y / 2
     positives, negatives = y.sum(), wrong.sum()
     pairs = positives * negatives - y @ wrong
+    # Estimated labels may sum to less than 0: then no AUROC exists.
     if positives <= 0 or negatives <= 0 or pairs <= 0:
         return None
     value = float(y @ below / pairs)
     right = (below - value * (negatives - wrong)) / pairs
     otherwise = (above - value * (positives - y)) / pairs
     slope, beside = np.zeros(len(x)), np.zeros(len(x))
-    slope[there], beside[there] = right - otherwise, otherwise
+    slope[has_score], beside[has_score] = right - otherwise, otherwise
     return Target(value, slope, beside)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its variance, and what further draws would make of it.
-
-    variance: about the figure of all labels of these answers. between: what has to be added for
-    questions like these, of which these are a sample. draws: units that were drawn, and
-    ``effective`` as many as that of equal weight. left: units that can still be drawn. even: the
-    variance that one draw of equal probability has, without predictions.
-    """
+    """A figure with its variance, and how further draws would change the variance."""
 
     value: float
+    """The estimate of the figure."""
     variance: float
+    """The variance about the figure that all labels of these answers would give."""
     between: float
+    """The variance to be added for other questions like these, of which these are a sample."""
     draws: int
+    """How many units were drawn."""
     effective: float
+    """How many draws of equal weight these are worth."""
     left: int
+    """How many units can still be drawn."""
     even: float
+    """The variance of a single draw with equal probabilities and without predictions."""
 
     def variance_at(self, draws: int, *, evenly: bool = False) -> float:
-        """Return the variance that ``draws`` draws in all would have, 1 or more; 0 of all units.
+        """Return the variance that a total of ``draws`` draws would have; 0 if these are all units.
 
-        c (1/n - 1/m) with m all units that could be drawn, as of a simple random sample; c from the
-        draws so far. ``evenly``: the same of draws with equal probabilities, without predictions.
+        It is c (1/n - 1/m), as for a simple random sample of n of m units, with c from the draws so
+        far. ``evenly``: the same for draws with equal probabilities and without predictions.
         """
         units = self.draws + self.left
         of_one = self.even
@@ -173,8 +186,10 @@ class Estimate:
         return of_one * max(1 / draws - 1 / units, 0.0)
 
     def draws_for(self, enough: Callable[[float, float], bool], *, evenly: bool = False) -> int:
-        """Return the least number of draws in all for which ``enough(variance, effective draws)``
-        holds; more than there are units where it never does.
+        """Return the smallest total number of draws for which ``enough`` holds.
+
+        ``enough`` gets the variance and the number of effective draws. Where it never holds, the
+        result is larger than the number of units.
         """
         share = 1 if evenly else self.effective / self.draws
         numbers = range(1, self.draws + self.left + 1)
@@ -184,21 +199,22 @@ class Estimate:
 
 
 class Labels:
-    """Labels of drawn units, in the order of the draws, and what they say of all answers.
+    """Labels of drawn units, in the order of the draws, and what they say about all answers.
 
     Args:
-        features: what predicts the labels: larger means right, shape (N, k); any scale of mean
-            about 0 and variance about 1. A constant or nothing (k = 0) will do.
+        features: predictors of the labels, shape (N, k); higher values mean right. Their mean
+            should be about 0 and their variance about 1. A constant or nothing (k = 0) will do.
         units: the unit of each answer, from 0 without gaps, shape (N,).
         draws: in their order; a probability of ``None`` where labels were not drawn.
-        labels: of all answers, from 0 to 1, shape (N,); those of drawn units are read. NaN: nobody
-            could tell; it then counts as what was predicted before its draw.
+        labels: of all answers, from 0 to 1, shape (N,); only those of drawn units are read. NaN
+            where nobody could decide: it is replaced by the prediction made before the draw.
     """
 
     def __init__(
         self, features: ArrayLike, units: ArrayLike, draws: Sequence[Draw], labels: ArrayLike
     ) -> None:
         x = np.asarray(features, dtype=np.float64)
+        # a column of ones for the intercept
         self._x = np.column_stack([np.ones(len(x)), x])
         self._units = np.asarray(units, dtype=np.int64)
         self._count = int(self._units.max(initial=-1)) + 1
@@ -210,36 +226,43 @@ class Labels:
         self._fit()
 
     def _fit(self) -> None:
-        """Fit the predictions before each draw, and fill labels that nobody could give."""
+        """Fit the predictions before each draw, and replace missing labels by predictions."""
+        # The prior mean shares a total slope of 1 evenly among the features: scores mean something.
         prior = np.append(0.0, np.full(self._x.shape[1] - 1, 1 / max(self._x.shape[1] - 1, 1)))
         coefficients, next_fit = prior, 0
-        seen: list[Places] = []
+        labelled_members: list[Places] = []
         self._fits: list[tuple[int, Floats]] = [(0, prior)]
         for place, (unit, _) in enumerate(self._draws):
-            if seen and place >= next_fit:
-                known = np.concatenate(seen)
-                coefficients = _logistic(self._x[known], self._y[known], prior, coefficients)
+            # A prediction may use only labels of earlier draws: otherwise the estimates are biased.
+            if labelled_members and place >= next_fit:
+                labelled = np.concatenate(labelled_members)
+                coefficients = _fit_logistic(
+                    self._x[labelled], self._y[labelled], prior, coefficients
+                )
                 self._fits.append((place, coefficients))
+                # A refit costs more as labels accumulate, and changes less.
                 next_fit = place + 1 + place // EVERY_FIT
             members = self._members[unit]
-            told = ~np.isnan(self._y[members])
-            seen.append(members[told])
-            blank = members[~told]
+            has_label = ~np.isnan(self._y[members])
+            labelled_members.append(members[has_label])
+            blank = members[~has_label]
             self._y[blank] = sigmoid(self._x[blank] @ coefficients)
-        known = np.concatenate([np.empty(0, np.int64), *seen])
-        if len(known):
-            coefficients = _logistic(self._x[known], self._y[known], prior, coefficients)
+        labelled = np.concatenate([np.empty(0, np.int64), *labelled_members])
+        if len(labelled):
+            coefficients = _fit_logistic(self._x[labelled], self._y[labelled], prior, coefficients)
         self._last = coefficients
 
     @cached_property
     def predictions(self) -> Floats:
-        """The chance that each answer is right, from all labels; the labels are not put in."""
+        """The predicted probability that each answer is right; labelled answers keep theirs."""
         return sigmoid(self._x @ self._last)
 
     def spread(self, slope: Floats) -> Floats:
-        """Return how far the sum of each unit's labels times ``slope`` is expected to be off its
-        prediction, over the root of its answers, shape (U,): what :func:`draw_units` takes for the
-        units that are left. Answers to a question count as independent given the predictions.
+        """Return the spread of each unit for :func:`draw_units`, shape (U,).
+
+        It is the expected error of the prediction of the unit's sum of labels times ``slope``, over
+        the root of the number of its answers. Answers to a question count as independent given the
+        predictions.
         """
         p = np.clip(self.predictions, SURE, 1 - SURE)
         noise = np.bincount(self._units, slope**2 * p * (1 - p), self._count)
@@ -261,38 +284,43 @@ class Labels:
         result = np.where(drawn, 1 / (m * np.maximum(m - 1, 1.0)), 0.0)
         return np.asarray(result / (result.sum() or 1.0))
 
-    def _each(self, slope: Floats) -> Floats:
-        """Return S_t of each unit that was drawn."""
-        known, result = 0.0, list[float]()
+    def _estimate_sums(self, slope: Floats) -> Floats:
+        """Return S_t (see the module) of each unit that was drawn."""
+        labelled_sum, result = 0.0, list[float]()
         open_ = np.ones(len(self._units), dtype=bool)
-        for start, end, f in self._predicted():
+        for start, end, f in self._iter_predictions():
             expected = slope * f
-            rest = float(expected[open_].sum())
+            predicted_rest = float(expected[open_].sum())
             for unit, q in self._draws[start:end]:
                 members = self._members[unit]
                 label = float(slope[members] @ self._y[members])
                 guess = float(expected[members].sum())
+                # Units that were not drawn give no estimate of their own, but count as known from
+                # here on.
                 if q is not None:
-                    result.append(known + rest + (label - guess) / q)
-                known += label
-                rest -= guess
+                    result.append(labelled_sum + predicted_rest + (label - guess) / q)
+                labelled_sum += label
+                predicted_rest -= guess
                 open_[members] = False
         return np.array(result)
 
-    def _predicted(self) -> Iterator[tuple[int, int, Floats]]:
-        """Yield stretches of draws, from and to, with the predictions before them."""
+    def _iter_predictions(self) -> Iterator[tuple[int, int, Floats]]:
+        """Yield the start and end of each run of draws that share a fit, with its predictions."""
         ends = [*(place for place, _ in self._fits[1:]), len(self._draws)]
         for (start, coefficients), end in zip(self._fits, ends, strict=True):
             yield start, end, sigmoid(self._x @ coefficients)
 
     @cached_property
     def estimates(self) -> Floats:
-        """An estimate of each answer's label that is right on average, shape (N,): sums over it
-        are the estimates of sums. It may lie far beyond 0 and 1.
+        """An unbiased estimate of each answer's label, shape (N,).
+
+        Sums of these estimates are the estimates of sums of labels. A single one may lie far
+        outside 0 to 1.
         """
         n = len(self._draws)
         if not n:
             return self.predictions.copy()
+        # An answer of a unit that was never labelled gets the entry n, whose weight is 0.
         weights = np.append(self._weights, 0.0)
         upto = np.concatenate([[0.0], np.cumsum(weights)])  # of the entries before one
         entry = np.full(self._count, n)
@@ -300,29 +328,33 @@ class Labels:
         entered = entry[self._units]
         result = np.zeros(len(self._units))
         at = np.zeros(len(self._units))
-        for start, end, f in self._predicted():
+        for start, end, f in self._iter_predictions():
             stop = np.clip(entered + 1, start, end)  # the draw of the answer itself counts f, too
             result += f * (upto[stop] - upto[start])
-            own = (entered >= start) & (entered < end)
-            at[own] = f[own]
+            is_predicted_here = (entered >= start) & (entered < end)
+            at[is_predicted_here] = f[is_predicted_here]
         for place, (unit, q) in enumerate(self._draws):
             members = self._members[unit]
+            # After its draw an answer counts with its label, so with the weight of all later
+            # entries.
             result[members] += self._y[members] * (1 - upto[place + 1])
             if q is not None:
                 result[members] += weights[place] * (self._y[members] - at[members]) / q
         return result
 
     def estimate(self, target: Target) -> Estimate | None:
-        """Return a figure with its variances; ``None`` for fewer than two draws."""
+        """Return the estimate of a figure with its variances; ``None`` for fewer than two draws."""
         drawn = [draw.probability is not None for draw in self._draws]
         if sum(drawn) < 2:
             return None
         weights = self._weights[drawn]
-        sums = self._each(target.slope)
-        variance = _variance(sums, weights) if len(self.left) else 0.0
+        sums = self._estimate_sums(target.slope)
+        # With every unit labelled the figure is exact.
+        variance = _variance_of_mean(sums, weights) if len(self.left) else 0.0
         influence = target.slope * np.nan_to_num(self._y) + target.beside
         of_unit = np.bincount(self._units, influence, self._count)[[d.unit for d in self._draws]]
-        # How many units each drawn unit stands for; their sum is that of all, on average.
+        # The second variance comes from how the influences of the drawn units scatter. Each drawn
+        # unit stands for several units; on average these numbers sum to the number of all units.
         q = np.array([draw.probability or np.inf for draw in self._draws])
         stands = 1 - np.cumsum(self._weights) + self._weights / q
         square_mean = float(stands @ of_unit**2 / stands.sum())
@@ -332,9 +364,12 @@ class Labels:
         return Estimate(target.value, variance, between, *numbers)
 
 
-def _variance(sums: Floats, weights: Floats) -> float:
-    """Return the variance V of the mean of uncorrelated S_t with these weights, w_t: the mean of
-    (S_t - S)^2 is (1 - 2 w_t) V_t + V. Near a half, with one unit left, V_t goes with 1 / w_t."""
+def _variance_of_mean(sums: Floats, weights: Floats) -> float:
+    """Return the variance V of the weighted mean of uncorrelated S_t.
+
+    The expected value of (S_t - S)^2 is (1 - 2 w_t) V_t + V. Where a weight is near a half, with
+    one unit left, V_t is taken to be proportional to 1 / w_t.
+    """
     distance = (sums - weights @ sums) ** 2
     if weights.max() > LARGEST_WEIGHT:
         return float((weights * distance).sum() / (len(sums) - 1))
@@ -342,18 +377,20 @@ def _variance(sums: Floats, weights: Floats) -> float:
     return float(share @ distance / (1 + share.sum()))
 
 
-def _logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
-    """Return the coefficients that maximise the likelihood of labels from 0 to 1 with a normal
-    prior about ``prior``, by Newton's steps, halved where they go too far.
+def _fit_logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
+    """Return logistic coefficients for labels from 0 to 1, with a normal prior about ``prior``.
+
+    The posterior is maximised by Newton's steps, which are halved where they overshoot.
     """
     stiff = np.full(x.shape[1], STIFFNESS)
+    # The base rate of right answers is less predictable than that scores point the right way.
     stiff[0] = STIFFNESS / 10
 
     def loss(b: Floats) -> float:
         eta = x @ b
         return float((np.logaddexp(0, eta) - y * eta).sum() + (stiff * (b - prior) ** 2).sum() / 2)
 
-    b, now = start, loss(start)
+    b, current_loss = start, loss(start)
     for _ in range(25):
         p = sigmoid(x @ b)
         gradient = x.T @ (y - p) - stiff * (b - prior)
@@ -361,7 +398,7 @@ def _logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
         if np.abs(step).max() < NEAR:
             break
         size = 1.0
-        while (there := loss(b + size * step)) > now and size > 1e-3:
+        while (next_loss := loss(b + size * step)) > current_loss and size > 1e-3:
             size /= 2
-        b, now = b + size * step, there
+        b, current_loss = b + size * step, next_loss
     return np.asarray(b)

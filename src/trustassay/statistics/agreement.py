@@ -1,9 +1,8 @@
-"""How far raters agree: kappas, alphas, AC1, ICC, and plain shares; pure functions on arrays.
+"""Agreement of raters: kappas, alphas, AC1, ICC and plain percentages, as functions on arrays.
 
-A rating is a number; of categories, the place in their list. Raters may differ in how they use the
-scale and may have left items out where a function says so. ``None`` stands for a coefficient that
-is not defined: there is nothing to compare, or all ratings are of one category, so that chance
-alone would agree, too.
+A rating is a number; a category is rated by its place in the list of categories. Raters may have
+left items out where a function says so. ``None`` stands for a coefficient that is not defined:
+there is nothing to compare, or all ratings are of one category, so that chance would agree as well.
 """
 
 from collections import Counter
@@ -26,13 +25,13 @@ def percent_agreement(first: ArrayLike, second: ArrayLike) -> float | None:
 
     Shapes (n,); items that one of them left out (NaN) do not count. ``None`` without a common item.
     """
-    a, b, _ = _common(first, second)
+    a, b, _ = _common_items(first, second)
     return 100.0 * (float((a == b).sum()) / len(a)) if len(a) else None
 
 
 def mean_absolute_difference(first: ArrayLike, second: ArrayLike) -> float | None:
     """Return the mean distance of two raters' numbers, 0 or more; as :func:`percent_agreement`."""
-    a, b, _ = _common(first, second)
+    a, b, _ = _common_items(first, second)
     return float(np.abs(a - b).sum()) / len(a) if len(a) else None
 
 
@@ -52,19 +51,20 @@ def cohen_kappa(
     Args:
         first, second: shape (n,), NaN for an item left out, which then does not count.
         weights: of two different categories.
-        categories: all of the scale, by their numbers; those that occur where not given. A
-            category that nobody used changes weighted kappas only where it lies between others.
-        times: shape (n,), how often each item counts, else once.
+        categories: all categories of the scale, by their numbers; if not given, those that occur.
+            A category that nobody used changes weighted kappas only where it lies between others.
+        times: shape (n,), how often each item counts; once if not given.
 
-    ``None`` where both raters used one and the same category for all, or have no common item.
+    ``None`` where both raters gave all items the same category, or have no common item.
 
     Raises:
         ValueError: a rating is not among the categories.
     """
-    a, b, n = _common(first, second, times)
-    known = _known(np.concatenate([a, b]), categories)
-    size = len(known)
-    cells = size * _places(known, a) + _places(known, b)
+    a, b, n = _common_items(first, second, times)
+    levels = _scale_levels(np.concatenate([a, b]), categories)
+    size = len(levels)
+    # one bincount over pairs of categories is the contingency table
+    cells = size * _level_places(levels, a) + _level_places(levels, b)
     table = np.bincount(cells, weights=n, minlength=size**2).reshape(size, size)
     weight = _disagreements(size, weights)
     expected = float((weight * np.outer(table.sum(axis=1), table.sum(axis=0))).sum())
@@ -73,15 +73,16 @@ def cohen_kappa(
     return 1.0 - float(n.sum()) * float((weight * table).sum()) / expected
 
 
-def counts_of(ratings: ArrayLike, known: Floats | None = None) -> Floats:
-    """Return how often each category was given to each item, shape (items, categories).
+def counts_of(ratings: ArrayLike, levels: Floats | None = None) -> Floats:
+    """Count how often each category was given to each item, shape (items, categories).
 
-    ``ratings`` has shape (raters, items); NaN is left out. Categories are those that are ``known``,
-    else those that occur, sorted.
+    Args:
+        ratings: shape (raters, items), NaN where a rater left an item out.
+        levels: the categories; if not given, those that occur, sorted.
     """
     table = np.asarray(ratings, dtype=float)
-    known = np.unique(table[~np.isnan(table)]) if known is None else known
-    return np.stack([(table == value).sum(axis=0) for value in known], axis=1).astype(float)
+    levels = np.unique(table[~np.isnan(table)]) if levels is None else levels
+    return np.stack([(table == value).sum(axis=0) for value in levels], axis=1).astype(float)
 
 
 def fleiss_kappa(counts: ArrayLike, times: ArrayLike | None = None) -> float | None:
@@ -103,7 +104,8 @@ def fleiss_kappa(counts: ArrayLike, times: ArrayLike | None = None) -> float | N
     raters = table.sum(axis=1)
     if raters[0] < 2 or (raters != raters[0]).any():
         raise ValueError("Fleiss's kappa takes the same number of ratings of each item, 2 or more")
-    m, n = float(raters[0]), _times(times, len(table))
+    m, n = float(raters[0]), _item_weights(times, len(table))
+    # pairs of raters that agree on an item: the sum of n (n - 1) over categories
     alike = float((((table**2).sum(axis=1) - m) * n).sum() / n.sum())
     observed = alike / (m * (m - 1))
     totals = n @ table
@@ -131,21 +133,23 @@ def krippendorff_alpha(
     if scale not in get_args(Scale):
         raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {scale!r}")
     table = np.asarray(ratings, dtype=float)
-    two = (~np.isnan(table)).sum(axis=0) >= 2
-    table, weights = table[:, two], _times(times, table.shape[1])[two]
+    # An item with a single rating has nothing to be compared with.
+    is_paired = (~np.isnan(table)).sum(axis=0) >= 2
+    table, weights = table[:, is_paired], _item_weights(times, table.shape[1])[is_paired]
     if not table.size:
         return None
-    known = np.unique(table[~np.isnan(table)])
-    counts = counts_of(table, known)
+    levels = np.unique(table[~np.isnan(table)])
+    counts = counts_of(table, levels)
     # Pairs of ratings of one item, each item weighing as many ratings as it has.
     shares = counts * (weights / (counts.sum(axis=1) - 1))[:, None]
     pairs = shares.T @ counts - np.diag(shares.sum(axis=0))
     totals = weights @ counts
     n = float(totals.sum())
     if scale == "nominal":
-        distance = 1.0 - np.eye(len(known))
+        distance = 1.0 - np.eye(len(levels))
     else:
-        at = _positions(known, totals, scale)
+        # Ordinal distances depend on how many ratings lie between, so on the totals.
+        at = _positions(levels, totals, scale)
         distance = np.subtract.outer(at, at) ** 2
     expected = float((distance * np.outer(totals, totals)).sum())
     if expected == 0:
@@ -153,9 +157,9 @@ def krippendorff_alpha(
     return 1.0 - (n - 1) * float((distance * pairs).sum()) / expected
 
 
-def _positions(known: Floats, totals: Floats, scale: Scale) -> Floats:
-    """Return where categories lie: at their numbers, or in the middle of their ranks."""
-    return known if scale == "interval" else np.cumsum(totals) - totals / 2
+def _positions(levels: Floats, totals: Floats, scale: Scale) -> Floats:
+    """Return the positions of categories: their numbers, or the middle of their ranks."""
+    return levels if scale == "interval" else np.cumsum(totals) - totals / 2
 
 
 def gwet_ac(
@@ -186,30 +190,41 @@ def gwet_ac(
     """
     table = np.asarray(ratings, dtype=float)
     rated = table[~np.isnan(table)]
-    known = _known(rated, categories)
-    _places(known, rated)  # raises where a rating is strange
-    counts = counts_of(table, known)
-    own, n = counts.sum(axis=1), _times(times, len(counts))
-    counts, own, n = counts[own > 0], own[own > 0], n[own > 0]
-    two, q = own >= 2, len(known)
-    if q < 2 or not two.any():
+    levels = _scale_levels(rated, categories)
+    _level_places(levels, rated)  # raises where a rating is strange
+    counts = counts_of(table, levels)
+    # items that nobody rated are dropped; those with one rating stay for the shares below
+    ratings_per_item, n = counts.sum(axis=1), _item_weights(times, len(counts))
+    counts, ratings_per_item, n = (
+        counts[ratings_per_item > 0],
+        ratings_per_item[ratings_per_item > 0],
+        n[ratings_per_item > 0],
+    )
+    is_paired, q = ratings_per_item >= 2, len(levels)
+    if q < 2 or not is_paired.any():
         return None
     apart = _disagreements(q, weights)
     weight = 1.0 - apart / apart.max()
-    alike = (counts[two] * (counts[two] @ weight - 1)).sum(axis=1) / (own * (own - 1))[two]
-    observed = float(alike @ n[two]) / float(n[two].sum())
-    share = n @ (counts / own[:, None]) / n.sum()
+    alike = (counts[is_paired] * (counts[is_paired] @ weight - 1)).sum(axis=1) / (
+        ratings_per_item * (ratings_per_item - 1)
+    )[is_paired]
+    observed = float(alike @ n[is_paired]) / float(n[is_paired].sum())
+    share = n @ (counts / ratings_per_item[:, None]) / n.sum()
     chance = float(weight.sum() * (share * (1 - share)).sum()) / (q * (q - 1))
     return (observed - chance) / (1 - chance)
 
 
 class Intraclass(NamedTuple):
-    """Intraclass correlations for absolute agreement, of one rating and of the mean of k."""
+    """Intraclass correlations for absolute agreement."""
 
     single: float
+    """The correlation of single ratings, ICC(A,1)."""
     mean: float
+    """The correlation of means of k ratings, ICC(A,k)."""
     single_interval: Interval | None
+    """The interval of ``single``; ``None`` where it is not defined."""
     mean_interval: Interval | None
+    """The interval of ``mean``; ``None`` where it is not defined."""
 
 
 def intraclass(
@@ -226,47 +241,51 @@ def intraclass(
         times: shape (items,), how often each item counts, else once.
         level: of the intervals; ``None`` for none, which takes a fifth of the time.
 
-    ``None`` of fewer than two items or raters, and where all ratings are the same. The intervals
+    ``None`` for fewer than two items or raters, and where all ratings are the same. The intervals
     are ``None`` where raters agree fully, and where the correlation is not above 0, since the
-    degrees of freedom are then not defined.
+    degrees of freedom are not defined then.
     """
     table = np.asarray(ratings, dtype=float)
-    whole = ~np.isnan(table).any(axis=0)
-    table, weight = table[:, whole], _times(times, table.shape[1])[whole]
+    is_complete = ~np.isnan(table).any(axis=0)
+    table, weight = table[:, is_complete], _item_weights(times, table.shape[1])[is_complete]
     k, n = len(table), float(weight.sum())
     if k < 2 or n < 2:
         return None
     table = table - float((table @ weight).sum()) / (n * k)
     items, raters = table.mean(axis=0), table @ weight / n
-    rest = table - items - raters[:, None]
+    residuals = table - items - raters[:, None]
+    # mean squares of the two-way analysis of variance: items, raters and the residual
     by_item = k * float(weight @ items**2) / (n - 1)
     by_rater = n * float((raters**2).sum()) / (k - 1)
-    error = float((rest**2 @ weight).sum()) / ((n - 1) * (k - 1))
+    error = float((residuals**2 @ weight).sum()) / ((n - 1) * (k - 1))
     below = by_item + (k - 1) * error + k * (by_rater - error) / n
     if below <= 0:
         return None
     single = (by_item - error) / below
     mean_below = by_item + (by_rater - error) / n
     mean = (by_item - error) / mean_below if mean_below > 0 else -np.inf
+    # callers that only resample the coefficient skip the intervals
     if level is None or not 0 < single < 1:
         return Intraclass(single, mean, None, None)
     a = k * single / (n * (1 - single))
     b = 1 + a * (n - 1)
     parts = (a * by_rater, b * error)
+    # Satterthwaite's degrees of freedom of the denominator (McGraw and Wong 1996, table 7)
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / (k - 1) + parts[1] ** 2 / ((n - 1) * (k - 1)))
     p = (1 + level) / 2
     upper, lower = f_quantile(p, n - 1, freedom), f_quantile(p, freedom, n - 1)
-    others = k * by_rater + (k * n - k - n) * error
-    low = n * (by_item - upper * error) / (upper * others + n * by_item)
-    high = n * (lower * by_item - error) / (others + n * lower * by_item)
+    error_terms = k * by_rater + (k * n - k - n) * error
+    low = n * (by_item - upper * error) / (upper * error_terms + n * by_item)
+    high = n * (lower * by_item - error) / (error_terms + n * lower * by_item)
+    # The bounds of the mean follow from those of a single rating by Spearman and Brown's formula.
     of_mean = tuple(k * end / (1 + (k - 1) * end) for end in (low, high))
     return Intraclass(single, mean, (low, high), of_mean)  # type: ignore[arg-type]
 
 
-FEWEST_EFFECTIVE: Mapping[Scale, float] = {"nominal": 14, "ordinal": 10, "interval": 12}
-"""Units that the scatter of ratings has to come from, by how distances are measured."""
+MIN_EFFECTIVE_UNITS: Mapping[Scale, float] = {"nominal": 14, "ordinal": 10, "interval": 12}
+"""The effective units (:func:`_effective_units`) that an interval needs, by kind of distance."""
 MOST_LEFT_OUT = 1000
-"""Units that are left out in turn at most; of more, as many groups of units are."""
+"""Units that the jackknife leaves out in turn; more units are put into this many groups."""
 
 
 def item_interval(
@@ -276,49 +295,51 @@ def item_interval(
     scale: Scale | None = "nominal",
     fewest: int = intervals.FEWEST,
 ) -> Interval | str:
-    """Return the interval of a coefficient of ratings over units of items, or why there is none.
+    """Return the interval of a coefficient of agreement, or the reason why there is none.
 
     Each unit is left out in turn (:func:`~trustassay.statistics.intervals.jackknife_interval`, on
-    Fisher's scale). Units with the same ratings are counted, not listed: a table of few levels has
-    few kinds of items, however many items it has.
+    Fisher's scale). Items with the same ratings are computed once and counted: a scale of few
+    levels gives few kinds of items, however many items there are.
 
     Args:
-        coefficient: that of ratings of shape (raters, k), of which the item at each place counts
-            ``times``, shape (k,); at most 1.
+        coefficient: takes ratings, shape (raters, k), and how often each item counts, shape (k,);
+            returns a number of at most 1.
         ratings: shape (raters, n), NaN where a rater left an item out.
-        units: the number of each item's unit, below 0 for one by itself, shape (n,).
-        scale: by which the coefficient measures distances from what chance gives; ``None`` if
-            chance depends little on how ratings scatter, as that of AC1.
-        fewest: units below which there is none.
+        units: the unit number of each item, below 0 for an item by itself, shape (n,).
+        scale: how the coefficient measures distances in what chance gives; ``None`` if chance
+            depends little on the scatter of the ratings, as for AC1.
+        fewest: units below which there is no interval.
 
-    There is none where nearly all ratings are the same: the coefficient is then that of the few
-    units that are not, and others were not seen (:func:`_effective_units`).
+    There is no interval where nearly all ratings are the same: the coefficient then depends on the
+    few units that differ (:func:`_effective_units`).
     """
     n = ratings.shape[1]
-    own = intervals.unit_places(units, n)
-    count, worth = int(own.max(initial=-1)) + 1, intervals.effective_size(own)
+    unit_of_item = intervals.unit_places(units, n)
+    count, worth = int(unit_of_item.max(initial=-1)) + 1, intervals.effective_size(unit_of_item)
     # Where distances are squared, few ratings far from the others decide.
     fewest = max(fewest, intervals.FEWEST_FOR_MEANS) if scale == "interval" else fewest
     if reason := intervals.too_few_units(n, count, worth, fewest, "items"):
         return reason
-    if scale and _effective_units(ratings, own, scale) < FEWEST_EFFECTIVE[scale]:
+    if scale and _effective_units(ratings, unit_of_item, scale) < MIN_EFFECTIVE_UNITS[scale]:
         return "nearly all ratings are the same: too few units differ from them"
     listed = np.where(np.isnan(ratings), np.inf, ratings)  # a NaN would equal no other
     kinds, which = np.unique(listed, axis=1, return_inverse=True)
     kinds, which = np.where(np.isinf(kinds), np.nan, kinds), which.ravel()
     times: Floats = np.bincount(which, minlength=kinds.shape[1]).astype(np.float64)
+    # Leaving out groups bounds the work, and changes the interval little.
     if count > MOST_LEFT_OUT:
-        own, count = own % MOST_LEFT_OUT, MOST_LEFT_OUT
-    order = np.argsort(own, kind="stable")
-    ends = np.searchsorted(own[order], np.arange(1, count))
+        unit_of_item, count = unit_of_item % MOST_LEFT_OUT, MOST_LEFT_OUT
+    order = np.argsort(unit_of_item, kind="stable")
+    ends = np.searchsorted(unit_of_item[order], np.arange(1, count))
+    # Units with the same multiset of items give the same value when left out: compute it once.
     alike = Counter(tuple(sorted(part.tolist())) for part in np.split(which[order], ends))
     without = []
     for unit in alike:
-        left = times - np.bincount(unit, minlength=len(times))
-        there = left > 0
-        without.append(coefficient(kinds[:, there], left[there]))
+        remaining_times = times - np.bincount(unit, minlength=len(times))
+        is_present = remaining_times > 0
+        without.append(coefficient(kinds[:, is_present], remaining_times[is_present]))
     value = coefficient(kinds, times)
-    if value is None or any(one is None for one in without):
+    if value is None or any(estimate is None for estimate in without):
         return "not defined without one of the units: nearly all ratings are the same"
     values = np.repeat(np.array(without, dtype=float), list(alike.values()))
     result = intervals.jackknife_interval(value, values, "fisher")
@@ -326,16 +347,20 @@ def item_interval(
 
 
 def _effective_units(ratings: Floats, units: Places, scale: Scale) -> float:
-    """Return how many units the scatter of the ratings comes from, (sum s)^2 / sum s^2, with s a
-    unit's squared distances from the mean, of categories those of their indicators."""
+    """Return how many units the scatter of the ratings comes from: (sum s)^2 / sum s^2.
+
+    s is the sum of a unit's squared distances from the mean; for categories, from the mean of their
+    indicators.
+    """
     raters, items = np.nonzero(~np.isnan(ratings))
     values = ratings[raters, items]
-    known, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    levels, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     if scale == "nominal":
         share = counts / len(values)
+        # |e_k - p|^2 of the indicator vector e_k of category k and the vector p of shares
         apart: Floats = (1 - 2 * share + float((share**2).sum()))[place]
     else:
-        at = _positions(known, counts.astype(np.float64), scale)[place]
+        at = _positions(levels, counts.astype(np.float64), scale)[place]
         apart = (at - at.mean()) ** 2
     scatter = np.bincount(units[items], apart, minlength=int(units.max()) + 1)
     squares = float((scatter**2).sum())
@@ -350,30 +375,30 @@ def _disagreements(size: int, weights: Weights) -> Floats:
     return np.asarray(distance**2 if weights == "quadratic" else distance, dtype=np.float64)
 
 
-def _times(times: ArrayLike | None, n: int) -> Floats:
+def _item_weights(times: ArrayLike | None, n: int) -> Floats:
     return np.ones(n) if times is None else np.asarray(times, dtype=float)
 
 
-def _common(
+def _common_items(
     first: ArrayLike, second: ArrayLike, times: ArrayLike | None = None
 ) -> tuple[Floats, Floats, Floats]:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if a.shape != b.shape:
         raise ValueError(f"expected ratings of the same items, got {a.shape} and {b.shape}")
     both = ~(np.isnan(a) | np.isnan(b))
-    return a[both], b[both], _times(times, len(a))[both]
+    return a[both], b[both], _item_weights(times, len(a))[both]
 
 
-def _places(known: Floats, values: Floats) -> Places:
-    """Return where values stand among sorted categories."""
-    places = np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0))
-    strange = values[known[places] != values] if len(known) else values
+def _level_places(levels: Floats, values: Floats) -> Places:
+    """Return the place of each value among sorted categories; ValueError if one is not there."""
+    places = np.minimum(np.searchsorted(levels, values), max(len(levels) - 1, 0))
+    strange = values[levels[places] != values] if len(levels) else values
     if len(strange):
         raise ValueError(f"the rating {strange[0]:g} is not among the categories")
     return np.asarray(places, dtype=np.int64)
 
 
-def _known(values: Floats, categories: Sequence[float] | None) -> Floats:
-    """Return the sorted categories of a scale, those that occur where none are given."""
+def _scale_levels(values: Floats, categories: Sequence[float] | None) -> Floats:
+    """Return the sorted categories of a scale; if none are given, those that occur."""
     # Of the few levels of a scale ``np.unique`` takes ten times as long.
     return np.unique(values) if categories is None else np.array(sorted(set(categories)), float)

@@ -1,4 +1,4 @@
-"""Where a line of figures with intervals, one after another, changes its level."""
+"""Places where a sequence of figures with intervals changes its level."""
 
 import math
 from collections.abc import Collection, Iterator, Sequence
@@ -9,32 +9,37 @@ from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.resampling import holm
 
 REACH = 5
-"""Figures on each side of a step that are put together."""
+"""The most figures that are combined on each side of a step."""
 LEVEL = 0.05
-"""The chance of any step in a line without one."""
+"""The probability of finding any step in a line without one."""
 
 
 class Estimate(NamedTuple):
-    """A figure, the ends of its 95 % interval, and how many answers it is of."""
+    """A figure of the line."""
 
     value: float
+    """The figure."""
     low: float
+    """The lower end of its 95 % interval."""
     high: float
+    """The upper end of its 95 % interval."""
     n: int
+    """How many answers it is computed from."""
 
 
 class Step(NamedTuple):
-    """A place where a line changed: ``at`` is the number of the first figure after it, from 0.
-
-    before, after: the level on each side, put together of ``counts`` figures. p: two-sided,
-    corrected for all tests of the line.
-    """
+    """A place where a line changed its level."""
 
     at: int
+    """The number of the first figure after the step, from 0."""
     before: Estimate
+    """The level before the step."""
     after: Estimate
+    """The level after the step."""
     counts: tuple[int, int]
+    """How many figures the levels before and after are combined from."""
     p: float
+    """The two-sided p-value, corrected for all tests of the line."""
 
     @property
     def rise(self) -> float:
@@ -45,48 +50,59 @@ class Step(NamedTuple):
 def steps(line: Sequence[Estimate], broken: Collection[int] = ()) -> list[Step]:
     """Return the places where a line of independent figures changed, in their order.
 
-    Each place is tested three times: up to :data:`REACH` figures before it with as many after it,
-    with the one after it, and the one before it with those after it; so a level that stays is
-    found, and also a single figure apart. The p-values are corrected for their number (Holm 1979).
-    Of places within :data:`REACH` of each other that rose, or fell, the clearest counts.
+    Each place is tested three times: up to :data:`MAX_SIDE_FIGURES` figures before it against as
+    many after it; the same figures before it against the single next one; and the single figure
+    before it against those after it. So both a lasting change and a single outlier are found. The
+    p-values are corrected for their number (Holm 1979). Among places within
+    :data:`MAX_SIDE_FIGURES` of each other that rose, or that fell, only the clearest is returned.
 
-    Figures of the same questions move together, and a difference between them is surer than it is
-    taken for here: then fewer steps are found, not more false ones.
+    Figures of the same questions move together, so their difference is surer than assumed here:
+    this may miss steps, but finds no more false ones.
 
     Args:
-        broken: numbers of figures that cannot be compared with those before them; nothing is put
-            together over such a place.
+        line: the figures, in order.
+        broken: numbers of figures that cannot be compared with those before them; no level is
+            combined across such a place.
     """
-    ends = [0, *sorted(one for one in broken if 0 < one < len(line)), len(line)]
-    tested = [one for start, end in pairwise(ends) for one in _tests(line, start, end)]
-    corrected = holm([one.p for _, one in tested])
+    ends = [0, *sorted(candidate for candidate in broken if 0 < candidate < len(line)), len(line)]
+    tested = [
+        candidate for start, end in pairwise(ends) for candidate in _test_places(line, start, end)
+    ]
+    corrected = holm([candidate.p for _, candidate in tested])
     result: list[Step] = []
-    for p, (_, one) in sorted(zip(corrected, tested, strict=True), key=lambda each: -each[1][0]):
-        near = [other for other in result if abs(other.at - one.at) < REACH]
-        if p < LEVEL and not any((other.rise > 0) == (one.rise > 0) for other in near):
-            result.append(one._replace(p=p))
+    # clearest first, so that a weaker test of the same step finds it taken
+    for p, (_, candidate) in sorted(
+        zip(corrected, tested, strict=True), key=lambda each: -each[1][0]
+    ):
+        near = [other for other in result if abs(other.at - candidate.at) < REACH]
+        if p < LEVEL and not any((other.rise > 0) == (candidate.rise > 0) for other in near):
+            result.append(candidate._replace(p=p))
     return sorted(result)
 
 
-def _tests(line: Sequence[Estimate], start: int, end: int) -> Iterator[tuple[float, Step]]:
-    """Yield each test, and how many standard errors the two sides are apart."""
+def _test_places(line: Sequence[Estimate], start: int, end: int) -> Iterator[tuple[float, Step]]:
+    """Yield the distance of the two sides in standard errors, and the step, of each test."""
     for at in range(start + 1, end):
         back, forth = min(REACH, at - start), min(REACH, end - at)
+        # Near an end two of the three comparisons may be the same; each counts as one test.
         for counts in dict.fromkeys([(back, forth), (back, 1), (1, forth)]):
             before, after = together(line[at - counts[0] : at]), together(line[at : at + counts[1]])
             below, above = sorted((before, after))
+            # Only the facing sides of the intervals matter: the upper one of the lower level, and
+            # vice versa.
             if reach := math.hypot(below.high - below.value, above.value - above.low):
                 z = (above.value - below.value) / reach * normal_quantile(0.975)
                 yield z, Step(at, before, after, counts, math.erfc(z / math.sqrt(2)))
 
 
 def together(line: Sequence[Estimate]) -> Estimate:
-    """Return the mean of one figure or more, each with the weight of its answers; its interval is
-    put together from theirs (Zou and Donner 2008).
+    """Return the mean of one or more figures, weighted by their numbers of answers.
+
+    Its interval is combined from those of the figures (Zou and Donner 2008).
     """
-    total = sum(max(one.n, 1) for one in line)
-    weighted = [(max(one.n, 1) / total, one) for one in line]
-    value = sum(weight * one.value for weight, one in weighted)
-    down = math.hypot(*(weight * (one.value - one.low) for weight, one in weighted))
-    up = math.hypot(*(weight * (one.high - one.value) for weight, one in weighted))
-    return Estimate(value, value - down, value + up, sum(one.n for one in line))
+    total = sum(max(figure.n, 1) for figure in line)
+    weighted = [(max(figure.n, 1) / total, figure) for figure in line]
+    value = sum(weight * figure.value for weight, figure in weighted)
+    down = math.hypot(*(weight * (figure.value - figure.low) for weight, figure in weighted))
+    up = math.hypot(*(weight * (figure.high - figure.value) for weight, figure in weighted))
+    return Estimate(value, value - down, value + up, sum(figure.n for figure in line))

@@ -1,7 +1,7 @@
-"""Models ranked by their mean score over the same questions, and how sure that is.
+"""Ranking of models by their mean score over the same questions, with its uncertainty.
 
-Whole questions are compared, those of all models together: what is common to the answers of a
-question cancels out.
+Models are compared question by question, so that whatever their answers to a question have in
+common cancels out.
 """
 
 from dataclasses import dataclass
@@ -23,64 +23,70 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.statistics.resampling import REPLICATES, drawn_counts, holm
 
-FLIPS = 9_999
-FLIPS_A_PAIR = 100
-"""Sign flips for each pair of models, where there are more than a hundred: with too few, no p-value
-would be small enough for so many tests."""
-SIGNIFICANT = 0.05
+MIN_FLIPS = 9_999
+"""Sign flips of the tests of pairs of models."""
+MIN_FLIPS_A_PAIR = 100
+"""Sign flips for each pair of models, if there are more than 100 pairs: with fewer flips no p-value
+would be small enough for that number of tests."""
+SIGNIFICANCE_LEVEL = 0.05
+"""The level of significance, for all pairs of models together."""
 
 
 @dataclass(frozen=True)
 class PairDifference:
-    """Two models by their places in the ranking, the better one first, and their difference.
-
-    interval: that of the mean of paired differences, ``None`` with the reason in ``without``.
-    p: two-sided, that the two are equal, by sign flips over questions; corrected for the number of
-    pairs of models (Holm 1979). Below :data:`~trustassay.statistics.intervals.FEWEST` questions it
-    is 1.
-    """
+    """The difference of two models."""
 
     better: int
+    """The place of the better model in the ranking, from 0."""
     worse: int
+    """The place of the worse model."""
     value: float
+    """The mean of the paired differences, better minus worse."""
     interval: Interval | None
+    """Its 95 % interval; ``None`` where there is none."""
     without: str | None
+    """Why there is no interval."""
     p: float
+    """The two-sided p-value that both are equal, by sign flips over questions, corrected for the
+    number of pairs (Holm 1979). With fewer than ``intervals.MIN_UNITS`` questions it is 1."""
 
     @property
     def apart(self) -> bool:
         """Whether the two differ significantly, at 5 % over all pairs of models together."""
-        return self.p <= SIGNIFICANT
+        return self.p <= SIGNIFICANCE_LEVEL
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the order by score is that by truth; ``None`` where it is not defined."""
+    """The agreement of the order by score with the order by truth; ``None`` if not defined."""
 
     kendall: float | None
+    """Kendall's tau-b of the means."""
     spearman: float | None
+    """Spearman's rho of the means."""
 
 
 @dataclass(frozen=True)
 class RankedModels:
-    """M models, best first.
-
-    order: their places in the input. means and intervals: of each, in the new order; an interval is
-    ``None`` where there are too few questions, for the reason ``without``.
-    probabilities: shape (M, M), of model m having rank r in resamples of the questions; rows sum to
-    1, and so do columns. ``None`` below :data:`~trustassay.statistics.intervals.FEWEST` questions.
-    differences: of every two models.
-    truth: the mean truth of each, where it is known; agreement: of means and truth.
-    """
+    """M models, best first."""
 
     order: tuple[int, ...]
+    """The places of the models in the input."""
     means: Floats
+    """The mean score of each model, in the new order, shape (M,)."""
     intervals: tuple[Interval | None, ...]
+    """The interval of each mean; ``None`` where there are too few questions."""
     without: str | None
+    """Why there are no intervals."""
     probabilities: Floats | None
+    """The probability of model m having rank r in resamples of the questions, shape (M, M); rows
+    and columns sum to 1. ``None`` with fewer than ``intervals.MIN_UNITS`` questions."""
     differences: tuple[PairDifference, ...]
+    """The difference of every two models."""
     truth: Floats | None = None
+    """The mean truth of each model, where it is known, shape (M,)."""
     agreement: Agreement | None = None
+    """The agreement of means and truth, where truth is known."""
 
 
 def rank_models(
@@ -95,14 +101,15 @@ def rank_models(
 
     Args:
         scores: shape (M, n), of M models for the same n questions; finite.
-        truth: what is true of the same answers, as the share of right ones; higher is better.
-        bounds: between which all scores lie; ``None`` where they have none.
+        rng: draws the resamples and the sign flips.
+        lower_is_better: the model with the lowest mean ranks first.
+        truth: the truth about the same answers, such as 1 for right ones; higher is better.
+        bounds: the range of the scores; ``None`` where they have none.
 
-    The interval of a mean is that of a run's summary
-    (:func:`~trustassay.statistics.intervals.mean_interval`), that of a difference that of a paired
-    mean (:func:`~trustassay.statistics.comparison.mean_of_differences`).
-
-    Equal means keep the order of the input, and share their ranks in the probabilities.
+    Means have the same intervals as in a run's summary
+    (:func:`~trustassay.statistics.intervals.mean_interval`), differences those of paired means
+    (:func:`~trustassay.statistics.comparison.mean_of_differences`). Equal means keep the order of
+    the input, and share their ranks in the probabilities.
 
     Raises:
         ValueError: no model or no question, or the shapes differ.
@@ -113,13 +120,16 @@ def rank_models(
     t = None if truth is None else np.asarray(truth, dtype=float)
     if t is not None and t.shape != s.shape:
         raise ValueError(f"expected truth of shape {s.shape}, got {t.shape}")
+    # From here on higher is better.
     sign = -1.0 if lower_is_better else 1.0
     order = np.argsort(-sign * s.mean(axis=1), kind="stable")
     s = s[order]
     n = s.shape[1]
+    # Means need more questions than the ranks below, whose probabilities make no such promise.
     without = too_few("questions", n, FEWEST_FOR_MEANS)
     probabilities = None
     if n >= FEWEST:
+        # Questions are drawn, not answers, so that the models stay paired in each resample.
         drawn = np.concatenate([counts @ s.T / n for counts in drawn_counts(n, rng, REPLICATES)])
         probabilities = _rank_probabilities(sign * drawn)
     means = s.mean(axis=1)
@@ -135,13 +145,13 @@ def rank_models(
         tuple(None if without else bounded_interval(unit_mean(row), bounds) for row in s),
         without,
         probabilities,
-        tuple(_differences(s, rng, bounds)),
+        tuple(_compare_pairs(s, rng, bounds)),
         true_means,
         agreement,
     )
 
 
-def _differences(
+def _compare_pairs(
     s: Floats, rng: np.random.Generator, bounds: tuple[float, float] | None
 ) -> list[PairDifference]:
     m, n = s.shape
@@ -149,14 +159,15 @@ def _differences(
     if not pairs:
         return []
     apart = np.array([s[i] - s[j] for i, j in pairs])
+    # Without bounds the largest difference that occurs stands for the range; 1 if all are equal.
     largest = float(np.abs(apart).max()) or 1.0 if bounds is None else bounds[1] - bounds[0]
     p = [1.0] * len(pairs)
     if n >= FEWEST:
-        p = holm(sign_flip_ps(apart, rng, max(FLIPS, FLIPS_A_PAIR * len(pairs))).tolist())
-    changes = [mean_of_differences(one, largest) for one in apart]
+        p = holm(sign_flip_ps(apart, rng, max(MIN_FLIPS, MIN_FLIPS_A_PAIR * len(pairs))).tolist())
+    changes = [mean_of_differences(difference, largest) for difference in apart]
     return [
-        PairDifference(i, j, one.value, one.interval, one.without, own)
-        for (i, j), one, own in zip(pairs, changes, p, strict=True)
+        PairDifference(i, j, difference.value, difference.interval, difference.without, p_value)
+        for (i, j), difference, p_value in zip(pairs, changes, p, strict=True)
     ]
 
 
@@ -167,25 +178,28 @@ def _rank_probabilities(drawn: Floats) -> Floats:
     equal = (drawn[:, None, :] == drawn[:, :, None]).sum(axis=2)  # with itself
     result = np.zeros((m, m))
     for rank in range(m):
-        held = (above <= rank) & (rank < above + equal)
-        result[:, rank] = (held / equal).sum(axis=0) / b
+        # Equal models occupy the ranks from `above` on together, each with the same share of each
+        # rank.
+        has_rank = (above <= rank) & (rank < above + equal)
+        result[:, rank] = (has_rank / equal).sum(axis=0) / b
     return result
 
 
 def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
-    """Return how many pairs of models the scores order as the truth does, question by question.
+    """Count the pairs of models that scores and truth order alike, question by question.
 
     Args:
         scores, truth: shape (M, n); higher is better in both.
 
     Returns:
-        Pairs that are ordered alike, and all pairs of models and questions whose truths differ. A
-        tie of the scores counts among all: it orders nothing.
+        The number of pairs that are ordered alike, and the number of all pairs whose truths differ,
+        over all questions. A tie of the scores counts only among all.
     """
     s, t = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
     alike = total = 0
     for first, second in combinations(range(len(s)), 2):
         true_order = np.sign(t[first] - t[second])
+        # Models with equal truth have no true order.
         differ = true_order != 0
         total += int(differ.sum())
         alike += int((np.sign(s[first] - s[second]) == true_order)[differ].sum())

@@ -1,9 +1,9 @@
-"""Seeded generators, the bootstrap (Efron 1979), and the bootstrap of whole clusters.
+"""Seeded generators, the bootstrap (Efron 1979), and the bootstrap of clusters.
 
-A cluster is what is drawn together, such as all answers to a question. A resample is a row of
-weights: how often each sample was drawn. All resamples of a figure are computed at once from a
-matrix of such rows (:mod:`trustassay.statistics.correlation`), and figures of the same rows are
-paired.
+The samples of a cluster are drawn together, such as all answers to a question. A resample is a row
+of weights: how often each sample was drawn. All resamples of a figure are computed at once from a
+matrix of such rows (:mod:`trustassay.statistics.correlation`); figures that are computed from the
+same rows are paired.
 """
 
 import hashlib
@@ -21,17 +21,22 @@ from trustassay.statistics.intervals import FEWEST, Interval, too_few
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:
-    """Return the generator of (seed, purpose...), for instance (0, sample id, "bootstrap")."""
+    """Return a random generator for (seed, purpose...), such as (0, sample id, "bootstrap").
+
+    Different purposes give independent streams; the same purpose gives the same stream everywhere.
+    """
+    # A control character separates the parts, so that ("a", "bc") and ("ab", "c") differ.
     text = "\x1f".join(purpose).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(text, digest_size=16).digest()
     return np.random.default_rng([seed, int.from_bytes(digest, "big")])
 
 
-DRAWN_AT_ONCE = 4_000_000
-"""Numbers of the largest matrix of draws that is held."""
-REPLICATES, LEAST_REPLICATES = 2000, 200
+MAX_DRAWS_AT_ONCE = 4_000_000
+"""Entries of the largest matrix of draws that is held in memory."""
+REPLICATES, MIN_REPLICATES = 2000, 200
+"""Replicates of a bootstrap: the usual number, and the least for very many units."""
 DRAWS = 20_000_000
-"""Units drawn in all, from which on there are fewer replicates."""
+"""The most units that are drawn in total; beyond this there are fewer replicates."""
 
 
 def drawn_counts(
@@ -40,13 +45,17 @@ def drawn_counts(
     """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
 
     Args:
-        units: 1 or more. replicates: 2,000; fewer, but 200 at least, of more than 10,000 units.
+        units: 1 or more.
+        rng: draws the counts.
+        replicates: by default 2,000; with more than 10,000 units fewer, but at least 200.
 
-    Yields arrays of shape (b, units); those of all together are the replicates.
+    Yields:
+        Arrays of shape (b, units) in several pieces, which together are the replicates.
     """
+    # The work grows with units times replicates, so many units get fewer replicates.
     if replicates is None:
-        replicates = max(LEAST_REPLICATES, min(REPLICATES, DRAWS // units))
-    at_once = max(1, DRAWN_AT_ONCE // units)
+        replicates = max(MIN_REPLICATES, min(REPLICATES, DRAWS // units))
+    at_once = max(1, MAX_DRAWS_AT_ONCE // units)
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)
         yield rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
@@ -55,10 +64,10 @@ def drawn_counts(
 def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
     """Return the percentile interval of bootstrap replicates, shape (B,).
 
-    It is too narrow for few samples: of 20 it holds the true mean 79 to 90 times in a hundred. So
-    the figures of data sets have those of :mod:`trustassay.statistics.intervals`.
+    It is too narrow for few samples: for 20 samples it contains the true mean 79 to 90 times in a
+    hundred. So the figures of data sets use :mod:`trustassay.statistics.intervals` instead.
 
-    Replicates in which the figure is undefined are NaN and left out; ``None`` if all are.
+    Replicates in which the figure is undefined are NaN and left out; ``None`` if all are NaN.
     """
     defined = np.asarray(values, dtype=float)
     defined = defined[~np.isnan(defined)]
@@ -69,28 +78,35 @@ def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, 
 
 
 def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of draws of n things, 2 or more, with the tails of Student's t
-    instead of the normal distribution's (Hesterberg 2015, section 4.4).
+    """Return the expanded percentile interval (Hesterberg 2015, section 4.4).
 
-    Plain percentiles are too narrow by the factor sqrt((n - 1) / n), and by the uncertainty of the
-    standard error.
+    Plain percentiles are too narrow by the factor sqrt((n - 1) / n), and because they ignore the
+    uncertainty of the standard error. The percentiles taken here lie farther out, by Student's t.
+
+    Args:
+        values: the figure of each resample, shape (B,).
+        n: how many things each resample draws, 2 or more.
+        level: of the interval.
     """
     t = student_t_quantile((1 + level) / 2, n - 1)
+    # the normal tail that corresponds to Student's quantile, widened by the factor of the docstring
     tail = NormalDist().cdf(-t * math.sqrt(n / (n - 1)))
     low, high = np.quantile(np.asarray(values, dtype=float), (tail, 1 - tail))
     return float(low), float(high)
 
 
-WEIGHTS_AT_ONCE = 1 << 18
-"""Weights of a piece: small enough for a processor's cache."""
-FEWEST_IF_BIASED = 1000
+MAX_WEIGHTS_AT_ONCE = 1 << 18
+"""Entries of one matrix of weights: small enough for a processor's cache."""
+MIN_CLUSTERS_IF_BIASED = 1000
+"""Clusters that the interval of a biased figure needs."""
 FEWEST_OF_CLASS = 10
-UNDEFINED = 0.1
-"""Share of resamples without a figure from which it has no interval."""
+"""Samples of the rarer class that a figure of two classes needs."""
+MAX_UNDEFINED_SHARE = 0.1
+"""The share of undefined resamples from which a figure has no interval."""
 
 
 def cluster_numbers(names: Sequence[str | int]) -> Places:
-    """Return the number of each sample's cluster, from 0, shape (n,); clusters have names."""
+    """Number the clusters in order of appearance, from 0; return each sample's, shape (n,)."""
     numbers: dict[str | int, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
 
@@ -98,92 +114,103 @@ def cluster_numbers(names: Sequence[str | int]) -> Places:
 def cluster_weights(
     clusters: ArrayLike, rng: np.random.Generator, replicates: int
 ) -> Iterator[Floats]:
-    """Yield weights of samples, shape (some, n), ``replicates`` rows in all.
+    """Yield weights of samples in pieces of shape (b, n), with ``replicates`` rows in total.
 
-    As many clusters are drawn with replacement as there are, and all samples of a cluster with it
-    (Davison and Hinkley 1997, section 3.8). The number of samples varies where clusters are not
-    of one size. Nothing is yielded for n = 0.
+    As many clusters are drawn with replacement as there are, each with all its samples (Davison and
+    Hinkley 1997, section 3.8). So the number of samples varies where clusters differ in size.
+    Nothing is yielded for n = 0.
 
     Args:
-        clusters: number of each sample's cluster, from 0 without gaps, shape (n,).
+        clusters: the cluster of each sample, from 0 without gaps, shape (n,).
+        rng: draws the clusters.
+        replicates: the number of resamples.
     """
-    of = np.asarray(clusters, dtype=np.int64)
-    if not len(of):
+    cluster_of_sample = np.asarray(clusters, dtype=np.int64)
+    if not len(cluster_of_sample):
         return
-    count = int(of.max()) + 1
-    at_once = max(1, WEIGHTS_AT_ONCE // len(of))
+    count = int(cluster_of_sample.max()) + 1
+    at_once = max(1, MAX_WEIGHTS_AT_ONCE // len(cluster_of_sample))
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)
+        # Each row gets its own range of numbers, so that one bincount counts the draws of all rows.
         drawn = rng.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
         times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
-        yield times[:, of].astype(np.float64)
+        yield times[:, cluster_of_sample].astype(np.float64)
 
 
 def interval_of(
     drawn: ArrayLike, clusters: int, *, biased: float | None = None, rarer: int | None = None
 ) -> Interval | str:
-    """Return the percentile interval of a figure's resamples, or why there is none.
+    """Return the interval of a figure from its resamples, or the reason why there is none.
 
-    The percentiles have the tails of Student's t
-    (:func:`~trustassay.statistics.resampling.expanded_interval`).
+    It is the percentile interval with the tails of Student's t, see
+    :func:`student_percentile_interval`.
 
     Args:
-        drawn: shape (B,), NaN where the figure is not defined; those are left out.
-        clusters: how many were drawn from.
-        biased: the figure itself, if it is one that lies above the truth as resamples lie above it
-            (a calibration error). The interval is then shifted down by twice that distance, not
-            below 0, and needs 1,000 clusters: of fewer it is still too high.
-        rarer: samples of the rarer of two classes, if the figure is one of classes; of fewer than
-            10 its percentiles hold the truth 84 times in a hundred.
+        drawn: the figure of each resample, shape (B,); NaN, where it is not defined, is left out.
+        clusters: how many clusters were drawn from.
+        biased: the figure itself, if it lies above the truth as resamples lie above the figure (a
+            calibration error). The interval is then shifted down by twice that distance, not below
+            0. It needs 1,000 clusters: with fewer it is still too high.
+        rarer: samples of the rarer class, if the figure depends on two classes; with fewer than 10
+            its percentiles contain the truth only 84 times in a hundred.
     """
     if rarer is not None and (reason := too_few("answers of one kind", rarer, FEWEST_OF_CLASS)):
         return reason
-    if reason := too_few("questions", clusters, FEWEST if biased is None else FEWEST_IF_BIASED):
+    if reason := too_few(
+        "questions", clusters, FEWEST if biased is None else MIN_CLUSTERS_IF_BIASED
+    ):
         return reason
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
-    if len(defined) < (1 - UNDEFINED) * len(values) or not len(defined):
+    if len(defined) < (1 - MAX_UNDEFINED_SHARE) * len(values) or not len(defined):
         return "not defined in more than a tenth of the resamples"
     if defined.min() == defined.max():
         return "the same in every resample, which says nothing of other samples"
     low, high = expanded_interval(defined, clusters)
     if biased is None:
         return low, high
+    # Once for the bias of the figure, once more for that of the resamples around it.
     shift = 2 * (float(defined.mean()) - biased)
     return max(0.0, low - shift), max(0.0, high - shift)
 
 
 class Tested(NamedTuple):
-    """A difference of two figures of the same samples, with its interval and two-sided p-value;
-    ``without`` says why there are none."""
+    """A tested difference of two figures of the same samples."""
 
     value: float
+    """The difference."""
     interval: Interval | None
+    """Its interval; ``None`` where there is none."""
     p: float | None
+    """The two-sided p-value; ``None`` where there is none."""
     without: str = ""
+    """Why there is no interval and no p-value."""
 
 
 def paired_test(value: float, drawn: ArrayLike, clusters: int, level: float = 0.95) -> Tested:
     """Test whether a difference is 0 by the paired bootstrap of clusters.
 
-    t is the difference over the standard deviation of its resamples, with as many degrees of
-    freedom as clusters less one, and the interval is that of the same t (Efron and Tibshirani
-    1993, chapters 12 and 16). Unlike a count of resamples, p is not bounded from below, so that it
-    can be corrected for the number of tests.
+    t is the difference over the standard deviation of its resamples, with clusters - 1 degrees of
+    freedom, and the interval is that of the same t (Efron and Tibshirani 1993, chapters 12 and 16).
+    Unlike a share of resamples, p has no lower bound, so it can be corrected for many tests.
 
     Args:
         value: the difference.
-        drawn: its resamples, shape (B,), both figures of a row from the same weights.
-        clusters: how many were drawn from.
+        drawn: its resamples, shape (B,); both figures of a row come from the same weights.
+        clusters: how many clusters were drawn from.
+        level: of the interval.
     """
     if reason := too_few("questions", clusters, FEWEST):
         return Tested(value, None, None, reason)
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
-    if len(defined) < max(2.0, (1 - UNDEFINED) * len(values)):
-        why = "not defined in more than a tenth of the resamples"
-        return Tested(value, None, None, why)
+    # two values at least, for a standard deviation
+    if len(defined) < max(2.0, (1 - MAX_UNDEFINED_SHARE) * len(values)):
+        message = "not defined in more than a tenth of the resamples"
+        return Tested(value, None, None, message)
     if defined.min() == defined.max():
+        # Two scores with the same order agree in every resample: a difference of exactly 0.
         if value == 0 == defined[0]:
             return Tested(0.0, (0.0, 0.0), 1.0)
         return Tested(value, None, None, "the same difference in every resample")
@@ -197,13 +224,15 @@ def paired_test(value: float, drawn: ArrayLike, clusters: int, level: float = 0.
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for their number, in the same order (Holm 1979).
 
-    The k-th smallest of m, from 0, is multiplied by m - k; none is smaller than one before it, and
-    none above 1. The chance of any false alarm stays below the level, whatever their dependence.
+    The k-th smallest of m (k from 0) is multiplied by m - k; none becomes smaller than the one
+    before it, and none exceeds 1. The probability of any false alarm stays below the level,
+    whatever the dependence of the tests.
     """
     m = len(p_values)
     result = [math.nan] * m
     largest = 0.0
     for rank, place in enumerate(sorted(range(m), key=p_values.__getitem__)):
+        # the running maximum keeps the corrected values in the order of the p-values
         largest = max(largest, min(1.0, (m - rank) * p_values[place]))
         result[place] = largest
     return result

@@ -159,7 +159,7 @@ def test_a_table_in_use_is_not_removed(
     def locked(_: Index) -> int:
         raise sqlite3.OperationalError("database is locked")
 
-    monkeypatch.setattr(Index, "_layout", locked)
+    monkeypatch.setattr(Index, "_read_layout", locked)
     with pytest.raises(InputError, match=r"index.sqlite: .*locked.*XDG_CACHE_HOME"):
         Index(root, tmp_path / "index.sqlite")
     assert index.run("one") is not None

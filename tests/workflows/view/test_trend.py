@@ -217,7 +217,7 @@ def test_thousands_of_runs_are_told_and_paged(
     assert [one.figure.key for one in found.points] == [f"day-{day:04}" for day in range(14, 20)]
     rest = trend.line_of(visited.index, ("faithfulness", "mean", ALL), {}, 6, 18)
     assert [one.figure.key for one in rest.points] == ["day-0000", "day-0001"]
-    monkeypatch.setattr(trend, "DRAWN", 6)
+    monkeypatch.setattr(trend, "MAX_RUNS", 6)
     page = visited.page("trend")
     assert "6 of 20 runs are drawn" in page and "page 1 of 4" in page
     assert visited.page("trend", page="4").count("<circle") == 2

@@ -335,4 +335,4 @@ def test_what_a_document_lacks_is_said(both: Path, visit: Visit) -> None:
 def test_the_site_keeps_what_it_computed(tmp_path: Path) -> None:
     site = Site(tmp_path, "/t")
     assert [site.kept.get(n, partial(int, n)) for n in range(9)] == list(range(9))
-    assert len(site.kept._made) == 6
+    assert len(site.kept._futures) == 6

@@ -1,4 +1,4 @@
-"""Doors for other evaluation tools, one file a tool; each imports its tool, and nothing else does.
+"""Integrations with other evaluation tools, one file per tool; only that file imports the tool.
 
-All stand on :mod:`~.resident`. LlamaIndex has a package of its own.
+All of them use :mod:`~.resident`. The integration with LlamaIndex is a package of its own.
 """

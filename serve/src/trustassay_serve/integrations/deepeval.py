@@ -15,21 +15,21 @@ with needs("deepeval", "deepeval"):
 
 
 class TrustMetric(BaseMetric):  # type: ignore[misc]
-    """One metric of trustassay over the fields of a test case; models are loaded once a process.
+    """A metric of trustassay over the fields of a test case; models are loaded once per process.
 
     ``input`` is the question, ``actual_output`` the response, ``retrieval_context`` (or
-    ``context``) the passages, ``expected_output`` the right answer; ``fields`` names others, as in
-    ``fields={"claims": "metadata.facts"}``.
+    ``context``) the passages, ``expected_output`` the right answer; ``fields`` names other fields,
+    as in ``fields={"claims": "metadata.facts"}``.
 
-    ``score`` is the metric's own: of some metrics low scores are good, and then a test case is
-    successful up to ``threshold`` and not from it on. ``success`` is ``None`` where there is no
-    score to judge, as for a refusal.
+    ``score`` is the metric's own. For metrics whose low scores are good, a test case is successful
+    up to ``threshold`` instead of from it on. ``success`` is ``None`` where there is no score to
+    judge, as for a refusal.
 
     Args:
-        metric: as of :class:`~.resident.ResidentScorer`.
-        threshold: a test case is successful from this score on; without it if the metric finds
-            nothing in it that needs a look.
-        options: all others, as a mapping (DeepEval makes a metric again from its fields) or as
+        metric: as for :class:`~.resident.ResidentScorer`.
+        threshold: a test case is successful from this score on; without a threshold, if the metric
+            finds no problem in it.
+        options: all other options, as a mapping (DeepEval rebuilds a metric from its fields) or as
             keywords.
     """
 
@@ -47,9 +47,10 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
         **more: Any,
     ) -> None:
         self.metric, self.threshold = metric, threshold
+        # Stored under the parameters' own names, from which DeepEval rebuilds a metric.
         self.options = {**(options or {}), **more}
         self._resident = ResidentScorer(metric, **self.options)
-        self.evaluation_model = _told(metric, self.options)
+        self.evaluation_model = _describe_settings(metric, self.options)
 
     @property
     def __name__(self) -> str:  # what DeepEval shows
@@ -63,48 +64,56 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
             AssessmentError: it could not be scored. With ``ErrorConfig(ignore_errors=True)``
                 DeepEval keeps the message as the metric's error and goes on.
         """
-        return self._keep(self._resident.score(_record(test_case))[0])
+        return self._store_finding(self._resident.score(_build_record(test_case))[0])
 
     async def a_measure(self, test_case: LLMTestCase, *_: Any, **__: Any) -> float | None:
-        """Do as :meth:`measure` in an event loop, which is not blocked."""
-        return self._keep((await self._resident.ascore(_record(test_case)))[0])
+        """Do the same as :meth:`measure` without blocking the event loop."""
+        return self._store_finding((await self._resident.ascore(_build_record(test_case)))[0])
 
     def is_successful(self) -> bool | None:
         """Return whether the last test case was successful; ``False`` if it failed."""
+        # DeepEval sets `error` when it ignores an exception of `measure`.
         if self.error is not None:
             self.success = False
         return self.success
 
-    def _keep(self, found: Finding) -> float | None:
-        self.score, self.score_breakdown = found.score, dict(found.parts)
-        self.reason, self.error = found.comment, found.error
-        self.success = found.passes(self.threshold)
-        if found.faulty:
-            raise MissingTestCaseParamsError(found.error)
-        if found.error is not None:
-            raise AssessmentError(found.error)
-        return found.score
+    def _store_finding(self, finding: Finding) -> float | None:
+        """Set the attributes that DeepEval reads, and return the score."""
+        self.score, self.score_breakdown = finding.score, dict(finding.parts)
+        self.reason, self.error = finding.comment, finding.error
+        self.success = finding.passes(self.threshold)
+        # DeepEval can be told to skip test cases that lack a field, by this very error.
+        if finding.faulty:
+            raise MissingTestCaseParamsError(finding.error)
+        if finding.error is not None:
+            raise AssessmentError(finding.error)
+        return finding.score
 
 
-def _record(case: LLMTestCase) -> dict[str, Any]:
-    """Return the fields of a test case; passages have their source, if it is known, as a title."""
+def _build_record(case: LLMTestCase) -> dict[str, Any]:
+    """Return the fields of a test case; a passage has its source as its title, if it is known."""
     names = ("input", "actual_output", "expected_output", "retrieval_context", "context")
-    given = {name: getattr(case, name) for name in (*names, "metadata")}
-    result = {name: value for name, value in given.items() if value is not None}
+    values = {name: getattr(case, name) for name in (*names, "metadata")}
+    result = {name: value for name, value in values.items() if value is not None}
+    # DeepEval's passages are texts, or objects with a context and its source.
     for name in result.keys() & {"retrieval_context", "context"}:
         result[name] = [
-            one if isinstance(one, str) else {"text": one.context, "title": one.source}
-            for one in result[name]
+            passage
+            if isinstance(passage, str)
+            else {"text": passage.context, "title": passage.source}
+            for passage in result[name]
         ]
     return result
 
 
-def _told(metric: str | Metric, options: Mapping[str, Any]) -> str:
-    """Return metric and backends in words. DeepEval's cache takes results of equal words as equal,
-    so an object is told by its identity.
+def _describe_settings(metric: str | Metric, options: Mapping[str, Any]) -> str:
+    """Return a description of metric and backends.
+
+    DeepEval's cache treats metrics with equal descriptions as equal, so an object is described by
+    its identity.
     """
-    named = metric if isinstance(metric, str) else f"{metric.name} {metric.settings()}"
-    given = json.dumps(
-        options, sort_keys=True, default=lambda one: f"{type(one).__name__} {id(one):x}"
+    metric_text = metric if isinstance(metric, str) else f"{metric.name} {metric.settings()}"
+    options_text = json.dumps(
+        options, sort_keys=True, default=lambda value: f"{type(value).__name__} {id(value):x}"
     )
-    return f"trustassay {named} {given}"
+    return f"trustassay {metric_text} {options_text}"

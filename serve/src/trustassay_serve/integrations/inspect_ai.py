@@ -1,4 +1,4 @@
-"""A scorer for inspect_ai: what metrics of trustassay find, one value a metric.
+"""A scorer for inspect_ai, with one value per metric of trustassay.
 
     Task(dataset=..., solver=generate(), scorer=trust_scorer("faithfulness", entailer="embedded"))
 
@@ -21,64 +21,75 @@ with needs("inspect_ai", "inspect-ai"):
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any) -> Scorer:
-    """Score samples with one or more metrics; models are loaded once a process.
+    """Score samples with one or more metrics; models are loaded once per process.
 
     The question is the sample's input, the response the model's output, the answers its target.
-    Passages come from the sample's metadata (``context``, ``documents``, ``contexts``, ...); other
-    fields are named by ``fields``, as in ``fields={"claims": "metadata.facts"}``.
+    Passages come from the sample's metadata (``context``, ``documents``, ``contexts``, ...);
+    ``fields`` names other fields, as in ``fields={"claims": "metadata.facts"}``.
 
     The value is a dictionary with the score of each metric, which inspect_ai summarises key by key.
-    A metric that could not score a sample has inspect_ai's mark of the unscored, NaN, which counts
-    in no mean and is reported as unscored; the explanation says why.
+    A metric that could not score a sample has NaN, inspect_ai's mark of an unscored value, which
+    counts in no mean and is reported as unscored; the explanation says why.
 
-    Metrics and options are those of :class:`~.resident.ResidentScorer`;
-    options that a log is to record must be names.
+    Metrics and options are those of :class:`~.resident.ResidentScorer`. Options that a log is to
+    record must be names.
     """
     resident = ResidentScorer(metrics, **options)
 
     async def score(state: TaskState, target: Target) -> Score:
-        return _score(await _scored(resident, _record(state, target)), state.output.completion)
+        return _build_score(
+            await _score_record(resident, _build_record(state, target)), state.output.completion
+        )
 
     return score
 
 
-async def _scored(resident: ResidentScorer, record: dict[str, Any]) -> list[Finding]:
+async def _score_record(resident: ResidentScorer, record: dict[str, Any]) -> list[Finding]:
+    """Score a record under asyncio or trio, both of which inspect_ai can run on."""
     try:
         asyncio.get_running_loop()
-    except RuntimeError:  # trio, which inspect_ai can run on as well
+    except RuntimeError:  # no asyncio loop, so this is trio: score in a thread
         return await anyio.to_thread.run_sync(resident.score, record, abandon_on_cancel=True)
     return await resident.ascore(record)
 
 
-def _record(state: TaskState, target: Target) -> dict[str, Any]:
+def _build_record(state: TaskState, target: Target) -> dict[str, Any]:
+    """Return the record of a sample and its output."""
     golds = [text for text in target if text.strip()]
     return traced(
         state.input_text,
         state.output.completion,
+        # The texts of a target are alternatives of one answer.
         answers=[golds] if golds else None,
         metadata=state.metadata,
         model=str(state.model),
+        # id and epoch name the sample; each epoch has an answer of its own
         sample_id=str(state.sample_id),
         epoch=state.epoch,
     )
 
 
-def _score(found: Sequence[Finding], answer: str) -> Score:
-    one = len(found) == 1
+def _build_score(findings: Sequence[Finding], answer: str) -> Score:
+    is_single = len(findings) == 1
     return Score(
-        value={each.metric: math.nan if each.score is None else each.score for each in found},
+        value={
+            finding.metric: math.nan if finding.score is None else finding.score
+            for finding in findings
+        },
         answer=answer,
         explanation="\n".join(
-            each.comment if one else f"{each.metric}: {each.comment}" for each in found
+            finding.comment if is_single else f"{finding.metric}: {finding.comment}"
+            for finding in findings
         ),
-        reason="scoring_failed" if any(each.error is not None for each in found) else None,
+        # One failed metric marks the whole score, since inspect_ai has one reason per score.
+        reason="scoring_failed" if any(finding.error is not None for finding in findings) else None,
         metadata={
-            each.metric: {
-                "verdict": each.verdict,
-                "passed": each.passed,
-                "error": each.error,
-                "parts": dict(each.parts),
+            finding.metric: {
+                "verdict": finding.verdict,
+                "passed": finding.passed,
+                "error": finding.error,
+                "parts": dict(finding.parts),
             }
-            for each in found
+            for finding in findings
         },
     )

@@ -17,16 +17,16 @@ with needs("langfuse", "langfuse"):
 
 
 class TrustEvaluator:
-    """Scores items of experiments and traces; models are loaded once a process.
+    """Scores items of experiments and traces; models are loaded once per process.
 
-    Each metric is a numeric score under its name, with the reason as its comment, and verdict and
-    parts in its metadata. Where there is none, a category ``NAME not scored`` takes its place:
-    ``failed``, or ``no score`` where the metric has none for such an answer, as for a refusal that
-    nobody can judge.
+    Each metric gives a numeric score under its name, with the reason as its comment, and verdict
+    and parts in its metadata. Where there is no score, a category ``NAME not scored`` takes its
+    place: ``failed``, or ``no score`` where the metric has none for this kind of answer, as for a
+    refusal that nobody can judge.
 
     Question, response, passages and right answer are found in input, output, expected output and
-    metadata under their usual names, or in lists of messages; ``fields`` names others, as in
-    ``fields={"documents": "outputs.sources"}``. A trace's passages may also be ``context``.
+    metadata under their usual names, or in lists of messages; ``fields`` names other fields, as in
+    ``fields={"documents": "outputs.sources"}``. The passages of a trace may also be ``context``.
 
     Metrics and options are those of :class:`~.resident.ResidentScorer`.
     """
@@ -40,43 +40,53 @@ class TrustEvaluator:
         """Score an item (``input``, ``output``, ``expected_output``, ``metadata``), as Langfuse
         calls it in ``run_experiment`` and ``run_batched_evaluation``.
         """
-        return [_evaluation(one) for one in await self._resident.ascore(_record(item))]
+        return [
+            _build_evaluation(finding)
+            for finding in await self._resident.ascore(_build_record(item))
+        ]
 
     def score_trace(
         self, langfuse: Langfuse, trace_id: str, *, observation_id: str | None = None, **item: Any
     ) -> list[Evaluation]:
-        """Score what a system answered, and send the scores to its trace.
+        """Score an answer of a system, and send the scores to its trace.
 
-        If it is scored again, the new scores take the place of the old ones.
+        If it is scored again, the new scores replace the old ones.
 
         Args:
-            langfuse: the client that sends them, in the background.
-            trace_id: the trace to score. observation_id: the one observation of it to score.
-            item: ``input``, ``output`` and what else an item of an experiment has.
+            langfuse: the client that sends the scores, in the background.
+            trace_id: the trace to score.
+            observation_id: the observation of the trace to score; by default the whole trace.
+            item: ``input``, ``output`` and the other fields of an item of an experiment.
         """
-        result = [_evaluation(one) for one in self._resident.score(_record(item))]
+        result = [
+            _build_evaluation(finding) for finding in self._resident.score(_build_record(item))
+        ]
         _send(langfuse, result, trace_id, observation_id)
         return result
 
     async def ascore_trace(
         self, langfuse: Langfuse, trace_id: str, *, observation_id: str | None = None, **item: Any
     ) -> list[Evaluation]:
-        """Do as :meth:`score_trace` in an event loop, which is not blocked."""
+        """Do the same as :meth:`score_trace` without blocking the event loop."""
         result = await self(**item)
         _send(langfuse, result, trace_id, observation_id)
         return result
 
 
-def _record(item: dict[str, Any]) -> dict[str, Any]:
-    given = dict(item)
-    asked, said = given.pop("input", None), given.pop("output", None)
-    return traced(_opened(asked), said, given.pop("expected_output", None), **given)
+def _build_record(item: dict[str, Any]) -> dict[str, Any]:
+    fields = dict(item)
+    question_input, output = fields.pop("input", None), fields.pop("output", None)
+    return traced(
+        _parse_json(question_input), output, fields.pop("expected_output", None), **fields
+    )
 
 
-def _opened(value: Any) -> Any:
-    """Return fields or messages that are written as JSON in a text, as Langfuse's API gives them;
-    anything else as it is.
+def _parse_json(value: Any) -> Any:
+    """Parse fields or messages that are a JSON text, as Langfuse's API returns them.
+
+    Any other value is returned as it is.
     """
+    # An ordinary text, which is most often a question or an answer.
     if not (isinstance(value, str) and value.startswith(("{", "["))):
         return value
     try:
@@ -84,28 +94,30 @@ def _opened(value: Any) -> Any:
     except (ValueError, RecursionError):
         return value
     listed = result if isinstance(result, list) else [result]
-    return result if all(isinstance(one, dict) for one in listed) else value
+    # A list of plain values, as an answer may be, is no conversation.
+    return result if all(isinstance(message, dict) for message in listed) else value
 
 
 def _send(
-    langfuse: Langfuse, found: Sequence[Evaluation], trace_id: str, observation_id: str | None
+    langfuse: Langfuse, evaluations: Sequence[Evaluation], trace_id: str, observation_id: str | None
 ) -> None:
-    for one in found:
+    for evaluation in evaluations:
         langfuse.create_score(
-            name=one.name,
-            value=one.value,
+            name=evaluation.name,
+            value=evaluation.value,
             trace_id=trace_id,
             observation_id=observation_id,
-            score_id="-".join(filter(None, (trace_id, observation_id, one.name))),
-            data_type=one.data_type,
-            comment=one.comment,
-            metadata=one.metadata,
+            # An id of its own makes a second score replace the first.
+            score_id="-".join(filter(None, (trace_id, observation_id, evaluation.name))),
+            data_type=evaluation.data_type,
+            comment=evaluation.comment,
+            metadata=evaluation.metadata,
         )
 
 
-def _evaluation(found: Finding) -> Evaluation:
-    metadata = {name: value for name, value in found.about.items() if value not in (None, {})}
-    name, value, kind = found.as_langfuse
+def _build_evaluation(finding: Finding) -> Evaluation:
+    metadata = {name: value for name, value in finding.about.items() if value not in (None, {})}
+    name, value, kind = finding.as_langfuse
     return Evaluation(
-        name=name, value=value, comment=found.comment, metadata=metadata, data_type=kind
+        name=name, value=value, comment=finding.comment, metadata=metadata, data_type=kind
     )

@@ -17,12 +17,12 @@ Feedback = dict[str, Any]
 def trust_evaluator(
     metrics: str | Metric | Sequence[str | Metric], **options: Any
 ) -> Callable[..., Feedback | list[Feedback]]:
-    """Return an evaluator for ``evaluate``; models are loaded once a process.
+    """Return an evaluator for ``evaluate``; models are loaded once per process.
 
-    It returns ``{"key", "score", "comment", "metadata"}``, or a list of them, one a metric, where
+    It returns ``{"key", "score", "comment", "metadata"}``, or a list of these, one per metric, if
     ``metrics`` is a list. Question, response, passages and right answer are found in inputs and
-    outputs under their usual names, or in lists of messages; ``fields`` names others, as in
-    ``fields={"documents": "outputs.sources"}``. Passages may also be given as ``context``.
+    outputs under their usual names, or in lists of messages; ``fields`` names other fields, as in
+    ``fields={"documents": "outputs.sources"}``. Passages may also be passed as ``context``.
 
     A metric that could not score has the score ``None``, the reason as its comment, and
     ``extra={"error": True}``, as LangSmith records an evaluator that failed.
@@ -30,13 +30,15 @@ def trust_evaluator(
     Metrics and options are those of :class:`~.resident.ResidentScorer`.
     """
     resident = ResidentScorer(metrics, **options)
+    # A list of one metric gives a list of one feedback: the form follows the argument.
     several = not isinstance(metrics, str | Metric)
 
+    # The name of the function is the name that LangSmith shows for the evaluator.
     def trustassay(
-        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = resident.score(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(result, several=several)
+        result = resident.score(traced(inputs, outputs, reference_outputs, **extra))
+        return _build_feedback(result, several=several)
 
     return trustassay
 
@@ -49,18 +51,24 @@ def async_trust_evaluator(
     several = not isinstance(metrics, str | Metric)
 
     async def trustassay(
-        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **others: Any
+        inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **others))
-        return _feedback(result, several=several)
+        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **extra))
+        return _build_feedback(result, several=several)
 
     return trustassay
 
 
-def _feedback(found: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
-    listed: list[Feedback] = [
-        {"key": one.metric, "score": one.score, "comment": one.comment, "metadata": one.about}
-        | ({} if one.error is None else {"extra": {"error": True}})
-        for one in found
+def _build_feedback(findings: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
+    feedback: list[Feedback] = [
+        {
+            "key": finding.metric,
+            "score": finding.score,
+            "comment": finding.comment,
+            "metadata": finding.about,
+        }
+        # LangSmith counts feedback with this mark as a failed evaluator, not as a score.
+        | ({} if finding.error is None else {"extra": {"error": True}})
+        for finding in findings
     ]
-    return listed if several else listed[0]
+    return feedback if several else feedback[0]

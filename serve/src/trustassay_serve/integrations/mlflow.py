@@ -27,39 +27,42 @@ def trust_scorer(
     threshold: float | None = None,
     **options: Any,
 ) -> Scorer:
-    """Return a scorer for ``mlflow.genai.evaluate``; models are loaded once a process.
+    """Return a scorer for ``mlflow.genai.evaluate``; models are loaded once per process.
 
     Each metric is a feedback under its name, with the score, the reason as its rationale, and
     verdict and parts in its metadata. A metric that could not score has an error and no value.
-    One that has no score for such an answer, as for a refusal that nobody can judge, has no value
-    and says why.
+    A metric without a score for this kind of answer, as for a refusal that nobody can judge, has no
+    value and says why.
 
     Question, response and passages are found in inputs and outputs under their usual names, or in
-    lists of messages; ``fields`` names others (``fields={"question": "inputs.ask"}``). Where they
-    bring no passages, those of the trace's retrievers are taken. ``expected_response`` and
-    ``expected_facts`` of the expectations are what would have been right.
+    lists of messages; ``fields`` names other fields (``fields={"question": "inputs.ask"}``). If
+    they have no passages, those of the trace's retrievers are used. ``expected_response`` and
+    ``expected_facts`` of the expectations are the right answer and its facts.
 
     Args:
-        metrics, options: as of :class:`~.resident.ResidentScorer`.
+        metrics, options: as for :class:`~.resident.ResidentScorer`.
         name: the name of the feedback instead of the metric's; for a single metric.
         threshold: the score from which an answer passes in ``EvaluationResult.passed`` (up to
             which, where low scores are good); for a single metric.
     """
     resident = ResidentScorer(metrics, **options)
+    # A name or a threshold cannot be shared by several metrics.
     only = resident.metrics[0] if len(resident.metrics) == 1 else None
     if only is None and (name is not None or threshold is not None):
         raise UsageError("name and threshold: expected one metric; make a scorer for each")
-    name = name or "_".join(one.name for one in resident.metrics)
+    name = name or "_".join(metric.name for metric in resident.metrics)
 
     def scored(
         inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
     ) -> list[Feedback]:
         expected = dict(expectations) if isinstance(expectations, Mapping) else {}
         facts = expected.get("expected_facts")
+        # Facts are claims, and are preferred; expectations of any other form are the answer
+        # themselves.
         gold = None if facts else expected.get("expected_response", expected or None)
-        record = traced(inputs, outputs, gold, claims=facts, context=_retrieved(trace))
+        record = traced(inputs, outputs, gold, claims=facts, context=_retrieve_passages(trace))
         result = resident.score(record)
-        return [_feedback(one, name if only else one.metric) for one in result]
+        return [_build_feedback(finding, name if only else finding.metric) for finding in result]
 
     def passes(value: Any) -> bool:
         assert only is not None
@@ -69,42 +72,48 @@ def trust_scorer(
     return mlflow.genai.scorer(
         scored,
         name=name,
-        description="; ".join(one.title for one in resident.metrics),
+        description="; ".join(metric.title for metric in resident.metrics),
         pass_if=None if threshold is None else passes,
     )
 
 
-def _retrieved(trace: Trace | None) -> list[Any] | None:
-    """Return the passages of a trace: those of retrievers that no other retriever called."""
-    spans = {one.span_id: one for one in (trace.data.spans if trace and trace.data else ())}
-    retrievers = {one for one in spans if spans[one].span_type == SpanType.RETRIEVER}
+def _retrieve_passages(trace: Trace | None) -> list[Any] | None:
+    """Return the passages of a trace: those of retrievers that were not called by a retriever."""
+    spans = {span.span_id: span for span in (trace.data.spans if trace and trace.data else ())}
+    retrievers = {span_id for span_id in spans if spans[span_id].span_type == SpanType.RETRIEVER}
 
     def is_inner(span_id: str) -> bool:
-        seen, above = {span_id}, spans[span_id].parent_id
-        while above in spans and above not in seen:
+        # `visited` ends the walk in a damaged trace whose parents form a circle.
+        visited, above = {span_id}, spans[span_id].parent_id
+        while above in spans and above not in visited:
             if above in retrievers:
                 return True
-            seen.add(above)
+            visited.add(above)
             above = spans[above].parent_id
         return False
 
-    result = [spans[one].outputs for one in spans if one in retrievers and not is_inner(one)]
-    passages = [passage for one in result if isinstance(one, list) for passage in one]
+    result = [
+        spans[span_id].outputs
+        for span_id in spans
+        if span_id in retrievers and not is_inner(span_id)
+    ]
+    passages = [passage for output in result if isinstance(output, list) for passage in output]
     return passages or None
 
 
-def _feedback(found: Finding, name: str) -> Feedback:
+def _build_feedback(finding: Finding, name: str) -> Feedback:
     about = {
-        "verdict": found.verdict,
-        "passed": None if found.passed is None else str(found.passed).lower(),
-        "lower_is_better": str(found.lower_is_better).lower(),
-        "parts": json.dumps(dict(found.parts)) if found.parts else None,
+        "verdict": finding.verdict,
+        "passed": None if finding.passed is None else str(finding.passed).lower(),
+        "lower_is_better": str(finding.lower_is_better).lower(),
+        "parts": json.dumps(dict(finding.parts)) if finding.parts else None,
     }
     return Feedback(
         name=name,
-        value=found.score,
-        error=None if found.error is None else AssessmentError(NOT_SCORED, found.error),
-        rationale=None if found.error is not None else found.comment,
+        value=finding.score,
+        error=None if finding.error is None else AssessmentError(NOT_SCORED, finding.error),
+        rationale=None if finding.error is not None else finding.comment,
         source=AssessmentSource("CODE", "trustassay"),
+        # MLflow's metadata are texts, hence the JSON above.
         metadata={name: value for name, value in about.items() if value is not None},
     )

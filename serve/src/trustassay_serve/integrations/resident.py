@@ -1,7 +1,8 @@
-"""What the doors for other tools share: records in, scores from one open scorer, results out.
+"""The common part of the integrations: records in, scores from one open scorer, findings out.
 
-All integrations of a process with equal settings share one scorer, opened by the first record and
-closed at the end, so that models are loaded once and what is in progress is scored together."""
+All integrations of a process with equal settings share one scorer. The first record opens it and
+the end of the process closes it, so models are loaded once and concurrent records are batched.
+"""
 
 import asyncio
 import dataclasses
@@ -35,82 +36,102 @@ __all__ = [
 
 @contextmanager
 def needs(module: str, package: str) -> Iterator[None]:
-    """Around the imports of a tool: say what to install where its ``module`` is missing.
+    """Wrap the imports of a tool; if the tool is missing, the error says what to install.
+
+    Args:
+        module: the module that is imported.
+        package: the package to install.
 
     Raises:
-        ImportError: it is not installed. Any other failure of an import is raised as it is.
+        ImportError: the module is not installed. Other errors of an import are raised unchanged.
     """
     try:
         yield
     except ModuleNotFoundError as error:
+        # A module that the tool itself lacks is a broken installation, not a missing one.
         if (error.name or "").partition(".")[0] != module.partition(".")[0]:
             raise
         message = f"this integration needs {package}, which is not installed: pip install {package}"
         raise ImportError(message, name=module) from error
 
 
-def traced(inputs: Any, outputs: Any, gold: Any = None, **others: Any) -> dict[str, Any]:
-    """Return the record of a call: what went in, what came out, what would have been right.
+def traced(inputs: Any, outputs: Any, gold: Any = None, **extra: Any) -> dict[str, Any]:
+    """Build the record of a traced call; absent fields are left out.
 
-    Each is a text, a list of messages, or an object with fields of known names. A whole
-    conversation as outputs, without inputs, brings its question along. ``others`` are fields beside
-    them (``context``, ``metadata``). Absent ones are left out.
+    Args:
+        inputs: the inputs: a text, a list of messages, or an object with fields of known names.
+        outputs: the outputs, of the same forms. A whole conversation, without inputs, contains its
+            own question.
+        gold: the right answer, of the same forms.
+        extra: further fields of the record (``context``, ``metadata``).
     """
-    asked = _conversation(outputs) if inputs is None else inputs
-    asked = {"question": asked} if isinstance(asked, str) else asked
-    result = {"inputs": asked, "outputs": outputs, "reference_outputs": gold, **others}
+    question_inputs = _find_conversation(outputs) if inputs is None else inputs
+    question_inputs = (
+        {"question": question_inputs} if isinstance(question_inputs, str) else question_inputs
+    )
+    result = {"inputs": question_inputs, "outputs": outputs, "reference_outputs": gold, **extra}
     return {name: value for name, value in result.items() if value is not None}
 
 
-def _conversation(outputs: Any) -> Any:
+def _find_conversation(outputs: Any) -> Any:
+    """Return the messages of outputs that are a conversation; ``None`` for anything else."""
     messages = outputs.get("messages") if isinstance(outputs, Mapping) else outputs
     if not isinstance(messages, list | tuple):
         return None
-    texts = any(isinstance(one, str) for one in messages)
+    texts = any(isinstance(message, str) for message in messages)
+    # A list with plain texts is an answer, not a conversation.
     return None if texts else messages
 
 
 def simple(value: Any) -> Any:
-    """Return ``value`` with the objects in it as mappings: models of pydantic, as LangChain's
-    messages and documents are, and dataclasses.
+    """Return ``value`` with all objects in it turned into mappings.
+
+    Objects are pydantic models, such as LangChain's messages and documents, and dataclasses.
     """
     if isinstance(value, Mapping):
-        return {name: simple(one) for name, one in value.items()}
+        return {name: simple(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [simple(one) for one in value]
+        return [simple(item) for item in value]
+    # A class has a `model_dump` as well, but no values.
     if not isinstance(value, type):
         if callable(dump := getattr(value, "model_dump", None)):
             return simple(dump())
         if dataclasses.is_dataclass(value):
-            own = dataclasses.fields(value)
-            return {one.name: simple(getattr(value, one.name)) for one in own}
+            own_fields = dataclasses.fields(value)
+            return {
+                own_field.name: simple(getattr(value, own_field.name)) for own_field in own_fields
+            }
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one metric found in a record.
-
-    ``score`` is ``None`` where it could not be scored (``error`` says why), and where the metric
-    has no score for such an answer, as for a refusal that nobody can judge: never 0 in its place.
-    ``passed``: by the metric's own line the answer does not need a look; ``None`` where it has
-    no score, or the metric draws no line. ``faulty`` tells that the record itself is at fault: a
-    field is missing or wrong.
-    """
+    """The result of one metric for a record."""
 
     metric: str
+    """The name of the metric."""
     score: float | None
+    """``None`` where the record could not be scored (see ``error``), and where the metric has no
+    score for this kind of answer, as for a refusal that nobody can judge; never 0 instead."""
     reason: str = ""
+    """The reason of the score, in one sentence."""
     verdict: str | None = None
+    """The verdict in the metric's own words."""
     error: str | None = None
+    """Why the record could not be scored."""
     passed: bool | None = None
+    """Whether the answer is good by the metric's own line; ``None`` where it has no score, or the
+    metric has no line."""
     lower_is_better: bool = False
+    """Whether low scores are good."""
     faulty: bool = False
+    """Whether the record itself is wrong: a field is missing or malformed."""
     parts: Mapping[str, float] = field(default_factory=dict)
+    """The parts of the score, by name."""
 
     @property
     def comment(self) -> str:
-        """The sentence beside the score: why it is what it is, or why there is none."""
+        """A sentence for the score: its reason, or why there is no score."""
         if self.error is not None:
             return f"could not be scored: {self.error}"
         if self.score is None:
@@ -122,7 +143,7 @@ class Finding:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What other tools keep beside score and comment."""
+        """The values that other tools store in addition to score and comment."""
         return {
             "verdict": self.verdict,
             "passed": self.passed,
@@ -135,42 +156,45 @@ class Finding:
         """Name, value and type of Langfuse's score; a category where the metric has none."""
         if self.score is not None:
             return self.metric, self.score, "NUMERIC"
-        why = "no score" if self.error is None else "failed"
-        return f"{self.metric} not scored", why, "CATEGORICAL"
+        category = "no score" if self.error is None else "failed"
+        return f"{self.metric} not scored", category, "CATEGORICAL"
 
     def passes(self, threshold: float | None) -> bool | None:
-        """Return whether the score is on the good side of ``threshold``, or ``passed`` without one.
+        """Return whether the score is on the good side of ``threshold``; ``passed`` without one.
 
-        What could not be scored does not pass.
+        A record that could not be scored does not pass.
         """
         if self.error is not None:
             return False
         if threshold is None or self.score is None:
             return self.passed
+        # The threshold itself still passes, on both kinds of scales.
         return self.score <= threshold if self.lower_is_better else self.score >= threshold
 
 
 def refused(metrics: Sequence[Metric], error: str) -> list[Finding]:
-    """Return the findings of a record that no metric can score."""
+    """Return the findings of a record that no metric can score, with the error of each."""
     error = one_line(error)
     return [
-        Finding(one.name, None, error=error, lower_is_better=one.lower_is_better, faulty=True)
-        for one in metrics
+        Finding(metric.name, None, error=error, lower_is_better=metric.lower_is_better, faulty=True)
+        for metric in metrics
     ]
 
 
-def finding_of(metric: Metric, found: Assessment) -> Finding:
-    """Return what a metric found."""
-    unscored = found.error is not None or found.score is None
+def finding_of(metric: Metric, assessment: Assessment) -> Finding:
+    """Return the finding of an assessment."""
+    unscored = assessment.error is not None or assessment.score is None
     return Finding(
         metric.name,
-        None if unscored else found.score,
-        "" if found.error is not None else reason_of(metric, found),
-        found.verdict,
-        None if found.error is None else one_line(found.error),
-        None if unscored or not metric.line else problem_of(metric, found) is None,
+        None if unscored else assessment.score,
+        # A failed assessment has an error instead of a reason.
+        "" if assessment.error is not None else reason_of(metric, assessment),
+        assessment.verdict,
+        None if assessment.error is None else one_line(assessment.error),
+        # Only a metric with a line can say that an answer is good.
+        None if unscored or not metric.line else problem_of(metric, assessment) is None,
         metric.lower_is_better,
-        parts=dict(found.parts),
+        parts=dict(assessment.parts),
     )
 
 
@@ -183,53 +207,58 @@ class ResidentScorer:
     Args:
         metrics: metrics, or their names with options as on the command line, one or several
             (``"faithfulness"``, ``["grounding:correctness=none", "reference"]``).
-        options: everything else that :func:`trustassay.scorer` takes: backends, ``fields``,
-            ``out``, ``budget``, ...
+        options: all other options of :func:`trustassay.scorer`: backends, ``fields``, ``out``,
+            ``budget``, ...
 
     Raises:
-        UnknownNameError, ValueError: a name or an option is wrong; at once. What is missing besides
-            (a backend, a key) is told by the first record.
+        UnknownNameError, ValueError: a name or an option is wrong. A missing backend or key is
+            reported only by the first record.
     """
 
     def __init__(self, metrics: str | Metric | Sequence[str | Metric], /, **options: Any) -> None:
         several = [metrics] if isinstance(metrics, str | Metric) else metrics
         self.metrics = tuple(
-            metric_from_text(one) if isinstance(one, str) else one for one in several
+            metric_from_text(metric) if isinstance(metric, str) else metric for metric in several
         )
         self._door = trustassay.scorer(metrics=self.metrics, **options)
         self._key = _key((self.metrics, options))
 
     def score(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
-        """Return what each metric found in a record, in the order of ``metrics``.
+        """Return the finding of each metric for a record, in the order of ``metrics``.
 
-        A record may have any layout that :func:`trustassay.score` reads, and hold objects of
-        pydantic and dataclasses. One that cannot be scored is a finding with an error, like every
-        failure; nothing is raised but what is wrong with the settings.
+        A record may have any layout that :func:`trustassay.score` reads, and contain pydantic
+        models and dataclasses. A record that cannot be scored gives findings with an error; only
+        wrong settings are raised.
 
         Raises:
             ValueError, BackendError, RunFolderError: the scorer cannot be opened.
             ScorerClosedError: the process is ending.
         """
+        # Another integration with the same settings may close the scorer between opening and use:
+        # then it is opened again.
         while True:
             scorer = self._open()
             try:
-                return self._findings(scorer.score(_plain(record)))
+                return self._build_findings(scorer.score(_to_record(record)))
             except _UNSCORED as error:
-                if result := self._unscored(scorer, error):
+                if result := self._handle_unscored(scorer, error):
                     return result
 
     async def ascore(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
-        """Do as :meth:`score` in an event loop of asyncio, which is not blocked."""
+        """Do the same as :meth:`score` without blocking asyncio's event loop."""
         while True:
+            # Opening loads models, so it must not run in the loop.
             scorer = await asyncio.to_thread(self._open)
             try:
-                return self._findings(await asyncio.wrap_future(scorer.submit(_plain(record))))
+                return self._build_findings(
+                    await asyncio.wrap_future(scorer.submit(_to_record(record)))
+                )
             except _UNSCORED as error:
-                if result := self._unscored(scorer, error):
+                if result := self._handle_unscored(scorer, error):
                     return result
 
     def close(self) -> None:
-        """Finish what was begun, and write the results of a folder (``out``).
+        """Finish the records in progress, and write the results to the folder (``out``), if any.
 
         All integrations with these settings share the scorer; a later record opens it again.
         """
@@ -238,35 +267,41 @@ class ResidentScorer:
     def _open(self) -> ThreadScorer:
         return open_scorers.opened(self._key, self._door)
 
-    def _findings(self, assay: Assay) -> list[Finding]:
+    def _build_findings(self, assay: Assay) -> list[Finding]:
         return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
 
-    def _unscored(self, scorer: ThreadScorer, error: Exception) -> list[Finding]:
-        """Return the findings of a record that no metric can score. None where the scorer was
-        closed after it had been handed out: it is forgotten, and another one is to be opened.
+    def _handle_unscored(self, scorer: ThreadScorer, error: Exception) -> list[Finding]:
+        """Return the findings of a record that could not be scored.
+
+        The list is empty if the scorer was closed after it had been handed out. Then it is
+        forgotten, and the caller opens another one.
         """
         if isinstance(error, ScorerClosedError):
+            # Forgotten only if it is still this one: another thread may have opened a new one
+            # already.
             open_scorers.forget(self._key, scorer)
             return []
+        # A RecursionError has no message for a person.
         words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
         return refused(self.metrics, words)
 
 
-def _plain(record: Sample | Mapping[str, Any]) -> Any:
+def _to_record(record: Sample | Mapping[str, Any]) -> Any:
     return record if isinstance(record, Sample) else simple(record)
 
 
 def _key(value: Any) -> Any:
-    """Return what is equal for equal settings: values by value, objects by identity."""
+    """Return a key that is equal for equal settings: values by value, objects by identity."""
     if isinstance(value, Mapping):
-        return tuple(sorted((str(name), _key(one)) for name, one in value.items()))
+        return tuple(sorted((str(name), _key(item)) for name, item in value.items()))
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
     if isinstance(value, Metric):
-        own = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}  # type: ignore[arg-type]
-        return (type(value), _key(own))
+        metric_fields = {item.name: getattr(value, item.name) for item in dataclasses.fields(value)}  # type: ignore[arg-type]
+        return (type(value), _key(metric_fields))
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if value is None or isinstance(value, str | int | float):
+        # with the type, since True == 1 == 1.0 in Python
         return (type(value).__name__, value)
     return ("object", id(value))

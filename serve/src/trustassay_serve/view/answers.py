@@ -1,4 +1,7 @@
-"""The answers of a run: a list with filters, and the page of one answer."""
+"""Pages of a run's answers: the list with filters, one answer, and what belongs to it.
+
+These are the answers to the same question in other runs, and the calls behind an answer.
+"""
 
 import json
 import sqlite3
@@ -28,27 +31,31 @@ A_PAGE = 50
 """Answers on a page."""
 NO_RUN = "There is no run of this name here; it may have been moved or removed."
 STARTING_S = 5.0
-"""Seconds that a page waits for a run which a server that has just begun does not know yet."""
+"""Seconds that a page waits for a run that a server which has just started may not know yet."""
 NO_ANSWER = "There is no such answer in this run, or it is not read yet."
 OTHER_RUNS = 200
-"""Runs, the newest first, in which the same question is looked for."""
+"""The most runs, newest first, in which the same question is looked for."""
 SEARCHING_S = 2.0
-"""Seconds after which a search through files ends, and says so."""
+"""Seconds after which a search through files ends; the page then says that it is incomplete."""
 MOST_CALLS = 40
+"""The most calls that a page shows."""
 SHORTEST = 16
-"""Characters of a text by which a request is recognised as one about an answer."""
+"""The fewest characters of a text by which a request is recognised; less matches by chance."""
 
 
 class Run(NamedTuple):
-    """A run that is looked at."""
+    """The run of a page."""
 
     row: RunRow
+    """Its row in the table of runs."""
     listing: Listing
+    """Its answers."""
 
 
 def find(site: Site, index: Index, request: Request, name: str = "run") -> Run | Response:
-    """Return the run that an address names, or the page that says why it cannot be shown."""
+    """Return the run that an address names, or a page that says why it cannot be shown."""
     key = request.query_params.get(name, "")
+    # A server that has just started may not have read this run yet.
     if index.run(key) is None:
         index.complete.wait(STARTING_S)
     row, folder = index.run(key), index.folder(key)
@@ -57,30 +64,34 @@ def find(site: Site, index: Index, request: Request, name: str = "run") -> Run |
     try:
         return Run(row, site.listings.of(folder))
     except (RunFolderError, UnknownNameError, OSError) as error:
+        # 409: the run is there, and can be shown when its files are repaired
         return site.problem(row.title, str(error), 409)
 
 
 def listed(site: Site, index: Index, request: Request) -> Response:
-    """Return the list of a run's answers; what is asked for stays in the address."""
-    found = find(site, index, request)
-    if isinstance(found, Response):
-        return found
-    row, listing = found
-    asked = Asked.of(request.query_params)
-    places = listing.places(asked)
-    page = _number(request, "page", 1)
-    shown = places[A_PAGE * (page - 1) : A_PAGE * page].tolist()
-    listed = [answer_at(listing, place) for place in shown]
+    """Return the page with the list of a run's answers, as the query of the address says."""
+    viewed = find(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    row, listing = viewed
+    answer_query = Asked.of(request.query_params)
+    places = listing.places(answer_query)
+    page = _read_number(request, "page", 1)
+    places_on_page = places[A_PAGE * (page - 1) : A_PAGE * page].tolist()
+    answers = [answer_at(listing, place) for place in places_on_page]
     return site.html(
         "answers.html.jinja",
         run=row,
         made=when(row.made),
         listing=listing,
-        asked=asked,
-        query={"run": row.key, **asked.query()},
-        answers=listed,
+        asked=answer_query,
+        query={"run": row.key, **answer_query.query()},
+        answers=answers,
+        # In blind mode the scores of answers that are not rated yet are not shown.
         hidden={
-            one.place for one in listed if Rated(site, listing.folder, key_of(one.sample)).hidden
+            answer.place
+            for answer in answers
+            if Rated(site, listing.folder, key_of(answer.sample)).hidden
         },
         count=len(places),
         page=page,
@@ -90,32 +101,35 @@ def listed(site: Site, index: Index, request: Request) -> Response:
 
 
 def one(site: Site, index: Index, request: Request) -> Response:
-    """Return the page of an answer, between those before and after it in the list it is from."""
-    found = find(site, index, request)
-    if isinstance(found, Response):
-        return found
-    row, listing = found
-    asked = Asked.of(request.query_params)
-    place = _place(listing, request)
+    """Return the page of an answer, with links to its neighbours in the list that it is from."""
+    viewed = find(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    row, listing = viewed
+    answer_query = Asked.of(request.query_params)
+    place = _read_place(listing, request)
     if place is None:
         return site.problem(
             row.title, "There is no such answer in this run, or it is not read yet."
         )
-    order = listing.places(asked).tolist()
+    order = listing.places(answer_query).tolist()
     at = order.index(place) if place in order else -1
     answer = answer_at(listing, place)
     folder, sample = listing.folder, answer.sample
-    given = Rated(site, folder, key_of(sample))
-    may_mark = site.rater and not given.hidden and row.state == FINISHED
+    ratings = Rated(site, folder, key_of(sample))
+    # Verdicts of an unfinished run may still change, so they cannot be marked.
+    may_mark = site.rater and not ratings.hidden and row.state == FINISHED
     return site.html(
-        "blind.html.jinja" if given.hidden else "one.html.jinja",
+        "blind.html.jinja" if ratings.hidden else "one.html.jinja",
         run=row,
         listing=listing,
-        asked=asked,
-        query={"run": row.key, **asked.query()},
-        answer=replace(answer, ratings=given.shown),
-        given=given,
-        marked=verdicts_of(site, folder, sample, answer.results, given.faults) if may_mark else [],
+        asked=answer_query,
+        query={"run": row.key, **answer_query.query()},
+        answer=replace(answer, ratings=ratings.shown),
+        given=ratings,
+        marked=verdicts_of(site, folder, sample, answer.results, ratings.faults)
+        if may_mark
+        else [],
         place=place,
         number=at + 1,
         count=len(order),
@@ -124,21 +138,22 @@ def one(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def _number(request: Request, name: str, default: int) -> int:
-    given = request.query_params.get(name, "")
-    return max(1, int(given)) if NUMBER.fullmatch(given) else default
+def _read_number(request: Request, name: str, default: int) -> int:
+    """Return a number of an address, 1 or more; the default for anything else."""
+    text = request.query_params.get(name, "")
+    return max(1, int(text)) if NUMBER.fullmatch(text) else default
 
 
-def _place(listing: Listing, request: Request) -> int | None:
+def _read_place(listing: Listing, request: Request) -> int | None:
     """Return the place that an address names, by number (``at``) or by the sample's id."""
-    given = request.query_params.get("at", "")
-    if NUMBER.fullmatch(given):
-        return int(given) if int(given) < len(listing) else None
+    text = request.query_params.get("at", "")
+    if NUMBER.fullmatch(text):
+        return int(text) if int(text) < len(listing) else None
     return listing.place_of(request.query_params.get("id", ""))
 
 
 def answer_at(listing: Listing, place: int) -> Answer:
-    """Return the answer at a place with what the metrics say of it."""
+    """Return the answer at a place, with its assessments."""
     sample, assessments = listing.sample(place), listing.assessments(place)
     return answer_of(place + 1, place, sample, assessments, listing.columns)
 
@@ -147,53 +162,59 @@ def answer_at(listing: Listing, place: int) -> Answer:
 
 
 class Elsewhere(NamedTuple):
-    """The answer of another run, or of another model, to the same question.
-
-    pieces: its text with what differs from the answer that is looked at; ``None`` where too much
-    does. place: its place in its run.
-    """
+    """An answer of another run, or of another model, to the same question."""
 
     run: RunRow
+    """Its run."""
     place: int
+    """Its place in that run."""
     sample: Sample
+    """Its sample."""
     pieces: Sequence[Piece] | None
+    """Its text with the differences from the answer of the page; ``None`` if too much differs."""
     verdicts: str
+    """Its verdicts and scores, or why they are hidden."""
 
 
 def elsewhere(site: Site, index: Index, request: Request) -> Response:
-    """Return the part of a page with the answers to the same question in other runs."""
-    found = _behind(site, index, request)
-    if isinstance(found, Response):
-        return found
-    (row, _), place, sample = found
-    others, whole = _same_question(site, index, row.key, place, sample)
-    return site.html("elsewhere.html.jinja", others=others, whole=whole, run=row)
+    """Return the fragment of a page with the answers to the same question in other runs."""
+    viewed = _find_answer(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    (row, _), place, sample = viewed
+    other_answers, is_complete = _find_same_question(site, index, row.key, place, sample)
+    return site.html("elsewhere.html.jinja", others=other_answers, whole=is_complete, run=row)
 
 
-def _behind(site: Site, index: Index, request: Request) -> tuple[Run, int, Sample] | Response:
-    """Return the answer that an address names, or the page that says why what is behind it is not
-    shown: who rates blind sees it when it is rated.
+def _find_answer(site: Site, index: Index, request: Request) -> tuple[Run, int, Sample] | Response:
+    """Return the answer that an address names, or a page that says why it cannot be shown.
+
+    In blind mode this is shown only after the answer has been rated.
     """
-    found = find(site, index, request)
-    if isinstance(found, Response):
-        return found
-    place = _place(found.listing, request)
+    viewed = find(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    place = _read_place(viewed.listing, request)
     if place is None:
-        return site.problem(found.row.title, NO_ANSWER)
-    sample = found.listing.sample(place)
-    if Rated(site, found.listing.folder, key_of(sample)).hidden:
-        return site.problem(found.row.title, "This is shown when you have rated the answer.", 409)
-    return found, place, sample
+        return site.problem(viewed.row.title, NO_ANSWER)
+    sample = viewed.listing.sample(place)
+    # Calls and other answers would give away the verdict.
+    if Rated(site, viewed.listing.folder, key_of(sample)).hidden:
+        return site.problem(viewed.row.title, "This is shown when you have rated the answer.", 409)
+    return viewed, place, sample
 
 
-def _same_question(
+def _find_same_question(
     site: Site, index: Index, key: str, place: int, sample: Sample
 ) -> tuple[list[Elsewhere], bool]:
-    """Return the answers to the question of a sample, and whether all runs were looked through."""
+    """Return the other answers to a sample's question, and whether all runs were searched."""
     key_of_question, end = question_key(sample.question), time.monotonic() + SEARCHING_S
+    # The beginning of the question, as JSON writes it, sorts out most lines without parsing them.
     needle = json.dumps(sample.question)[1:-1][:80].encode()
+    # The run itself first (other models), then the newest. One more row than is searched tells
+    # whether these are all.
     query = "SELECT * FROM runs WHERE state = ? ORDER BY key = ? DESC, made DESC LIMIT ?"
-    rows = [RunRow(*one) for one in index.ask(query, (FINISHED, key, OTHER_RUNS + 1))]
+    rows = [RunRow(*columns) for columns in index.ask(query, (FINISHED, key, OTHER_RUNS + 1))]
     result: list[Elsewhere] = []
     for row in rows[:OTHER_RUNS]:
         folder = index.folder(row.key)
@@ -212,20 +233,23 @@ def _same_question(
                 pieces = word_differences(sample.response or "", other.response or "")
                 verdicts = "not rated by you yet"
                 if not Rated(site, folder, key_of(other)).hidden:
-                    verdicts = ", ".join(_verdicts(folder, other.id, end))
+                    verdicts = ", ".join(_read_verdicts(folder, other.id, end))
                 result.append(Elsewhere(row, number, other, pieces, verdicts))
     return result, len(rows) <= OTHER_RUNS
 
 
-def _verdicts(folder: RunFolder, sample_id: str, end: float) -> Iterator[str]:
-    """Yield what each metric said of a sample, in a word or a score."""
+def _read_verdicts(folder: RunFolder, sample_id: str, end: float) -> Iterator[str]:
+    """Yield the verdict and the score of each metric for a sample."""
+    # assessments are written with the id first, so that a line can be recognised without parsing
     beginning = f'{{"id": {json.dumps(sample_id)}, '.encode()
     for line in file_lines(folder.assessments_path):
         if line.startswith(beginning):
-            told = json.loads(line)
-            score = "no score" if told.get("score") is None else f"{told['score']:.2f}"
-            word = "failed" if told.get("error") is not None else told.get("verdict") or ""
-            yield f"{told['metric']} {word} {score}".replace("  ", " ")
+            assessment = json.loads(line)
+            score = "no score" if assessment.get("score") is None else f"{assessment['score']:.2f}"
+            word = (
+                "failed" if assessment.get("error") is not None else assessment.get("verdict") or ""
+            )
+            yield f"{assessment['metric']} {word} {score}".replace("  ", " ")
         elif time.monotonic() > end:
             return
 
@@ -234,68 +258,80 @@ def _verdicts(folder: RunFolder, sample_id: str, end: float) -> Iterator[str]:
 
 
 class Call(NamedTuple):
-    """A stored call; ``usd`` is its published price, ``None`` where it has none."""
+    """A stored call whose request quotes an answer."""
 
     capability: str
+    """The capability that was called."""
     backend: str
+    """The backend that replied."""
     request: str
+    """The request, laid out for reading."""
     reply: str
+    """The reply, laid out for reading."""
     seconds: float
+    """How long the call took."""
     tokens: str
+    """The tokens of prompt and reply in words; empty if they are not known."""
     usd: float | None
+    """The published price; ``None`` where there is none."""
 
 
 def calls(site: Site, index: Index, request: Request) -> Response:
-    """Return the part of a page with the calls whose request quotes an answer."""
-    found = _behind(site, index, request)
-    if isinstance(found, Response):
-        return found
-    (_, listing), place, sample = found
-    texts = _quoted(sample, [one.evidence for one in listing.assessments(place)])
-    made, whole = _calls(listing.folder, texts)
-    return site.html("calls.html.jinja", calls=made, whole=whole, most=MOST_CALLS)
+    """Return the fragment of a page with the calls whose request quotes an answer."""
+    viewed = _find_answer(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    (_, listing), place, sample = viewed
+    texts = _collect_quotes(
+        sample, [assessment.evidence for assessment in listing.assessments(place)]
+    )
+    quoting_calls, is_complete = _find_calls(listing.folder, texts)
+    return site.html("calls.html.jinja", calls=quoting_calls, whole=is_complete, most=MOST_CALLS)
 
 
-def _quoted(sample: Sample, evidence: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Return the texts by which the requests about an answer are recognised."""
-    pieces = [str(one["text"]) for own in evidence for one in own if one.get("text")]
+def _collect_quotes(sample: Sample, evidence: Sequence[Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return the texts by which requests about an answer are recognised."""
+    pieces = [
+        str(record["text"]) for records in evidence for record in records if record.get("text")
+    ]
     texts = [sample.response or "", sample.question, *pieces]
     return list(dict.fromkeys(text.strip() for text in texts if len(text.strip()) >= SHORTEST))
 
 
-def _calls(folder: RunFolder, texts: Sequence[str]) -> tuple[list[Call], bool]:
-    """Return the stored calls whose request quotes one of the texts, and whether all were seen."""
+def _find_calls(folder: RunFolder, texts: Sequence[str]) -> tuple[list[Call], bool]:
+    """Return the stored calls whose request quotes one of the texts, and whether these are all."""
     if not folder.calls_path.exists() or not texts:
         return [], True
     end, prices = time.monotonic() + SEARCHING_S, Prices()
     result: list[Call] = []
-    forms = [form for text in texts for form in {text, *_as_json(text)}]
+    forms = [form for text in texts for form in {text, *_json_forms(text)}]
     query = "SELECT capability, backend, request, reply, seconds, prompt_tokens, reply_tokens FROM "
+    # read only: a run that is being written keeps its own connection
     with closing(sqlite3.connect(f"file:{folder.calls_path.resolve()}?mode=ro", uri=True)) as store:
         for row in store.execute(f"{query} calls ORDER BY rowid"):
             if time.monotonic() > end or len(result) == MOST_CALLS:
                 return result, False
             if any(form in row[2] for form in forms):
-                result.append(_call(row, prices))
+                result.append(_build_call(row, prices))
     return result, True
 
 
-def _as_json(text: str) -> set[str]:
-    """Return a text as it stands between the quotes of JSON, whichever way that was written."""
+def _json_forms(text: str) -> set[str]:
+    """Return a text as it appears in JSON, with other characters than ASCII escaped and not."""
     return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
 
 
-def _call(row: tuple[Any, ...], prices: Prices) -> Call:
+def _build_call(row: tuple[Any, ...], prices: Prices) -> Call:
     capability, backend, request, reply, seconds, prompt, replied = row
     tokens, usd = "", None
     if prompt is not None and replied is not None:
         tokens = f"{prompt:,} + {replied:,} tokens"
         usd = prices.usd(backend, Tokens(prompt, replied))
-    return Call(capability, backend, _laid_out(request), _laid_out(reply), seconds, tokens, usd)
+    return Call(capability, backend, _lay_out(request), _lay_out(reply), seconds, tokens, usd)
 
 
-def _laid_out(text: str) -> str:
-    """Return JSON with its parts on lines of their own and its line ends as they are."""
+def _lay_out(text: str) -> str:
+    """Return JSON with each part on its own line, and with real line ends in its texts."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -83,28 +83,33 @@ def view(
     from trustassay_serve.view.pages import Site
     from trustassay_serve.view.server import VIEWER, Keeper, application
 
+    # step 1: check the arguments before anything is opened
     folder = folder or Path("trustassay-runs" if Path("trustassay-runs").is_dir() else ".")
     if not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder with runs; `score --out` makes one")
     if rate and not NAME.fullmatch(rate):
         hint = "expected up to 40 letters, digits, _, - and . (not first)"
         raise UsageError(f"--rate: {hint}, got {rate[:50]!r}")
+    # step 2: bind the port first, so that a port in use leaves no trace
     with listening(host, port) as at:
         path = index_path(folder)
         index = Index(folder, path)
+        # Tokens are kept beside the table, so the address stays the same from start to start.
         links = serving.Links(path, [rate or VIEWER])
         base = f"/{links.tokens[rate or VIEWER]}"
         site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
+        # step 3: print the address, and a warning where other machines can reach it
         if warning := serving.warning_of(host):
             say(warning)
         say(f"{serving.address(host, at)}{site.base}/")
         say("Ctrl-C ends; the same command has the same address")
-        keeper = Keeper(index, say)
-        keeper.start()
+        # step 4: keep the table up to date in the background, and serve until Ctrl-C
+        refresher = Keeper(index, say)
+        refresher.start()
         hosts = serving.Hosts(host, public)
 
         async def drained() -> None:
-            keeper.close()
+            refresher.close()
 
-        served = application(site, index, links, say, hosts, lambda: keeper.version)
+        served = application(site, index, links, say, hosts, lambda: refresher.version)
         serving.serve(served, at, drained)

@@ -1,4 +1,4 @@
-"""What ``study``, ``calibrate`` and ``gate`` say of a run, from the documents that they write."""
+"""Pages with the documents of ``study``, ``calibrate`` and ``gate`` for a run."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,71 +20,81 @@ from trustassay_serve.view.index import Index
 from trustassay_serve.view.pages import Site
 
 RATINGS = ("ratings*.jsonl", "verdicts*.jsonl")
-"""The files in a run's folder that hold what people said."""
+"""Patterns of the files with ratings in a run's folder."""
 
 
-def _study(path: Path, ratings: Path | None, given: dict[str, list[str]]) -> Document:
-    return outputs.document_of(studying.study(path, labels=given["label"], ratings=ratings))
+def _make_study(path: Path, ratings: Path | None, options: dict[str, list[str]]) -> Document:
+    return outputs.document_of(studying.study(path, labels=options["label"], ratings=ratings))
 
 
-def _calibrate(path: Path, ratings: Path | None, given: dict[str, list[str]]) -> Document:
-    label, metrics = "".join(given["label"][:1]), given["metric"]
-    made = calibrating.calibrate(path, label=label, metrics=metrics, ratings=ratings)
-    return calibrating.document_of(made)
+def _make_calibration(path: Path, ratings: Path | None, options: dict[str, list[str]]) -> Document:
+    label, metrics = "".join(options["label"][:1]), options["metric"]
+    calibration = calibrating.calibrate(path, label=label, metrics=metrics, ratings=ratings)
+    return calibrating.document_of(calibration)
 
 
-def _gate(path: Path, _ratings: Path | None, given: dict[str, list[str]]) -> Document:
-    bounds = [gate_rules.parse_bound(one, at_least=True) for one in given["min"]]
-    bounds += [gate_rules.parse_bound(one, at_least=False) for one in given["max"]]
+def _make_gate(path: Path, _ratings: Path | None, options: dict[str, list[str]]) -> Document:
+    bounds = [gate_rules.parse_bound(rule, at_least=True) for rule in options["min"]]
+    bounds += [gate_rules.parse_bound(rule, at_least=False) for rule in options["max"]]
     result = gate(path, bounds)
     sections = [Section("Rules", checks(result, path.parent))]
     return Document("gate", path.name, {}, f"gate: {result.result}", result.notes, sections)
 
 
 MADE: dict[str, tuple[tuple[str, ...], Callable[..., Document]]] = {
-    "study": (("label",), _study),
-    "calibrate": (("label", "metric"), _calibrate),
-    "gate": (("min", "max"), _gate),
+    "study": (("label",), _make_study),
+    "calibrate": (("label", "metric"), _make_calibration),
+    "gate": (("min", "max"), _make_gate),
 }
-"""By command: what its form asks for, and what makes its document."""
+"""By command: the fields of its form, and the function that builds its document."""
 
 
 def shown(site: Site, index: Index, request: Request) -> Response:
-    """Return the page of a command's document, with a form for what it is made from."""
+    """Return the page with a command's document, and the form for its options."""
     query, command = request.query_params, request.url.path.rpartition("/")[2]
     run = index.run(query.get("run", ""))
     if run is None:
         return site.problem("There is no such run", "It may have been moved or removed.")
     names, make = MADE[command]
-    given = {name: " ".join(query.getlist(name)).split() for name in names}
-    if "metric" in given and not given["metric"]:
-        given["metric"] = run.metric_names[:1]
+    form = {name: " ".join(query.getlist(name)).split() for name in names}
+    # An address without a metric shows the first one.
+    if "metric" in form and not form["metric"]:
+        form["metric"] = run.metric_names[:1]
     path, page, fault = site.root / run.key, None, ""
-    files = {one.name: one for each in RATINGS for one in sorted(path.glob(each))}
+    files = {
+        path_of_ratings.name: path_of_ratings
+        for each in RATINGS
+        for path_of_ratings in sorted(path.glob(each))
+    }
     ratings = files.get(query.get("ratings", ""))
     try:
         counted = (RunFolder(path).read_run() or {}).get("samples", {})
-        if given.get("label") == [] and ratings is None and counted.get("labels"):
-            given["label"] = ["label"]
-        of = (command, run, str(given), ratings and (ratings, ratings.stat().st_mtime_ns))
-        page = site.kept.get(of, lambda: make(path, ratings, given))
+        # Without another source, the labels that came with the samples are used.
+        if form.get("label") == [] and ratings is None and counted.get("labels"):
+            form["label"] = ["label"]
+        # The key changes with the run's files and with the file of ratings, so the page is always
+        # current.
+        of = (command, run, str(form), ratings and (ratings, ratings.stat().st_mtime_ns))
+        page = site.kept.get(of, lambda: make(path, ratings, form))
         if page is None:
+            # The page reloads until the document is there; the computation goes on meanwhile.
             return site.waiting(f"{command}: {run.title} …")
     except (RunFolderError, InputError, UnknownNameError, ValueError) as error:
         fault = str(error)
     about: dict[str, Any] = {
         "run": run,
         "command": command,
-        "given": given,
+        "given": form,
         "files": files,
         "ratings": ratings,
     }
     return site.html("document_page.html.jinja", **about | {"page": page, "fault": fault})
 
 
-def checks(found: gate_rules.Gate, root: Path) -> list[Block]:
-    """Return the rules of a gate with their results, and how to decide those that are open; runs
-    are named below ``root``.
+def checks(gate_result: gate_rules.Gate, root: Path) -> list[Block]:
+    """Return the rules of a gate with their results, and advice for the undecided ones.
+
+    Paths of runs are shortened to those below ``root``.
     """
 
     def below(text: str) -> str:
@@ -92,12 +102,13 @@ def checks(found: gate_rules.Gate, root: Path) -> list[Block]:
 
     rows = [
         Row(
-            one.name,
-            [one.result, gate_files.value_of(one), gate_files.interval_in_words(one)],
-            below(f"{one.rule}: {one.why}"),
+            check.name,
+            [check.result, gate_files.value_of(check), gate_files.interval_in_words(check)],
+            below(f"{check.rule}: {check.why}"),
         )
-        for one in found.checks
+        for check in gate_result.checks
     ]
     table = Table("Rule", ("result", "value", "95 % interval"), rows)
-    open_ = [one for one in found.checks if one.advice]
-    return [table, *(Text(f"To decide {one.name}: {below(one.advice)}.") for one in open_)]
+    # Only undecided rules have advice.
+    open_ = [check for check in gate_result.checks if check.advice]
+    return [table, *(Text(f"To decide {check.name}: {below(check.advice)}.") for check in open_)]

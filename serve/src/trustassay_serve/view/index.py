@@ -1,8 +1,8 @@
-"""The runs below a folder, in a table that is made of their ``run.json`` and ``summary.json``.
+"""The table of the runs below a folder, built from their ``run.json`` and ``summary.json``.
 
-The table is a file of SQLite; nothing is lost with it, since it is made again. It is kept up to
-date by looking at the times and sizes of those files; what lies in a run besides is not read.
-When a run was is what its ``run.json`` says, never the time of a file, which copies lose.
+The table is a SQLite file that can be rebuilt at any time. The times and sizes of those two files
+tell when a run has changed; other files of a run are not read. The time of a run is the one in its
+``run.json``, never that of a file, which is lost in a copy.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from trustassay.runs.questions import QUESTIONS
 from trustassay.statistics.intervals import UnitMean, bounded_interval
 
 LAYOUT = 3
-"""The number of this layout; a file of another one is made anew."""
+"""The version of the table's layout; a file of another version is rebuilt."""
 TABLES = """
 CREATE TABLE runs (
     key TEXT PRIMARY KEY, stamp TEXT NOT NULL, title TEXT NOT NULL, made REAL,
@@ -46,38 +46,46 @@ CREATE INDEX figures_of ON figures (metric, figure, grp);
 """
 FINISHED, OPEN, DAMAGED = "finished", "not finished", "damaged"
 ALL = ""
-"""The group that all answers are in."""
+"""The group of all answers."""
 MEAN = "mean score"
-"""The figure of a group: ``summary.json`` has the mean score of each."""
+"""The figure of a group: ``summary.json`` has only the mean score of each group."""
 AT_ONCE = 200
-"""Runs that are read between two commits, so that a page shows what is known so far."""
+"""Runs that are read between two commits, so that pages show new runs while others are read."""
 SKIPPED = {"node_modules", "__pycache__"}
+"""Folders that contain no runs, and many files."""
 
 
 class RunRow(NamedTuple):
-    """A run as the list shows it.
-
-    key: its path below the folder that is served, ``.`` for that folder. made: when the run began,
-    in seconds since 1970; ``None`` for runs of earlier versions, which do not say it. model: the
-    answers' models. judge: what gave verdicts. scored: assessments so far. flagged: answers that
-    need a look; ``None`` if not known. outcomes: JSON, see :attr:`outcome_lines`. fault: why it is
-    damaged. questions: the sketch of what was asked, empty where it is not known.
-    """
+    """A row of the table of runs."""
 
     key: str
+    """The path below the folder that is served; ``.`` for that folder itself."""
     stamp: str
+    """Changes with the files of the run, see :func:`file_stamp`."""
     title: str
+    """The name that the pages show."""
     made: float | None
+    """When the run began, in seconds since 1970; ``None`` for runs of earlier versions."""
     model: str
+    """The models that gave the answers, separated by commas."""
     judge: str
+    """The backends that gave the verdicts, separated by commas."""
     metrics: str
+    """The names of the metrics, separated by spaces."""
     samples: int
+    """The number of samples."""
     scored: int
+    """The number of assessments so far."""
     flagged: int | None
+    """The number of answers that need a look; ``None`` if it is not known."""
     outcomes: str
+    """The outcomes as JSON, see :attr:`outcome_lines`."""
     state: str
+    """``finished``, ``not finished`` or ``damaged``."""
     fault: str
+    """Why the run is damaged."""
     questions: str = ""
+    """The sketch of the questions (:mod:`trustassay.runs.questions`); empty if not known."""
 
     @property
     def metric_names(self) -> list[str]:
@@ -86,62 +94,73 @@ class RunRow(NamedTuple):
 
     @property
     def outcome_lines(self) -> list[list[str]]:
-        """The first lines about the run, for each metric; empty before it is finished, and of a run
-        of an earlier version.
+        """The lines with the outcomes of each metric.
+
+        They are empty before the run is finished, and for runs of earlier versions.
         """
         lines: list[list[str]] = json.loads(self.outcomes)
         return lines
 
 
 class FigureRow(NamedTuple):
-    """A figure of a run; ``low`` and ``high`` are its 95 % interval, ``None`` without one.
-
-    grp: the model or domain that it is about, :data:`ALL` for all answers. better: ``higher``,
-    ``lower`` or empty. place: its number among the figures of its metric; the first is headline.
-    """
+    """A row of the table of figures."""
 
     key: str
+    """The key of the run."""
     metric: str
+    """The name of the metric."""
     figure: str
+    """The name of the figure."""
     grp: str
+    """The model or domain whose answers these are; :data:`ALL` for all answers."""
     title: str
+    """The name that the pages show."""
     value: float
+    """The figure."""
     low: float | None
+    """The lower end of its 95 % interval; ``None`` without one."""
     high: float | None
+    """The upper end; ``None`` without one."""
     n: int
+    """How many answers it is computed from."""
     unit: str
+    """The unit, such as %."""
     better: str
+    """``higher``, ``lower``, or empty where neither is better."""
     place: int
+    """Its number among the figures of its metric; the first is the headline."""
 
 
 LIKE = "LIKE ? ESCAPE '\\'"
 
 
-def chosen(asked: Mapping[str, str]) -> tuple[str, list[object]]:
-    """Return the condition of the runs that an address asks for, and its values."""
+def chosen(query: Mapping[str, str]) -> tuple[str, list[object]]:
+    """Return the SQL condition for the runs that an address asks for, and its values."""
     where, values = ["1"], list[object]()
-    if text := asked.get("q", "").strip():
+    if text := query.get("q", "").strip():
         where.append(
             f"({' OR '.join(f'runs.{name} {LIKE}' for name in ('key', 'model', 'judge'))})"
         )
         values += [_like(text)] * 3
-    if metric := asked.get("metric", ""):
+    if metric := query.get("metric", ""):
+        # Spaces on both sides match whole names: "judge" must not find "judge_pairwise".
         where.append(f"' ' || metrics || ' ' {LIKE}")
         values.append(_like(f" {metric} "))
     for name in ("model", "state"):
-        if given := asked.get(name, ""):
+        if wanted := query.get(name, ""):
             where.append(f"{name} = ?")
-            values.append(given)
+            values.append(wanted)
     return " AND ".join(where), values
 
 
 def _like(text: str) -> str:
+    """Return a pattern for LIKE that finds a text anywhere, without wildcards of its own."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"
 
 
 def index_path(root: Path) -> Path:
-    """Return where the table of a folder's runs is kept: below ``XDG_CACHE_HOME``."""
+    """Return the path of a folder's table, below ``XDG_CACHE_HOME``."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     digest = hashlib.blake2b(os.fsencode(root.resolve()), digest_size=12).hexdigest()
     return cache / "trustassay" / "view" / f"{digest}.sqlite"
@@ -151,91 +170,109 @@ class Index:
     """The table of the runs below a folder. One thread may :meth:`refresh`, any may read."""
 
     def __init__(self, root: Path, path: Path) -> None:
-        """Open the table at ``path``, or make it; a damaged one is made anew; InputError: there is
-        no room for it, or it may not be written.
+        """Open the table at ``path``, or create it; a damaged one is replaced.
+
+        Raises:
+            InputError: there is no room for the table, or it may not be written.
         """
         self.root, self._path = root, path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._writing = threading.Lock()
         self.waiting = 0
-        """Runs that are known and not yet read."""
+        """The number of runs that are still to be read."""
         self.complete = threading.Event()
-        """Whether all was read once since this process began."""
+        """Set when all runs were read once since this process began."""
         try:
             self._prepare(path)
         except sqlite3.OperationalError as error:  # full, locked, not to be written
-            why = f"the table of runs cannot be written ({error})"
+            message = f"the table of runs cannot be written ({error})"
             raise InputError(
-                f"{path}: {why}; make room, or name another folder in XDG_CACHE_HOME"
+                f"{path}: {message}; make room, or name another folder in XDG_CACHE_HOME"
             ) from None
+        # Titles and faults may quote what runs are about.
         path.chmod(0o600)
 
     def _prepare(self, path: Path) -> None:
+        """Create the tables, unless the file has them in the current layout."""
         try:
-            if self._layout() == LAYOUT:
+            if self._read_layout() == LAYOUT:
                 return
         except sqlite3.OperationalError:
+            # a full disk or a lock, which deleting the table would not mend
             raise
         except sqlite3.DatabaseError:
             pass  # not a table, or damaged
+        # with the files -wal and -shm, which would damage a new table
         for old in path.parent.glob(f"{path.name}*"):
             old.unlink()
         with self._open() as database:
             database.executescript(TABLES)
             database.execute(f"PRAGMA user_version = {LAYOUT}")
 
-    def _layout(self) -> int:
+    def _read_layout(self) -> int:
         with self._open() as database:
             return int(database.execute("PRAGMA user_version").fetchone()[0])
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        """Open a connection with a transaction, which is committed at the end of the block."""
         with closing(sqlite3.connect(self._path, timeout=30)) as database:
+            # WAL: pages can read while runs are added.
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
             with database:
                 yield database
 
-    # what is asked
+    # queries
 
     def ask(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of a query."""
+        """Return all rows of a query."""
         with self._open() as database:
             return database.execute(query, values).fetchall()
 
     def run(self, key: str) -> RunRow | None:
-        """Return one run; ``None`` if there is none of this key."""
+        """Return the run with a key; ``None`` if there is none."""
         rows = self.ask("SELECT * FROM runs WHERE key = ?", (key,))
         return RunRow(*rows[0]) if rows else None
 
     def folder(self, key: str) -> RunFolder | None:
-        """Return the folder of a run that is in the table; ``None`` for any other text."""
+        """Return the folder of a run in the table; ``None`` for any other text.
+
+        Keys come from addresses, so only those in the table may name a folder.
+        """
         return RunFolder(self.root / key) if self.run(key) else None
 
     def figures(self, key: str, group: str | None = ALL) -> list[FigureRow]:
-        """Return the figures of a run, of one group or, with ``None``, of all."""
+        """Return the figures of a run, for one group or, with ``None``, for all groups."""
         chosen = "" if group is None else "AND grp = ?"
         query = f"SELECT * FROM figures WHERE key = ? {chosen} ORDER BY metric, grp, place"
         return [
             FigureRow(*row) for row in self.ask(query, (key, *([] if group is None else [group])))
         ]
 
-    # how it is kept
+    # updates
 
     def refresh(self, stop: Callable[[], bool] = lambda: False) -> bool:
-        """Read what is new or has changed, forget what is gone; return whether anything did."""
+        """Read new and changed runs, and forget those that are gone; return whether any changed.
+
+        Args:
+            stop: asked after each batch of runs; true ends the work early.
+        """
         with self._writing:
-            found = dict(_stamps(self.root))
-            known = dict(self.ask("SELECT key, stamp FROM runs"))
-            gone = known.keys() - found.keys()
-            new = [key for key, stamp in found.items() if known.get(key) != stamp]
+            stamps = dict(_iter_stamps(self.root))
+            stored_stamps = dict(self.ask("SELECT key, stamp FROM runs"))
+            gone = stored_stamps.keys() - stamps.keys()
+            new = [key for key, stamp in stamps.items() if stored_stamps.get(key) != stamp]
             self.waiting = len(new)
             for start in range(0, len(new), AT_ONCE):
-                rows = [_read(self.root, key, found[key]) for key in new[start : start + AT_ONCE]]
+                rows = [_read(self.root, key, stamps[key]) for key in new[start : start + AT_ONCE]]
                 with self._open() as database:
+                    # Dropped first: a changed run may have fewer figures than before.
                     _drop(database, [row.key for row, _ in rows])
                     _insert(database, "runs", [row for row, _ in rows])
-                    _insert(database, "figures", [one for _, own in rows for one in own])
+                    _insert(
+                        database, "figures", [figure for _, figures in rows for figure in figures]
+                    )
                 self.waiting -= len(rows)
                 if stop():
                     break
@@ -258,29 +295,38 @@ def _insert(database: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, 
         database.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
 
 
-def _stamps(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the key of each run, and what tells whether it has changed."""
+def _iter_stamps(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the key and the stamp of each run below a folder."""
     for folder, below, names in os.walk(root):
-        below[:] = sorted(one for one in below if not one.startswith(".") and one not in SKIPPED)
+        # in place: os.walk then leaves out the removed folders
+        below[:] = sorted(
+            name for name in below if not name.startswith(".") and name not in SKIPPED
+        )
         if "run.json" in names:
+            # A run contains no runs.
             below.clear()
             path = Path(folder)
             watched = ["run.json", "summary.json"]
             if "summary.json" not in names:
+                # While a run is written, its number of assessments is shown.
                 watched.append("assessments.jsonl")
-            yield path.relative_to(root).as_posix(), " ".join(stamp(path / one) for one in watched)
+            yield (
+                path.relative_to(root).as_posix(),
+                " ".join(stamp(path / name) for name in watched),
+            )
 
 
 def stamp(path: Path) -> str:
-    """Return what changes with a file."""
+    """Return a text that changes whenever a file changes: its time and size."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return "-"
-    return f"{found.st_mtime_ns}.{found.st_size}"
+    return f"{status.st_mtime_ns}.{status.st_size}"
 
 
 def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
+    """Read the rows of a run; a damaged run gives a row that says what is wrong."""
     folder = RunFolder(root / key)
     title = folder.path.resolve().name if key == "." else key
     row = RunRow(key, stamp, title, None, "", "", "", 0, 0, None, "[]", OPEN, "")
@@ -291,22 +337,29 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         start = start_of(run)
         row = row._replace(
             made=start.timestamp() if start else None,
-            model=_models(run, summary),
-            judge=_judge(run),
+            model=_answering_models(run, summary),
+            judge=_judging_backends(run),
             metrics=" ".join(run["metrics"]),
             samples=int(run["samples"].get("samples") or 0),
         )
         if summary is None:
             return row._replace(scored=_count_lines(folder.assessments_path)), []
         infos = metric_infos(folder, run)
+        # Installed metrics describe themselves better than what an older run stored about them.
         infos |= {name: MetricInfo.of(metric) for name, metric in metrics_of(run).items()}
-        figures = [one for info in infos.values() for one in _figures(key, info, summary)]
-        looked = summary.get(LOOKED) or {}
+        figures = [
+            row_of_figure
+            for info in infos.values()
+            for row_of_figure in _figure_rows(key, info, summary)
+        ]
+        look_counts = summary.get(LOOKED) or {}
         stored = summary.get(OUTCOMES) or {}
-        outcome_lines = [Outcomes.from_dict(name, one).lines for name, one in stored.items()]
+        outcome_lines = [
+            Outcomes.from_dict(name, content).lines for name, content in stored.items()
+        ]
         row = row._replace(
             scored=row.samples * len(infos),
-            flagged=looked.get("flagged"),
+            flagged=look_counts.get("flagged"),
             outcomes=json.dumps(outcome_lines),
             state=FINISHED,
             questions=str(summary.get(QUESTIONS) or ""),
@@ -314,41 +367,47 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         return row, figures
     except (RunFolderError, UnknownNameError) as error:
         return row._replace(state=DAMAGED, fault=str(error)), []
+    # Whatever a damaged file contains, the other runs must still be listed.
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         return row._replace(state=DAMAGED, fault=f"{folder.path}: damaged ({fault})"), []
 
 
-def _models(run: Mapping[str, Any], summary: Mapping[str, Any] | None) -> str:
-    """Return the models whose answers a run holds, as far as its two files say."""
-    asked = run["backends"].get("model")
-    names = {str(asked)} if asked else set()
-    for told in ((summary or {}).get("groups") or {}).values():
-        names |= {str(one["model"]) for one in told["groups"] if one.get("model")}
+def _answering_models(run: Mapping[str, Any], summary: Mapping[str, Any] | None) -> str:
+    """Return the models that gave the answers of a run, as far as its two files say."""
+    answering_model = run["backends"].get("model")
+    names = {str(answering_model)} if answering_model else set()
+    for table in ((summary or {}).get("groups") or {}).values():
+        names |= {str(group["model"]) for group in table["groups"] if group.get("model")}
     return ", ".join(sorted(names))
 
 
-def _judge(run: Mapping[str, Any]) -> str:
-    """Return what gave the verdicts: the backends other than the models that answered."""
-    named = []
+def _judging_backends(run: Mapping[str, Any]) -> str:
+    """Return the backends that gave the verdicts: all but the answering model and the embedder."""
+    backend_names = []
     for name, value in run["backends"].items():
         if name not in ("model", "embedder") and value:
-            named += list(map(str, value.values())) if isinstance(value, dict) else [str(value)]
-    return ", ".join(dict.fromkeys(named))
+            backend_names += (
+                list(map(str, value.values())) if isinstance(value, dict) else [str(value)]
+            )
+    return ", ".join(dict.fromkeys(backend_names))
 
 
-def _figures(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
-    told = summary["metrics"][info.name]
+def _figure_rows(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
+    """Yield the figures of a metric: of all answers, then of each group."""
+    stored = summary["metrics"][info.name]
     defined = dict(info.figures) | {
-        name: Figure(name, "", unit="") for name in told["values"] if name not in info.figures
+        name: Figure(name, "", unit="") for name in stored["values"] if name not in info.figures
     }
+    # Headline figures first; the sort is stable, so the metric's own order stays otherwise.
     ordered = sorted(defined.items(), key=lambda each: not each[1].headline)
     for place, (name, figure) in enumerate(ordered):
-        value = told["values"].get(name)
+        value = stored["values"].get(name)
+        # A figure that is not defined is null; True would pass as a number.
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
-        low, high = told["intervals"].get(name) or (None, None)
-        n = int(told["support"].get(name) or 0)
+        low, high = stored["intervals"].get(name) or (None, None)
+        n = int(stored["support"].get(name) or 0)
         better = better_of(figure, info)
         yield FigureRow(
             key,
@@ -364,33 +423,36 @@ def _figures(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator
             better,
             place,
         )
-    yield from _groups(key, info, summary)
+    yield from _group_rows(key, info, summary)
 
 
-def _groups(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
-    """Yield the mean score of each model in each domain, and of each model and domain alone."""
+def _group_rows(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iterator[FigureRow]:
+    """Yield the mean score of each model, of each domain, and of each model in each domain."""
     cells: dict[str, list[tuple[int, float, float | None]]] = {}
-    for one in ((summary.get("groups") or {}).get(info.name) or {}).get("groups") or ():
-        score = one.get("score") or {}
-        parts = [str(one[part]) for part in ("model", "domain") if one.get(part)]
+    for group in ((summary.get("groups") or {}).get(info.name) or {}).get("groups") or ():
+        score = group.get("score") or {}
+        parts = [str(group[part]) for part in ("model", "domain") if group.get(part)]
+        # With a single part, the part and the combination are the same name.
         for name in dict.fromkeys([*parts, " / ".join(parts)] if parts else ()):
             if score.get("mean") is not None:
-                own = (score["n"], score["mean"], score.get("error"))
-                cells.setdefault(name, []).append(own)
+                cell = (score["n"], score["mean"], score.get("error"))
+                cells.setdefault(name, []).append(cell)
     better = "lower" if info.lower_is_better else "higher"
-    for name, of in cells.items():
-        total = sum(n for n, _, _ in of)
-        mean = sum(n * value for n, value, _ in of) / total
-        errors = [n * error / total for n, _, error in of if error is not None]
+    for name, cells_of_group in cells.items():
+        # Cells are combined by their numbers of answers; their errors are independent.
+        total = sum(n for n, _, _ in cells_of_group)
+        mean = sum(n * value for n, value, _ in cells_of_group) / total
+        errors = [n * error / total for n, _, error in cells_of_group if error is not None]
         ends = None
-        if len(errors) == len(of):
-            known = UnitMean(mean, math.hypot(*errors) ** 2, total)
-            ends = bounded_interval(known, info.score_range)
-        told = (MEAN, mean, *(ends or (None, None)), total, "", better, 0)
-        yield FigureRow(key, info.name, MEAN, name, *told)
+        if len(errors) == len(cells_of_group):
+            cell_mean = UnitMean(mean, math.hypot(*errors) ** 2, total)
+            ends = bounded_interval(cell_mean, info.score_range)
+        columns = (MEAN, mean, *(ends or (None, None)), total, "", better, 0)
+        yield FigureRow(key, info.name, MEAN, name, *columns)
 
 
 def _count_lines(path: Path) -> int:
+    """Count the lines of a file in blocks of 1 MiB; 0 if it cannot be read."""
     try:
         with path.open("rb") as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -1,5 +1,6 @@
-"""What to rate next: the answers that ``label`` drew, and what the ratings say of all answers; and
-the addresses that store ratings.
+"""The page of what to rate next, and the addresses that store ratings.
+
+The page shows the next answer that ``label`` drew, and what the ratings say about all answers.
 """
 
 import asyncio
@@ -34,15 +35,17 @@ from trustassay_serve.view.listing import Asked, Listing
 from trustassay_serve.view.pages import Site, address
 from trustassay_serve.view.rating import Rated, key_of, mark, plan_of, rate, ratings_paths
 
-WIDTH = 0.1
-"""Of the interval to which the page counts."""
+TARGET_WIDTH = 0.1
+"""The width of the interval that the rating aims at: the page shows how many ratings are left."""
 PATIENCE_S = 0.3
-"""Seconds that a page waits for what is being computed."""
+"""Seconds that a page waits for a computation."""
 
 
 class Promise:
-    """What the ratings of a run say of all its answers, computed in a thread, anew after each one.
-    result: ``None`` without a plan, and until it is computed. fault: why it cannot be.
+    """The estimate for all answers of a run from its ratings, computed in a thread after each one.
+
+    ``result`` is ``None`` without a plan, and until it is computed. ``fault`` says why it cannot be
+    computed.
     """
 
     def __init__(self, site: Site, folder: RunFolder) -> None:
@@ -50,23 +53,26 @@ class Promise:
         self.path = default_plan(folder.path.resolve())
         self._work: LabelWork | None = None
         self._of_run = self._of = ""
+        # The first guards the start of a thread; the second the work, which a proposal does as
+        # well.
         self._starting, self._working = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self.result: Labelling | None = None
         self.fault = ""
 
-    def _stamps(self) -> str:
+    def _join_stamps(self) -> str:
+        """Return a text that changes with any file that the result depends on."""
         folder = self._folder
         files = (folder.samples_path, folder.assessments_path, self.path)
         return " ".join(map(stamp, (*files, *ratings_paths(self._site, folder))))
 
     @property
     def ready(self) -> bool:
-        """Whether it is of all that is stored."""
-        return self._of == self._stamps()
+        """Whether the result takes all stored ratings into account."""
+        return self._of == self._join_stamps()
 
     def wait(self, seconds: float = PATIENCE_S) -> None:
-        """Compute what is new; return when that is done or the time is over."""
+        """Compute the result if needed; return when it is ready or the time is over."""
         with self._starting:
             if not self.ready and not (self._thread and self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._compute, daemon=True)
@@ -75,28 +81,31 @@ class Promise:
             self._thread.join(seconds)
 
     def _compute(self) -> None:
+        """Compute the result until no file has changed meanwhile."""
         while not self.ready:
-            now = self._stamps()
+            # Taken before reading: a rating that comes while this works makes it work once more.
+            now = self._join_stamps()
             try:
                 with self._working:
-                    work = self._read()
-                    self.result = work.told((), WIDTH, beyond=False) if work.plan else None
+                    work = self._read_work()
+                    self.result = work.told((), TARGET_WIDTH, beyond=False) if work.plan else None
                 self.fault = ""
             except Exception as error:  # it is told on the page, which goes on
-                named = isinstance(error, UsageError | OSError)
+                is_expected = isinstance(error, UsageError | OSError)
                 self.result = None
-                self.fault = str(error) if named else f"{type(error).__name__}: {error}"
+                self.fault = str(error) if is_expected else f"{type(error).__name__}: {error}"
             self._of = now
 
-    def _read(self) -> LabelWork:
-        """Return the answers, which are read once, with the plan and the labels of now."""
+    def _read_work(self) -> LabelWork:
+        """Return the answers, which are read once, with the current plan and labels."""
         rubric = self._site.scale.rubric
         assert rubric
-        passing = [one for one in rubric.upwards if rubric.values[one] >= rubric.passes]
+        passing = [level for level in rubric.upwards if rubric.values[level] >= rubric.passes]
         files = [path for path in ratings_paths(self._site, self._folder) if path.exists()]
         source = LabelSource(files, positive=passing)
         if rubric.numeric:
             source = LabelSource(files, at_least=rubric.passes)
+        # Reading the answers takes long; ratings change often, runs rarely.
         of_run = stamp(self._folder.samples_path) + stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:
             self._work = open_work([self._folder.path], self.path, source, PlanOptions())
@@ -107,42 +116,50 @@ class Promise:
         return self._work
 
     def propose(self) -> None:
-        """Add answers to the plan, or begin it, unless some of it are still to be rated; errors as
-        of :func:`~trustassay.workflows.label.command.label`.
+        """Begin the plan, or add answers to it if all of it are rated.
+
+        Errors are those of :func:`~trustassay.workflows.label.command.label`.
         """
         with self._working, alone(self.path):
             try:
-                work = self._read()
-                told = work.told((), WIDTH, beyond=False) if work.plan else None
-                if told is None or told.rated == told.drawn:
+                work = self._read_work()
+                labelling = work.told((), TARGET_WIDTH, beyond=False) if work.plan else None
+                if labelling is None or labelling.rated == labelling.drawn:
                     work.propose(PROPOSED)
             finally:
+                # The lock creates the file: without a plan in it, it is removed again.
                 if not self.path.stat().st_size:
                     self.path.unlink()
 
 
 @lru_cache(maxsize=2)
 def promise_of(site: Site, path: Path) -> Promise:
-    """Return that of the run in a folder; those that were looked at last are kept."""
+    """Return the progress of the run in a folder, from a cache of the last ones."""
     return Promise(site, RunFolder(path))
 
 
 def shown(site: Site, index: Index, request: Request) -> Response:
-    """Return the page on which the next answer of the plan is rated, without its scores."""
-    found = find(site, index, request)
-    if isinstance(found, Response):
-        return found
-    row, listing = found
+    """Return the page for rating the next answer of the plan; it shows no scores."""
+    viewed = find(site, index, request)
+    if isinstance(viewed, Response):
+        return viewed
+    row, listing = viewed
     promise = promise_of(site, listing.folder.path)
     promise.wait()
     try:
         plan = plan_of(listing.folder)
     except (UsageError, OSError) as error:
         return site.problem(row.title, str(error), 409)
+    # The order of the plan is the order of rating: draws depend on the labels before them.
     keys = [key for draw in plan.draws for key in draw.answers] if plan else []
-    own = {key[0]: Rated(site, listing.folder, key).own for key in keys}
-    waiting = [name for name, one in own.items() if one is None]
-    skipped = [listing.place_of(name) for name, one in own.items() if one and not one.said]
+    own_ratings = {key[0]: Rated(site, listing.folder, key).own for key in keys}
+    waiting = [name for name, rating in own_ratings.items() if rating is None]
+    # Skipped answers can be rated later; they do not block the next one.
+    skipped = [
+        listing.place_of(name)
+        for name, rating in own_ratings.items()
+        if rating and not rating.level
+    ]
     place = listing.place_of(waiting[0]) if waiting else None
     last = request.query_params.get("last", "")
     return site.html(
@@ -150,7 +167,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         run=row,
         listing=listing,
         promise=promise,
-        planned=len(own),
+        planned=len(own_ratings),
         waiting=len(waiting),
         skipped=[at for at in skipped if at is not None],
         place=place,
@@ -160,13 +177,14 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-# what is stored
+# forms
 
 
 def _rate(site: Site, listing: Listing, place: int, fields: Fields) -> None:
     choice, note = fields.get("choice", ""), fields.get("note", "")
     rate(site, listing.folder, listing.sample(place), fields.get("act", "rate"), choice, note)
     promise = promise_of(site, listing.folder.path)
+    # starts the computation now, so that the next page need not wait
     if promise.result:  # somebody looks at it
         promise.wait(0)
 
@@ -175,7 +193,7 @@ def _mark(site: Site, listing: Listing, place: int, fields: Fields) -> None:
     answer = answer_at(listing, place)
     if Rated(site, listing.folder, key_of(answer.sample)).hidden:
         raise NotOfferedError("rate the answer first: its verdicts are hidden until then")
-    by_name = {one.name: one for one in answer.results}
+    by_name = {result_of_metric.name: result_of_metric for result_of_metric in answer.results}
     result, number = by_name.get(fields.get("metric", "")), fields.get("statement", "0")
     if result is None or not NUMBER.fullmatch(number):
         raise NotOfferedError("there is no such verdict")
@@ -193,39 +211,41 @@ ACTS: dict[str, Callable[[Site, Listing, int, Fields], None]] = {
 }
 
 
-def _acted(site: Site, index: Index, request: Request, fields: Fields) -> Response:
-    """Do what a form asks for, and return where it leads."""
-    found = find(site, index, request)
-    if isinstance(found, Response):
+def _perform(site: Site, index: Index, request: Request, fields: Fields) -> Response:
+    """Perform the action of a form, and return a redirect to the page that follows."""
+    viewed = find(site, index, request)
+    if isinstance(viewed, Response):
         raise HTTPException(404)
-    row, listing = found
+    row, listing = viewed
     if row.state != FINISHED:
         raise HTTPException(409, "the run is not finished; rate it when it is.")
-    asked, name = request.query_params, request.url.path.rpartition("/")[2]
-    at = asked.get("at", "0")
+    params, name = request.query_params, request.url.path.rpartition("/")[2]
+    at = params.get("at", "0")
     place = int(at) if NUMBER.fullmatch(at) else -1
     if not 0 <= place < len(listing):
         read = listing.read >= listing.total
+        # 503 while the answer may still come: the page's script tries again
         raise HTTPException(404 if read else 503, "the run is being read.")
     ACTS[name](site, listing, place, fields)
-    if asked.get("page") == "next":
+    if params.get("page") == "next":
         last = place if name == "rate" else None
         return RedirectResponse(address(site.base, "next", run=row.key, last=last), 303)
-    query = {"run": row.key, "at": place, **Asked.of(asked).query()}
+    query = {"run": row.key, "at": place, **Asked.of(params).query()}
     return RedirectResponse(address(site.base, "answer", **query), 303)
 
 
 def routes(site: Site, index: Index, links: Links, tell: Tell) -> list[Route]:
-    """Return the addresses that take the forms of :data:`ACTS`."""
+    """Return the routes of the forms in :data:`FORM_ACTIONS`."""
 
     async def endpoint(request: Request) -> Response:
         if links.owner(request.path_params["token"]) is None:
             raise HTTPException(404)
         if not site.rater:
             return PlainTextResponse("only read here: --rate NAME lets NAME rate.", 403)
+        # Read only now: a sender without the right to rate is refused before its form is.
         fields = await read_fields(request)
         try:
-            return await asyncio.to_thread(_acted, site, index, request, fields)
+            return await asyncio.to_thread(_perform, site, index, request, fields)
         except NotOfferedError as error:
             return PlainTextResponse(str(error), 400)
         except (UsageError, OSError) as error:

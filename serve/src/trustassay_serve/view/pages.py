@@ -1,4 +1,4 @@
-"""Templates of the pages, and what all pages have: the frame, the script, and its style sheets."""
+"""The common part of all pages: templates, style sheets, scripts, and the cache of results."""
 
 import threading
 from collections import OrderedDict
@@ -22,9 +22,10 @@ from trustassay.workflows.serving import NUMBER
 from trustassay_serve.view.listing import Listings
 
 T = TypeVar("T")
-MOST_KEPT = 6
+MAX_RESULTS = 6
+"""The most results in the cache."""
 PATIENCE_S = 1.0
-"""Seconds that a page waits for what is computed."""
+"""Seconds that a page waits for a computation."""
 ASSETS = {
     "view.css": (
         ("trustassay.show", "report.css"),
@@ -38,7 +39,10 @@ ASSETS = {
 
 @cache
 def environment() -> Environment:
-    """Return the templates of these pages, which extend and include those of the report."""
+    """Return the templates of these pages, which extend and include those of the report.
+
+    It is an overlay: the report's own environment stays as it is.
+    """
     result = report_environment().overlay()
     shared = report_environment().loader
     assert shared is not None
@@ -49,71 +53,86 @@ def environment() -> Environment:
 
 
 def prepare() -> None:
-    """Compile the templates of these pages, so that the first page does not wait for it."""
+    """Compile all templates, so that the first page does not have to wait for it."""
     for name in PackageLoader(__package__, "templates").list_templates():
         if name.endswith(".jinja"):
             environment().get_template(name)
 
 
 def address(base: str, to: str, /, **query: object) -> str:
-    """Return the address of a page with what it is asked for; empty values are left out."""
-    given = {
+    """Return the address of a page with its query; empty values are left out."""
+    present = {
         name: value
         for name, value in query.items()
+        # 0 is a value (0 == False, hence `is not`)
         if value is not False and value not in ("", None)
     }
-    return f"{base}/{to}" + (f"?{urlencode(given)}" if given else "")
+    return f"{base}/{to}" + (f"?{urlencode(present)}" if present else "")
 
 
 def when(seconds: float | None) -> str:
-    """Return a time as people of this machine's time zone write it."""
+    """Return a time in the time zone of this machine, such as 2026-11-28 09:30."""
     return "no date" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
 def page_of(query: Mapping[str, str]) -> int:
     """Return the number of the page that an address asks for, from 1."""
-    given = query.get("page", "")
-    return max(1, int(given)) if NUMBER.fullmatch(given) else 1
+    text = query.get("page", "")
+    return max(1, int(text)) if NUMBER.fullmatch(text) else 1
 
 
 class Kept:
-    """What pages have computed, one thing at a time; the last few things stay."""
+    """A cache of what pages have computed; one computation runs at a time."""
 
     def __init__(self) -> None:
         self._lock, self._working = threading.Lock(), threading.Lock()
-        self._made = OrderedDict[Hashable, Future[Any]]()
+        self._futures = OrderedDict[Hashable, Future[Any]]()
 
     def get(self, of: Hashable, make: Callable[[], T], patience_s: float = PATIENCE_S) -> T | None:
-        """Return what ``make`` makes of ``of``; ``None`` if it takes longer: it goes on, and is
-        there for who asks again. What it raises is raised here, and tried again the next time.
+        """Return the cached result for a key, computing it if needed.
+
+        Args:
+            of: the key.
+            make: computes the result. Its errors are raised here, and it is called again the next
+                time.
+            patience_s: seconds to wait.
+
+        Returns:
+            The result; ``None`` if it takes longer. The computation goes on, for the next call.
         """
 
         def work(future: Future[T]) -> None:
+            # One computation at a time, however many pages are open.
             with self._working:
                 try:
                     future.set_result(make())
-                except Exception as error:  # raised to who asks
+                except Exception as error:  # raised again in `get`
                     future.set_exception(error)
 
         with self._lock:
-            if (future := self._made.pop(of, None)) is None:
+            # Popping and inserting again keeps the most recently used result last.
+            if (future := self._futures.pop(of, None)) is None:
                 future = Future()
                 threading.Thread(target=work, args=(future,), daemon=True).start()
-            self._made[of] = future
-            while len(self._made) > MOST_KEPT:
-                self._made.popitem(last=False)
+            self._futures[of] = future
+            # the least recently used goes; its thread, if it still runs, ends by itself
+            while len(self._futures) > MAX_RESULTS:
+                self._futures.popitem(last=False)
+        # outside of the lock, so that other pages can be served meanwhile
         wait([future], patience_s)
+        # An error is not cached: the file that caused it may be repaired.
         if future.done() and future.exception():
             with self._lock:
-                self._made.pop(of, None)
+                self._futures.pop(of, None)
         return future.result() if future.done() else None
 
 
 class Site:
-    """What all pages know: the folder that is served, and where its pages begin.
+    """The context of all pages.
 
-    base: ``/TOKEN``. rater: who rates here; empty where nobody does. scale: what is rated. blind:
-    whether scores are hidden until an answer is rated.
+    ``root`` is the folder that is served, ``base`` the beginning of all addresses, ``/TOKEN``.
+    ``rater`` is the person who rates, or empty; ``scale`` has the levels of the rubric. ``blind``
+    says whether scores are hidden until an answer is rated.
     """
 
     def __init__(
@@ -135,12 +154,12 @@ class Site:
         text = environment().get_template(template).render(site=self, base=self.base, **context)
         return HTMLResponse(text, status)
 
-    def problem(self, title: str, said: str, status: int = 404) -> HTMLResponse:
-        """Return a page that says what is wrong and how to go on."""
-        return self.html("problem.html.jinja", status, title=title, said=said)
+    def problem(self, title: str, message: str, status: int = 404) -> HTMLResponse:
+        """Return a page that says what is wrong, and what to do next."""
+        return self.html("problem.html.jinja", status, title=title, said=message)
 
     def waiting(self, title: str) -> HTMLResponse:
-        """Return a page that asks again each second, for what is not computed yet."""
+        """Return a page that reloads every second, while a result is being computed."""
         result = self.html("waiting.html.jinja", title=title)
         result.headers["refresh"] = "1"
         return result

@@ -19,11 +19,11 @@ from trustassay_serve.view.next import shown
 from trustassay_serve.view.pages import ASSETS, Site, prepare
 
 VIEWER = "reads only"
-"""Whose token the address has where nobody rates; else it has that of the rater, so that who was
-given the link of pages to read cannot rate on those that another process serves.
+"""The owner of the address's token where nobody rates. Otherwise the owner is the rater. So a
+person who was given a link for reading cannot rate on the pages of another process.
 """
 EVERY_S = 2.0
-"""Seconds between two looks at the folder."""
+"""Seconds between two refreshes of the table."""
 
 
 class Keeper:
@@ -34,29 +34,32 @@ class Keeper:
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="view-index", daemon=True)
         self.version = 0
-        """Rises with each change that was found."""
+        """A number that rises with each change of the table."""
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, and wait for it."""
+        """Stop the thread, and wait for its end."""
         self._end.set()
         self._thread.join()
 
     def _run(self) -> None:
+        """Refresh the table until the end; print each new error once."""
         prepare()
-        told = ""
+        last_message = ""
         while not self._end.is_set():
             try:
+                # `refresh` stops between two batches when the server ends.
                 self.version += self._index.refresh(self._end.is_set)
-                told = ""
-            except Exception as error:  # the pages go on with what is known
-                why = f"the folder could not be read: {type(error).__name__}: {error}"
-                if why != told:
-                    self._tell(why)
-                told = why
+                last_message = ""
+            # A folder may be on a network that comes back.
+            except Exception as error:  # the pages still show what was read
+                message = f"the folder could not be read: {type(error).__name__}: {error}"
+                if message != last_message:
+                    self._tell(message)
+                last_message = message
             self._end.wait(EVERY_S)
 
 
@@ -68,21 +71,34 @@ def application(
     hosts: Hosts | None,
     version: Callable[[], int] = lambda: 0,
 ) -> ASGIApp:
-    """Return the ASGI application of the pages; each address begins with the token of ``links``."""
+    """Return the ASGI application of the pages.
+
+    Args:
+        site: the context of the pages.
+        index: the table of runs.
+        links: has the tokens with which addresses begin.
+        tell: prints messages.
+        hosts: the host names that requests may name.
+        version: returns a number that rises with each change of the table.
+    """
 
     def page(endpoint: Callable[[Site, Index, Request], Response]) -> Callable[..., object]:
         async def shown(request: Request) -> Response:
-            _check(links, request)
+            _check_token(links, request)
+            # Pages read files and SQLite, so they are built in a thread.
             return await asyncio.to_thread(endpoint, site, index, request)
 
         return shown
 
     async def state(request: Request) -> Response:
-        """Say whether anything has changed since a page was made: of a run, or of any."""
-        _check(links, request)
-        known = await asyncio.to_thread(_state_of, site, index, request.query_params.get("run", ""))
-        return JSONResponse({"version": [*known, version(), index.waiting]})
+        """Return a version that changes with a run, or with any run; the pages' script polls it."""
+        _check_token(links, request)
+        state_values = await asyncio.to_thread(
+            _read_state, site, index, request.query_params.get("run", "")
+        )
+        return JSONResponse({"version": [*state_values, version(), index.waiting]})
 
+    # Assets need no token: they hold nothing of a run.
     routes = [*asset_routes(ASSETS), Route("/{token}/state", state)]
     for path, endpoint in PAGES.items():
         routes.append(Route(f"/{{token}}/{path}", page(endpoint)))
@@ -90,8 +106,8 @@ def application(
     return starlette(routes, tell, hosts)
 
 
-def _state_of(site: Site, index: Index, key: str) -> list[object]:
-    """Return what changes with a run: how much of it was read, or what is wrong with it."""
+def _read_state(site: Site, index: Index, key: str) -> list[object]:
+    """Return values that change with a run: how much of it was read, or what is wrong with it."""
     row, folder = index.run(key), index.folder(key)
     if row is None or folder is None:
         return []
@@ -99,10 +115,12 @@ def _state_of(site: Site, index: Index, key: str) -> list[object]:
         listing = site.listings.of(folder)
     except (RunFolderError, UnknownNameError, OSError) as error:
         return [str(error)]
+    # The page's script reloads the answers when any of these differs.
     return [row.stamp, len(listing), listing.read]
 
 
-def _check(links: Links, request: Request) -> None:
+def _check_token(links: Links, request: Request) -> None:
+    """Refuse a request without a valid token, as if there were no such page."""
     if links.owner(request.path_params["token"]) is None:
         raise HTTPException(404)
 
@@ -119,4 +137,4 @@ PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
     "calls": answers.calls,
     "next": shown,
 }
-"""By address: what makes the page."""
+"""The function that builds the page of each address."""

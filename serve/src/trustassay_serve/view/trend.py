@@ -1,7 +1,7 @@
-"""Figures over time: lines over the runs, and the places where something clear changed.
+"""Figures over time: lines over the runs, and the places where they clearly changed.
 
-Runs whose questions are mostly the same are joined: between others a difference may come from the
-questions alone. So several series of runs may stand in one drawing, which is in the order of time.
+Only runs with mostly the same questions are joined by a line; between others, a difference may come
+from the questions. So one drawing, in the order of time, may contain several series of runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,48 +22,57 @@ from trustassay.statistics.levels import Estimate, Step, steps
 from trustassay_serve.view.index import ALL, FigureRow, Index, chosen
 from trustassay_serve.view.pages import Site, page_of
 
-DRAWN, SMALL = 300, 60
-"""Runs of a line on its page, where more points could not be told apart, and above the list."""
-MOST_SMALL = 6
-"""Lines above the list."""
+MAX_RUNS, MAX_SMALL_RUNS = 300, 60
+"""The most runs of a line: on its own page, where more points could not be told apart, and in a
+small drawing above the list of runs."""
+MAX_SMALL_LINES = 6
+"""The most small drawings above the list."""
 WHOLE_SIZE, SMALL_SIZE = (960.0, 280.0), (180.0, 36.0)
 WHOLE_ROOM, SMALL_ROOM = (44.0, 12.0, 28.0, 26.0), (3.0, 5.0, 5.0, 5.0)
-"""Room of a drawing on its left, right, top and bottom."""
+"""The margins of a drawing: left, right, top and bottom."""
 VERSION = "trustassay"
+"""The key of the version in the settings of a run."""
 OF = "FROM runs CROSS JOIN figures USING (key) WHERE metric = ? AND figure = ? AND grp = ? AND"
-"""CROSS: through the runs in the order of time, so that the newest are found without the others."""
+"""CROSS JOIN makes SQLite go through the runs in the order of time, so that the newest ones are
+found without reading all others."""
 DATED = "made IS NOT NULL"
 ORDER = "ORDER BY made DESC, key LIMIT ? OFFSET ?"
 
 
 class Point(NamedTuple):
-    """A run on a line: its figure, title, models, when it began, and the state of its files.
-
-    place: its number in the order of time. series: the number of the series that it is joined to.
-    """
+    """A run on a line."""
 
     figure: FigureRow
+    """Its figure."""
     run: str
+    """Its title."""
     model: str
+    """The models that gave its answers."""
     made: float
+    """When it began, in seconds since 1970."""
     stamp: str
+    """The stamp of its files."""
     place: int
+    """Its number in the order of time."""
     series: int
+    """The number of the series to which it is joined."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A place between two runs of a series; ``at`` is the place of the run after it.
-
-    settings: what differs between the runs. step: what clearly changed; ``None`` where the judge
-    did, so that nothing is compared.
-    """
+    """A change between two runs of a series."""
 
     at: int
+    """The place of the run after the change."""
     before: Point
+    """The run before it."""
     after: Point
+    """The run after it."""
     settings: Sequence[str]
+    """What differs between the settings of the runs, in words."""
     step: Step | None = None
+    """The clear change of the figure; ``None`` where the judge changed, so that the runs are not
+    compared."""
 
     @property
     def kind(self) -> str:
@@ -76,85 +85,106 @@ class Change:
 
 @dataclass(frozen=True)
 class Line:
-    """A figure over runs, the oldest first, and its changes. undated: runs that have no place in
-    time, and are left out."""
+    """A figure over runs, and its changes."""
 
     metric: str
+    """The name of the metric."""
     figure: str
+    """The name of the figure."""
     points: Sequence[Point]
+    """The runs, oldest first."""
     changes: Sequence[Change]
+    """The changes, oldest first."""
     undated: int = 0
+    """The number of runs without a date, which are left out."""
 
     @property
     def series(self) -> list[Point]:
         """The runs, one series after another."""
-        return sorted(self.points, key=lambda one: one.series)
+        return sorted(self.points, key=lambda point: point.series)
 
     @property
     def clear(self) -> list[Change]:
         """Where something clear changed, the newest first."""
-        return [one for one in self.changes if one.step][::-1]
+        return [change for change in self.changes if change.step][::-1]
 
     def axes(
         self, size: tuple[float, float], room: tuple[float, float, float, float]
     ) -> tuple[list[float], list[float], Callable[[float], float]]:
-        """Return the marks of the y axis, where each run stands across, and where a value does."""
-        ends = [(one.figure.value, one.figure.low, one.figure.high) for one in self.points]
-        known = [end for each in ends for end in each if end is not None]
-        marks = ticks(min(known), max(known))
-        (width, height), (left, right, top, bottom) = size, room
-        across = (width - left - right) / max(len(ends) - 1, 1)
+        """Return the geometry of a drawing.
+
+        Args:
+            size: its width and height.
+            room: its margins: left, right, top and bottom.
+
+        Returns:
+            The marks of the y axis, the x of each run, and a function from values to y.
+        """
+        ends = [(point.figure.value, point.figure.low, point.figure.high) for point in self.points]
+        values = [end for each in ends for end in each if end is not None]
+        marks = ticks(min(values), max(values))
+        (width, height), (left_room, right_room, top, bottom) = size, room
+        # Runs stand at equal distances, not by time: days without runs would take most of the room.
+        across = (width - left_room - right_room) / max(len(ends) - 1, 1)
 
         def y(value: float) -> float:
             share = (value - marks[0]) / (marks[-1] - marks[0])
             return height - bottom - (height - top - bottom) * share
 
-        return marks, [left + across * at for at in range(len(ends))], y
+        return marks, [left_room + across * at for at in range(len(ends))], y
 
 
 def shown(site: Site, index: Index, request: Request) -> Response:
-    """Return the page of one line; what is asked for stays in the address."""
-    asked = request.query_params
+    """Return the page of one line, as the query of the address says."""
+    params = request.query_params
 
     def choose(name: str, column: str, order: str, **of: str) -> tuple[list[str], str]:
-        """Return what can be chosen, and what is: what is asked for, else the first."""
-        where = " AND ".join(["1", *(f"{one} = ?" for one in of)])
+        """Return the choices of a field, and the current one: the address's, else the first."""
+        where = " AND ".join(["1", *(f"{field_name} = ?" for field_name in of)])
         query = f"SELECT {column} FROM figures WHERE {where} GROUP BY {column} ORDER BY {order}"
-        known = [row[0] for row in index.ask(query, list(of.values()))]
-        given = asked.get(name, ALL)
-        return known, given if given in known else next(iter(known), "")
+        options = [row[0] for row in index.ask(query, list(of.values()))]
+        wanted = params.get(name, ALL)
+        return options, wanted if wanted in options else next(iter(options), "")
 
+    # Each choice narrows the next: groups of the metric, figures of both.
     metrics = choose("metric", "metric", "count(*) DESC, metric")
     groups = choose("group", "grp", "grp", metric=metrics[1])
     figures = choose("figure", "figure", "min(place), figure", metric=metrics[1], grp=groups[1])
-    page, of = page_of(asked), (metrics[1], figures[1], groups[1])
-    condition, values = chosen({**asked, "metric": of[0]})
+    page, of = page_of(params), (metrics[1], figures[1], groups[1])
+    condition, values = chosen({**params, "metric": of[0]})
     query = f"SELECT count(*) {OF} {DATED} AND {condition}"
     ((total,),) = index.ask(query, [*of, *values])
-    line = line_of(index, of, asked, DRAWN, DRAWN * (page - 1))
+    line = line_of(index, of, params, MAX_RUNS, MAX_RUNS * (page - 1))
     return site.html(
         "trend.html.jinja",
         line=line,
         axes=line.axes(WHOLE_SIZE, WHOLE_ROOM) if line.points else None,
         size=WHOLE_SIZE,
-        asked={**asked},
+        asked={**params},
         choices={"metric": metrics, "figure": figures, "group": groups},
         models=[row[0] for row in index.ask("SELECT DISTINCT model FROM runs ORDER BY 1")],
         page=page,
         total=total,
-        pages=-(-total // DRAWN),
+        pages=-(-total // MAX_RUNS),
     )
 
 
 def line_of(
-    index: Index, of: tuple[str, str, str], asked: Mapping[str, str], most: int, skip: int = 0
+    index: Index, of: tuple[str, str, str], params: Mapping[str, str], most: int, skip: int = 0
 ) -> Line:
-    """Return a figure, named by metric, figure and group, over the newest ``most`` of the runs that
-    an address asks for, after some. Runs without a date are counted and left out.
+    """Return the line of a figure over the newest runs that an address asks for.
+
+    Args:
+        index: the table of runs.
+        of: metric, figure and group.
+        params: the query of the address.
+        most: the most runs.
+        skip: newer runs to skip.
     """
-    condition, values = chosen({**asked, "metric": of[0]})
+    condition, values = chosen({**params, "metric": of[0]})
     columns = "figures.*, runs.title, model, made, stamp, questions"
     query = f"SELECT {columns} {OF} {DATED} AND {condition} {ORDER}"
+    # read newest first, because of the limit; drawn oldest first
     rows = index.ask(query, [*of, *values, most, skip])[::-1]
     series = _number_series([row[-1] for row in rows])
     figure_columns = len(FigureRow._fields)
@@ -163,14 +193,21 @@ def line_of(
         for place, (row, number) in enumerate(zip(rows, series, strict=True))
     ]
     ((undated,),) = index.ask(f"SELECT count(*) {OF} NOT ({DATED}) AND {condition}", [*of, *values])
-    return Line(*of[:2], points, _changes(index.root, of[0], points), undated)
+    return Line(*of[:2], points, _find_changes(index.root, of[0], points), undated)
 
 
 def _number_series(sketches: Sequence[str]) -> list[int]:
-    """Return for each run, the oldest first, the number of its series: that of the newest run
-    before it that shares questions with it, else a new one."""
+    """Return the number of the series of each run, oldest first.
+
+    A run joins the series of the newest earlier run that shares its questions; otherwise it begins
+    a new series.
+
+    Args:
+        sketches: the sketch of the questions of each run.
+    """
     result = list[int]()
-    # the questions of the last run of each series, the series with the newest run at the end
+    # The questions of the last run of each series; the series with the newest run comes last. Only
+    # the last run counts, so a series may change its questions slowly.
     last = dict[int, frozenset[str]]()
     for sketch in sketches:
         questions = read_sketch(sketch)
@@ -182,25 +219,26 @@ def _number_series(sketches: Sequence[str]) -> list[int]:
     return result
 
 
-def _changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Change]:
-    """Return the places where the judge changed, and where the figure did under one judge.
+def _find_changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Change]:
+    """Return the places where the judge changed, and where the figure clearly changed.
 
-    The series are tested as one line that is broken where a series ends, so that the correction
-    for many tests covers all that stands in one drawing.
+    The series are tested as one line with breaks between them, so that the correction for many
+    tests covers the whole drawing.
     """
-    points = sorted(in_time, key=lambda one: one.series)
+    points = sorted(in_time, key=lambda point: point.series)
     first_of_series = [
         at for at in range(1, len(points)) if points[at].series != points[at - 1].series
     ]
-    settings = [_settings(root / one.figure.key, one.stamp) for one in points]
+    settings = [_read_settings(root / point.figure.key, point.stamp) for point in points]
 
     def differ(first: int, second: int, *, judge: bool) -> list[str]:
         both = settings[first], settings[second]
-        if not all(metric in one.get("metrics", ()) for one in both):
+        # A damaged run has no settings: nothing can be said about the difference.
+        if not all(metric in settings_of_run.get("metrics", ()) for settings_of_run in both):
             return []
         if not judge:
             return changed_settings(*both, [metric])
-        versions = [one.get(VERSION) for one in both]
+        versions = [settings_of_run.get(VERSION) for settings_of_run in both]
         other = [f"{VERSION} was {versions[0]}, then {versions[1]}"]
         return changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
 
@@ -208,27 +246,32 @@ def _changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Change]:
     for at in range(1, len(points)):
         if at in first_of_series:
             continue
-        if why := differ(at - 1, at, judge=True):
-            result.append(Change(points[at].place, points[at - 1], points[at], why))
+        # Another judge, or version: figures on both sides cannot be compared, so the line breaks
+        # here.
+        if differences := differ(at - 1, at, judge=True):
+            result.append(Change(points[at].place, points[at - 1], points[at], differences))
             breaks.append(at)
     line, places = list[Estimate](), list[int]()
-    for at, (one, *_) in enumerate(points):
-        if one.low is not None and one.high is not None:
-            line.append(Estimate(one.value, one.low, one.high, one.n))
+    for at, (figure, *_) in enumerate(points):
+        if figure.low is not None and figure.high is not None:
+            line.append(Estimate(figure.value, figure.low, figure.high, figure.n))
             places.append(at)
+    # Runs without an interval are not tested, so the breaks are renumbered.
     broken = [sum(place < at for place in places) for at in breaks]
     for step in steps(line, broken):
         first, second = places[step.at - 1], places[step.at]
         models = points[first].model, points[second].model
-        told = [f"the answers were of {models[0]}, then of {models[1]}"] * (models[0] != models[1])
-        told += differ(first, second, judge=False)
-        result.append(Change(points[second].place, points[first], points[second], told, step))
-    return sorted(result, key=lambda one: one.at)
+        reasons = [f"the answers were of {models[0]}, then of {models[1]}"] * (
+            models[0] != models[1]
+        )
+        reasons += differ(first, second, judge=False)
+        result.append(Change(points[second].place, points[first], points[second], reasons, step))
+    return sorted(result, key=lambda change: change.at)
 
 
 @lru_cache(maxsize=4096)
-def _settings(path: Path, _stamp: str) -> dict[str, Any]:
-    """Return the settings of a run, without what describes its metrics; none if it is damaged."""
+def _read_settings(path: Path, _stamp: str) -> dict[str, Any]:
+    """Return the settings of a run without the descriptions of its metrics; empty if damaged."""
     try:
         run = RunFolder(path).read_run() or {}
     except RunFolderError:
@@ -236,12 +279,24 @@ def _settings(path: Path, _stamp: str) -> dict[str, Any]:
     return {name: value for name, value in run.items() if name != ABOUT}
 
 
-def small_lines(index: Index, asked: Mapping[str, str]) -> list[tuple[Line, Any]]:
-    """Return the headline figure of each metric over the newest runs that are asked for, with the
-    axes of a small drawing.
+def small_lines(index: Index, params: Mapping[str, str]) -> list[tuple[Line, Any]]:
+    """Return small drawings: the headline figure of each metric over the newest runs.
+
+    Args:
+        index: the table of runs.
+        params: the query of the address, which selects the runs.
+
+    Returns:
+        Each line with the axes of a small drawing; lines of a single run are left out.
     """
     query = "SELECT metric, figure FROM figures WHERE grp = ? AND place = 0 GROUP BY 1, 2"
-    named = dict(index.ask(f"{query} ORDER BY count(*), metric DESC", [ALL]))
-    wanted = [one for one in named if asked.get("metric", "") in ("", one)][::-1]
-    lines = [line_of(index, (one, named[one], ALL), asked, SMALL) for one in wanted[:MOST_SMALL]]
+    figure_of_metric = dict(index.ask(f"{query} ORDER BY count(*), metric DESC", [ALL]))
+    # the most frequent metrics first
+    wanted = [metric for metric in figure_of_metric if params.get("metric", "") in ("", metric)][
+        ::-1
+    ]
+    lines = [
+        line_of(index, (metric, figure_of_metric[metric], ALL), params, MAX_SMALL_RUNS)
+        for metric in wanted[:MAX_SMALL_LINES]
+    ]
     return [(line, line.axes(SMALL_SIZE, SMALL_ROOM)) for line in lines if len(line.points) > 1]

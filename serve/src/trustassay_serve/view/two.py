@@ -1,5 +1,7 @@
-"""Two runs: which answers got worse or better, are refused, failed or gone, each pair beside the
-other, and what ``compare`` and ``gate`` say of both."""
+"""The page of two runs: their answers side by side, and the results of ``compare`` and ``gate``.
+
+Answers are grouped by what became of them: worse, better, not answered, not scored, gone or new.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,70 +30,89 @@ from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
 from trustassay_serve.view.rating import Rated, key_of
 
 A_PAGE = 50
+"""Pairs on a page."""
 KINDS = {"errors_now": "not scored", "unanswered": "not answered", "worse": "worse"}
 KINDS |= {"better": "better", "other": "other"}
-"""What became of a pair, by its name in ``kinds_of_changes``; the first that holds."""
+"""What became of a pair: the page's words by the names of ``kinds_of_changes``. Where several
+apply, the first one counts."""
 SAME, GONE, NEW, NO_GROUP = "same", "gone", "new", "no group"
-LONGEST_S = 600.0
-"""Seconds that an export waits for the comparison."""
+EXPORT_PATIENCE_S = 600.0
+"""Seconds that an export waits for the comparison, as nobody asks again for it."""
 NO_RUN = ("Two runs are needed", "Mark one as first and another as second in the list of runs.")
 REFUSALS = (RunFolderError, UnknownNameError, ValueError)
+"""Errors that say why two runs cannot be compared."""
 
 
 class Answer(NamedTuple):
-    """An answer of two runs: what became of it, its group, and its places, -1 where it is not."""
+    """An answer in two runs."""
 
     kind: str
+    """What became of it: a value of :data:`KINDS`, ``same``, ``gone`` or ``new``."""
     group: str
+    """The model and domain of the sample."""
     places: tuple[int, int]
+    """Its place in each run; -1 in a run that does not have it."""
 
 
 @dataclass(frozen=True)
 class TwoRuns:
-    """Two runs, compared. answers: those that changed most first, those of one run alone last.
-
-    document: of ``compare``. gate: ``None`` where ``fault`` says why there is no decision.
-    """
+    """The comparison of two runs."""
 
     metric: str
+    """The metric that is compared."""
     document: Document
+    """The document of ``compare``."""
     answers: Sequence[Answer]
+    """The answers that changed most first; those that only one run has last."""
     gate: gate_rules.Gate | None
+    """The decision of ``gate``; ``None`` if there is none."""
     fault: str
+    """Why there is no decision."""
 
     @classmethod
-    def read(cls, paths: tuple[Path, Path], asked: "Asked") -> "TwoRuns":
+    def read(cls, paths: tuple[Path, Path], query: "Asked") -> "TwoRuns":
         """Compare two runs; errors as of :func:`~trustassay.compare.two_runs.compare`."""
-        found = compare(*paths, metric=asked.metric or None)
-        first, second = found.scores
-        groups = [_groups(path) for path in paths]
-        ways, order = kinds_of_changes(first, second, found.pairing)
+        comparison = compare(*paths, metric=query.metric or None)
+        first, second = comparison.scores
+        # The group of a pair is that of the second run, which is the newer one.
+        groups = [_read_groups(path) for path in paths]
+        # `order` puts the largest changes first; it applies to all three columns below
+        ways, order = kinds_of_changes(first, second, comparison.pairing)
         kinds = np.select([ways[name] for name in KINDS], list(KINDS.values()), SAME)
-        pairs = [one[order].tolist() for one in (kinds, found.pairing.first, found.pairing.second)]
+        pairs = [
+            column[order].tolist()
+            for column in (kinds, comparison.pairing.first, comparison.pairing.second)
+        ]
         answers = [Answer(kind, groups[1][b], (a, b)) for kind, a, b in zip(*pairs, strict=True)]
-        gone = np.setdiff1d(np.arange(len(first.scores)), found.pairing.first)
-        new = np.setdiff1d(np.arange(len(second.scores)), found.pairing.second)
+        # answers that only one of the runs has
+        gone = np.setdiff1d(np.arange(len(first.scores)), comparison.pairing.first)
+        new = np.setdiff1d(np.arange(len(second.scores)), comparison.pairing.second)
         answers += [Answer(GONE, groups[0][place], (place, -1)) for place in gone.tolist()]
         answers += [Answer(NEW, groups[1][place], (-1, place)) for place in new.tolist()]
+        # The gate may refuse what `compare` accepts, such as another judge: the page shows the
+        # rest.
         decision, fault = None, ""
-        earlier = gate_rules.Earlier(paths[0], margin=asked.margin, other_judge=asked.other)
+        earlier = gate_rules.Earlier(paths[0], margin=query.margin, other_judge=query.other)
         try:
             decision = gate(paths[1], (), earlier)
         except REFUSALS as error:
             fault = str(error)
-        return cls(asked.metric, pages.document_of(found), answers, decision, fault)
+        return cls(query.metric, pages.document_of(comparison), answers, decision, fault)
 
     @property
     def sections(self) -> list[Section]:
-        """The sections of the document without the answers, which the page has itself."""
+        """The sections of the document without the answers, which the page lists itself."""
         return [
-            Section(one.title, [part for part in one.parts if not isinstance(part, ChangedAnswers)])
-            for one in self.document.sections
+            Section(
+                section.title,
+                [part for part in section.parts if not isinstance(part, ChangedAnswers)],
+            )
+            for section in self.document.sections
         ]
 
     def counts(self) -> dict[str, Counter[str]]:
-        """Return how many answers there are of each kind, by group; of all under the empty name."""
-        result: dict[str, Counter[str]] = {"": Counter(one.kind for one in self.answers)}
+        """Count the answers of each kind, by group; the empty name stands for all groups."""
+        result: dict[str, Counter[str]] = {"": Counter(answer.kind for answer in self.answers)}
         for (group, kind), n in sorted(Counter((a.group, a.kind) for a in self.answers).items()):
             result.setdefault(group, Counter())[kind] = n
         return result
@@ -99,61 +120,86 @@ class TwoRuns:
     def shown(
         self, site: Site, answer: Answer, listings: Sequence[Listing]
     ) -> tuple[ChangedAnswer, list[str]]:
-        """Return an answer with its texts, and its ids in both runs; who rates it blind, and has
-        not yet, sees no verdict.
+        """Return an answer with its texts, and its ids in both runs.
+
+        The verdicts are left out while they are hidden from a person who rates blind.
         """
         hidden, sides = False, list[tuple[str, str, str, float | None, str, str]]()
+        # One side is empty for an answer that only one run has.
         for place, listing in zip(answer.places, listings, strict=True):
             if place < 0:
                 sides.append(("", "", "", None, "", ""))
                 continue
+            # Only the pairs of the current page are read from disk.
             sample = listing.sample(place)
-            (one,) = (each for each in listing.assessments(place) if each.metric == self.metric)
-            judged = (one.score, one.verdict or "", one.error or one.reason)
+            (assessment,) = (
+                each for each in listing.assessments(place) if each.metric == self.metric
+            )
+            judged = (
+                assessment.score,
+                assessment.verdict or "",
+                assessment.error or assessment.reason,
+            )
             sides.append((sample.question, sample.id, sample.response or "", *judged))
             hidden |= Rated(site, listing.folder, key_of(sample)).hidden
-        questions, *told = zip(*sides, strict=True)
-        change = AnswerChange(questions[1] or questions[0], *told)
-        said = ("not rated by you yet", ("", "")) if hidden else (change.in_words(), change.reasons)
-        shown = ChangedAnswer(change.question, change.ids[1], *said, change.responses)
-        return shown, [*change.ids]
+        questions, *columns = zip(*sides, strict=True)
+        change = AnswerChange(questions[1] or questions[0], *columns)
+        verdict_texts = (
+            ("not rated by you yet", ("", "")) if hidden else (change.in_words(), change.reasons)
+        )
+        changed = ChangedAnswer(change.question, change.ids[1], *verdict_texts, change.responses)
+        return changed, [*change.ids]
 
 
-def _groups(path: Path) -> list[str]:
-    """Return the group of each sample of a run: its model and domain, as the index names it."""
+def _read_groups(path: Path) -> list[str]:
+    """Return the group of each sample of a run: its model and domain, as in the index."""
     folder = RunFolder(path)
-    asked = (folder.read_run() or {"backends": {}})["backends"].get("model")
-    named = [(one.get("model") or asked, domain_of(one, DOMAIN)) for one in folder.sample_records()]
-    return [" / ".join(str(part) for part in parts if part) or NO_GROUP for parts in named]
+    # Samples without a model were answered by the run's own.
+    default_model = (folder.read_run() or {"backends": {}})["backends"].get("model")
+    parts_of_samples = [
+        (record.get("model") or default_model, domain_of(record, DOMAIN))
+        for record in folder.sample_records()
+    ]
+    return [
+        " / ".join(str(part) for part in parts if part) or NO_GROUP for parts in parts_of_samples
+    ]
 
 
 class Asked(NamedTuple):
-    """What an address asks for: two runs, a metric of both, how far worse is tolerated, in points,
-    and whether another judge is accepted.
-    """
+    """The query of an address of the page."""
 
     runs: tuple[RunRow, RunRow]
+    """The two runs."""
     metrics: tuple[str, ...]
+    """The metrics that both runs have."""
     metric: str
+    """The one that is compared; empty if they have none in common."""
     margin: float
+    """How many percentage points of worsening the gate tolerates."""
     other: bool
+    """Whether the gate accepts different judges."""
 
     @classmethod
     def of(cls, index: Index, query: Mapping[str, str]) -> "Asked | None":
-        """Read an address; ``None`` if it names a run that is not there, or one run twice."""
+        """Read an address; ``None`` if it names an unknown run, or the same run twice."""
+        # A run is compared with another one only: with itself nothing can change.
         first, second = (index.run(query.get(name, "")) for name in ("first", "second"))
         if first is None or second is None or first.key == second.key:
             return None
-        common = tuple(one for one in first.metric_names if one in second.metric_names)
+        common = tuple(
+            metric_name for metric_name in first.metric_names if metric_name in second.metric_names
+        )
         metric, margin = query.get("metric", ""), 0.0
         with suppress(ValueError):
+            # An address may be typed by hand: anything that is no number means 0.
             margin = min(99.9, max(0.0, float(query.get("margin", "0"))))
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
     def compared(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | Response | None:
-        """Return the comparison, the page that says why there is none, or ``None`` if it takes
-        longer.
+        """Return the comparison, or a page that says why there is none.
+
+        ``None`` if the comparison takes longer than ``patience_s`` seconds; it then goes on.
         """
         first, second = (site.root / run.key for run in self.runs)
         try:
@@ -163,43 +209,55 @@ class Asked(NamedTuple):
 
 
 def shown(site: Site, index: Index, request: Request) -> Response:
-    """Return the page of two runs; what is asked for stays in the address."""
+    """Return the page of two runs, as the query of the address says."""
     query = request.query_params
-    asked = Asked.of(index, query)
-    if asked is None:
+    two_query = Asked.of(index, query)
+    if two_query is None:
         return (
             site.waiting("The folder is being read …") if index.waiting else site.problem(*NO_RUN)
         )
-    found = asked.compared(site)
-    if found is None:
-        return site.waiting(f"Comparing {asked.runs[0].title} and {asked.runs[1].title} …")
-    if isinstance(found, Response):
-        return found
+    comparison = two_query.compared(site)
+    if comparison is None:
+        return site.waiting(f"Comparing {two_query.runs[0].title} and {two_query.runs[1].title} …")
+    if isinstance(comparison, Response):
+        return comparison
     kind, group, page = query.get("show", "worse"), query.get("group", ""), page_of(query)
-    kept = {"first": asked.runs[0].key, "second": asked.runs[1].key, "metric": asked.metric}
-    kept |= {"margin": f"{asked.margin:g}", "other": "1" if asked.other else ""}
-    listings = [site.listings.of(RunFolder(site.root / run.key), LONGEST_S) for run in asked.runs]
-    answers = [
-        one
-        for one in found.answers
-        if kind in (one.kind, "all") and (not group or one.group == group)
+    fixed_fields = {
+        "first": two_query.runs[0].key,
+        "second": two_query.runs[1].key,
+        "metric": two_query.metric,
+    }
+    fixed_fields |= {"margin": f"{two_query.margin:g}", "other": "1" if two_query.other else ""}
+    listings = [
+        site.listings.of(RunFolder(site.root / run.key), EXPORT_PATIENCE_S)
+        for run in two_query.runs
     ]
+    answers = [
+        answer
+        for answer in comparison.answers
+        if kind in (answer.kind, "all") and (not group or answer.group == group)
+    ]
+    # The text may be in either answer of a pair.
     if text := query.get("q", "").strip():
-        held = [{*each.places(Wanted(text=text)).tolist()} for each in listings]
-        answers = [one for one in answers if one.places[0] in held[0] or one.places[1] in held[1]]
+        matching_places = [{*each.places(Wanted(text=text)).tolist()} for each in listings]
+        answers = [
+            answer
+            for answer in answers
+            if answer.places[0] in matching_places[0] or answer.places[1] in matching_places[1]
+        ]
     return site.html(
         "compare.html.jinja",
-        found=found,
-        asked=asked,
-        kept=kept,
+        found=comparison,
+        asked=two_query,
+        kept=fixed_fields,
         kind=kind,
         group=group,
         text=text,
-        counts=found.counts(),
-        checks=found.gate and documents.checks(found.gate, site.root),
+        counts=comparison.counts(),
+        checks=comparison.gate and documents.checks(comparison.gate, site.root),
         rows=[
-            (one, *found.shown(site, one, listings))
-            for one in answers[A_PAGE * (page - 1) :][:A_PAGE]
+            (answer, *comparison.shown(site, answer, listings))
+            for answer in answers[A_PAGE * (page - 1) :][:A_PAGE]
         ],
         count=len(answers),
         page=page,
@@ -208,13 +266,14 @@ def shown(site: Site, index: Index, request: Request) -> Response:
 
 
 def exported(site: Site, index: Index, request: Request) -> Response:
-    """Return the decision of ``gate`` as the Markdown that a pull request takes."""
-    asked = Asked.of(index, request.query_params)
-    found = asked.compared(site, LONGEST_S) if asked else site.problem(*NO_RUN)
-    if isinstance(found, Response):
-        return found
-    if found is None or found.gate is None:
-        return site.problem("There is no decision", found.fault if found else "", 409)
-    text = gate_files.markdown(found.gate).replace(f"{site.root}/", "")
+    """Return the decision of ``gate`` as Markdown for a pull request."""
+    two_query = Asked.of(index, request.query_params)
+    comparison = two_query.compared(site, EXPORT_PATIENCE_S) if two_query else site.problem(*NO_RUN)
+    if isinstance(comparison, Response):
+        return comparison
+    if comparison is None or comparison.gate is None:
+        return site.problem("There is no decision", comparison.fault if comparison else "", 409)
+    # paths below the folder, since readers of the file do not have this machine's folders
+    text = gate_files.markdown(comparison.gate).replace(f"{site.root}/", "")
     headers = {"content-disposition": 'attachment; filename="gate.md"'}
     return PlainTextResponse(text, media_type="text/markdown", headers=headers)
