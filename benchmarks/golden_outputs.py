@@ -409,7 +409,8 @@ def viewer() -> dict[str, str]:
                 out = folder / f"{name}.out"
                 _become(Step(f"{command} --port 0"), out, folder / f"{name}.err")
             address = _printed_address(folder, name)
-            waiting, seen = [address], set()
+            waiting: list[str] = [address]
+            seen: set[str] = set()
             while waiting and len(seen) < 40:
                 page = waiting.pop(0)
                 seen.add(page)
