@@ -146,7 +146,7 @@ def alarms(s: Floats, n: Floats, figures: int = 1) -> dict[str, Floats]:
         end = BASELINE + day + 1
         for part in np.array_split(rows, len(rows) // 500 + 1):
             starts = eprocess.starts_evidence(s[part, :end], n[part, :end], DAY[:end] % 7, BASELINE)
-            over = np.logaddexp.reduce(starts, axis=-1) + eprocess.EACH >= needed
+            over = np.logaddexp.reduce(starts, axis=-1) + eprocess.LOG_DAY_SHARE >= needed
             by_days[part[over]] = day
     z, total = z_scores(s, n), np.zeros(len(s))
     sums = np.empty(z.shape)
@@ -215,8 +215,8 @@ def probes(moved: int, flips: float, years: int, count: int = 50) -> dict[str, A
     values = (usual ^ (rng.random((years, YEAR + 1, count)) < flips)).astype(np.float64)
     values[:, 1:, :moved] = 0.0
     apart = values[:, 1:] - values[:, :1]
-    logs = np.array([[eprocess.paired_evidence(day) for day in year] for year in apart])
-    over = np.logaddexp.accumulate(logs, axis=1) + eprocess.EACH >= math.log(1 / PROMISE)
+    logs = np.array([[eprocess.probe_evidence(day) for day in year] for year in apart])
+    over = np.logaddexp.accumulate(logs, axis=1) + eprocess.LOG_DAY_SHARE >= math.log(1 / PROMISE)
     first = np.where(over.any(axis=1), over.argmax(axis=1) + 1, np.inf)
     median = float(np.median(first))
     told = round(100 * float(np.isfinite(first).mean()), 1)

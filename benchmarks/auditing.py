@@ -34,7 +34,7 @@ from trustassay.runs.intake import InputOptions
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
 from trustassay.testing import ScriptedChat
-from trustassay.workflows.audit.experiment import Audit, Audited
+from trustassay.workflows.audit.experiment import Audit, AuditResult
 
 METRIC = Judge(rubric="answer")
 SIX = ("authority", "injection", "length", "order", "style", "sycophancy")
@@ -127,11 +127,11 @@ def audit_of(rows: Sequence[Mapping[str, Any]], judge: ScriptedJudge, out: Path)
     return Audit(rows, METRIC, {"judge": chat}, out, InputOptions(), judge.seed)
 
 
-def without_engine(rows: Sequence[Mapping[str, Any]], judge: ScriptedJudge) -> Audited:
+def without_engine(rows: Sequence[Mapping[str, Any]], judge: ScriptedJudge) -> AuditResult:
     """Return what the audit finds, the texts of each prompt rated in a loop."""
     auditing = audit_of(rows, judge, Path("nowhere"))
     every = [Sample.parse(row) for row in rows]
-    changes, design = auditing.runs(every)
+    changes, design = auditing.build_runs(every)
     runs = {}
     for name, (metric, samples, _) in design.items():
         assert isinstance(metric, Judge)
@@ -144,7 +144,7 @@ def without_engine(rows: Sequence[Mapping[str, Any]], judge: ScriptedJudge) -> A
             verdict = "passes" if level >= metric.passes_from else "fails"
             found.append(Assessment(sample.id, metric.name, float(level), verdict=verdict))
         runs[name] = found
-    return auditing.measured(every, changes, runs, "scripted")
+    return auditing.measure(every, changes, runs, "scripted")
 
 
 def repeated(

@@ -20,18 +20,18 @@ from benchmarks.planted import planted
 from benchmarks.results import write_result
 from trustassay.metrics.faithfulness import Faithfulness
 from trustassay.runs.intake import InputOptions
-from trustassay.workflows.audit.experiment import Audit, Audited, headline
+from trustassay.workflows.audit.experiment import Audit, AuditResult, headline
 
 ANSWERS = 120
 
 
-def audited(out: Path, rows: Sequence[Mapping[str, Any]]) -> Audited:
+def audited(out: Path, rows: Sequence[Mapping[str, Any]]) -> AuditResult:
     """Run the audit, or go on with it."""
     options = InputOptions(progress=True)
     return Audit(rows, Faithfulness(), {"entailer": "embedded"}, out, options).run()
 
 
-def figures_of(found: Audited) -> dict[str, Any]:
+def figures_of(found: AuditResult) -> dict[str, Any]:
     """Return the figures, rounded; shares in percent."""
 
     def row(name: str) -> dict[str, Any]:

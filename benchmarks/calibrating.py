@@ -22,16 +22,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.runs.calibrator import Promise
-from trustassay.runs.probabilities import FALSE_ALARMS
+from trustassay.runs.calibrator import ThresholdPromise
+from trustassay.runs.probabilities import FALSE_ALARM_RATE
 from trustassay.statistics.calibration import calibration_error, fit_combination, mean_log_loss
-from trustassay.statistics.comparison import Spread, spread_of, unlikeness
-from trustassay.statistics.conformal import accepted_and_wrong_threshold, selective_threshold
+from trustassay.statistics.comparison import (
+    DistributionSummary,
+    compare_distribution,
+    summarise_distribution,
+)
+from trustassay.statistics.conformal import risk_control_threshold, selective_threshold
 from trustassay.statistics.regression import Isotonic, sigmoid
 from trustassay.statistics.resampling import holm
-from trustassay.workflows.calibrate.fitting import Rows, fit, promises
+from trustassay.workflows.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.workflows.study.answers import read_answers
-from trustassay.workflows.study.labels import LabelOptions, labelled
+from trustassay.workflows.study.labels import LabelOptions, read_answer_labels
 
 Floats = NDArray[np.float64]
 SIZES = (50, 200, 1000)
@@ -188,7 +192,7 @@ def _row(name: str, make: Make, whole: Made, alpha: float, n: int, draws: int) -
         risk = fixed or risk_above(score(whole.scores[:PART_OF_IT]), whole.wrong[:PART_OF_IT])
         given = (score(made.scores), made.wrong, made.questions)
         passed = selective_threshold(*given, alpha=alpha, delta=DELTA, rng=rng)
-        expected = accepted_and_wrong_threshold(*given, alpha=alpha)
+        expected = risk_control_threshold(*given, alpha=alpha)
         kept += passed is None or risk(passed.above)[0] <= alpha
         lost.append(risk(expected.above)[1] if expected else 0.0)
         if passed:
@@ -212,10 +216,13 @@ def like(rng: np.random.Generator, questions: int, answers: int, moved: float = 
     return Columns([x, part, few], np.repeat(np.arange(questions), answers))
 
 
-def alarmed(kept: Sequence[Spread], new: Columns) -> bool:
+def alarmed(kept: Sequence[DistributionSummary], new: Columns) -> bool:
     """Whether any column is said to be unlike, as `score --calibrator` says it."""
     pairs = zip(kept, new.values, strict=True)
-    return min(holm([unlikeness(one, x, new.questions).p for one, x in pairs])) < FALSE_ALARMS
+    return (
+        min(holm([compare_distribution(one, x, new.questions).p for one, x in pairs]))
+        < FALSE_ALARM_RATE
+    )
 
 
 def likeness(part: float) -> None:
@@ -232,7 +239,7 @@ def likeness(part: float) -> None:
                 counts = dict.fromkeys((0.0, 0.2, 0.5), 0)
                 for _ in range(draws):
                     old = like(rng, n, answers)
-                    kept = [spread_of(x, old.questions) for x in old.values]
+                    kept = [summarise_distribution(x, old.questions) for x in old.values]
                     for moved in counts:
                         counts[moved] += alarmed(kept, like(rng, m, answers, moved))
                 told = " | ".join(f"{100 * count / draws:.1f}" for count in counts.values())
@@ -243,12 +250,12 @@ def splits(given: argparse.Namespace) -> None:
     """Print what came of calibrators of some questions of a labelled run, on the others."""
     columns = [given.label]
     answers = read_answers([Path(path) for path in given.run], columns)
-    label = labelled(answers, columns, LabelOptions(positive=given.positive))[0][0]
+    label = read_answer_labels(answers, columns, LabelOptions(positive=given.positive))[0][0]
     by_name = {column.name: column.values for column in answers.columns}
     values = np.stack([by_name[name] for name in given.metric], axis=1)
     used = ~np.isnan(label.values)
     _, questions = np.unique(answers.questions[used], return_inverse=True)
-    rows = Rows(values[used], label.values[used], questions)
+    rows = LabelledScores(values[used], label.values[used], questions)
     count = questions.max() + 1
     print(f"{used.sum()} answers to {count} questions, {100 * rows.right.mean():.1f} % right")
     print(
@@ -263,7 +270,7 @@ def splits(given: argparse.Namespace) -> None:
             print(_split_row(n, alpha, [one[place] for one in told]), flush=True)
 
 
-def _split(rows: Rows, n: int, seed: int) -> list[Split]:
+def _split(rows: LabelledScores, n: int, seed: int) -> list[Split]:
     """Calibrate on n questions, and look at the others."""
     rng = np.random.default_rng(seed)
     chosen = np.isin(rows.questions, rng.permutation(rows.questions.max() + 1)[:n])
@@ -279,7 +286,7 @@ def _split(rows: Rows, n: int, seed: int) -> list[Split]:
     quality = [*_quality(chances[known], rest.right[known])]
     raw = np.clip(rest.scores[known, 0], 0.001, 0.999)
     quality += _quality(raw, rest.right[known]) if single else [math.nan, math.nan]
-    found = promises(fitted, RISKS, 1 - DELTA, seed)
+    found = find_promises(fitted, RISKS, 1 - DELTA, seed)
     of = np.unique(rest.questions, return_inverse=True)[1]
     risk = risk_by_question(Made(ranks[:, None], 1 - rest.right, of))
     told = []
@@ -291,7 +298,7 @@ def _split(rows: Rows, n: int, seed: int) -> list[Split]:
     return told
 
 
-def _above(promise: Promise) -> float:
+def _above(promise: ThresholdPromise) -> float:
     return -math.inf if promise.above is None else promise.above
 
 

@@ -4,7 +4,7 @@
     python -m benchmarks.corrected estimates --out FOLDER --write  # ten minutes or so
 
 ``choices`` (``results/corrected.json``): the share of right answers that commands print
-(:func:`~trustassay.compare.corrected.stratified_rate`), by which answers have labels:
+(:func:`~trustassay.compare.corrected.estimate_stratified_rate`), by which answers have labels:
 
 1. 2,000 or 300 questions, of which none, a fifth or four fifths are not answered. Raters call one
    of ten refusals right.
@@ -12,7 +12,7 @@
    complement. Its score is also a little worse for wrong answers within an outcome.
 3. 50 to 500 labels, chosen in the ways of :data:`CHOICES`. Where a command gives no figure, none is
    counted. How coverage depends on the labels of the outcome that has fewest is counted, too, with
-   fewer than :data:`~trustassay.compare.corrected.FEWEST_LABELS`.
+   fewer than :data:`~trustassay.compare.corrected.MIN_LABELS_OF_OUTCOME`.
 
 ``estimates`` (``results/coverage-corrected.json``): 2,000 answers, all answered. 50 to 500 have
 labels: a random sample of them (prediction-powered), or of an earlier run in which half of the
@@ -40,15 +40,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results import write_result
-from trustassay.compare.corrected import FEWEST_LABELS, JudgedAnswers, stratified_rate
+from trustassay.compare.corrected import (
+    MIN_LABELS_OF_OUTCOME,
+    JudgedAnswers,
+    estimate_stratified_rate,
+)
 from trustassay.statistics.corrected import (
-    Rate,
+    LabelCorrectedShare,
+    assign_strata,
     difference_of_rates,
     error_bounds,
     prediction_powered,
     rogan_gladen,
     strata_bounds,
-    strata_of,
 )
 
 Array = NDArray[Any]
@@ -157,9 +161,11 @@ def others() -> dict[str, Estimate]:
     return estimates
 
 
-def powered(right: Array, good: Array, labelled: Array, units: Array, rng: Any) -> Rate:
+def powered(
+    right: Array, good: Array, labelled: Array, units: Array, rng: Any
+) -> LabelCorrectedShare:
     labels = np.where(labelled, right, np.nan).astype(float)
-    return prediction_powered(strata_of(good.astype(float)), labels, units, rng)
+    return prediction_powered(assign_strata(good.astype(float)), labels, units, rng)
 
 
 def differences(labels: int, draws: int) -> list[Any]:
@@ -322,9 +328,13 @@ def choices(answers: int, labels: int, accuracy: float, draws: int) -> list[Any]
             right, judged = make_answers(rng, answers, share, accuracy, refused)
             places = CHOICES[choice](rng, judged.strata == 1, judged.badness, labels)
             judged.labels[places] = right[places]
-            rate, note = stratified_rate(judged, rng)
+            rate, note = estimate_stratified_rate(judged, rng)
             fewest = fewest_labels(judged)
-            if rate is None and 0 < fewest < FEWEST_LABELS and note.startswith("too few labels"):
+            if (
+                rate is None
+                and 0 < fewest < MIN_LABELS_OF_OUTCOME
+                and note.startswith("too few labels")
+            ):
                 # What the figure would be if fewer labels were enough: for the bins alone.
                 known = prediction_powered(judged.strata, judged.labels, judged.units, rng)
                 add_to_bin(by_fewest, fewest, known, truth)
@@ -343,13 +353,15 @@ def choices(answers: int, labels: int, accuracy: float, draws: int) -> list[Any]
     return rows
 
 
-def holds(rate: Rate, truth: float) -> bool:
+def holds(rate: LabelCorrectedShare, truth: float) -> bool:
     """Whether the interval of a share holds the true one."""
     assert rate.interval is not None
     return rate.interval[0] <= truth + 1e-9 and truth - 1e-9 <= rate.interval[1]
 
 
-def add_to_bin(bins: dict[int, list[int]], fewest: int, rate: Rate, truth: float) -> None:
+def add_to_bin(
+    bins: dict[int, list[int]], fewest: int, rate: LabelCorrectedShare, truth: float
+) -> None:
     """Count an interval, and whether it holds, by the labels of the outcome with fewest."""
     counts = bins[bin_of(fewest)]
     counts[0] += 1
@@ -418,7 +430,7 @@ def choice_figures(out: Path, draws: int, workers: int | None) -> dict[str, Any]
     return {
         "draws": draws,
         "band": BAND,
-        "fewest_labels": FEWEST_LABELS,
+        "fewest_labels": MIN_LABELS_OF_OUTCOME,
         "choices": pool_rows(cells, "choice"),
         "by_not_answered": pool_rows(cells, "choice", "answers", "not_answered"),
         "by_labels": pool_rows(cells, "choice", "answers", "labels"),

@@ -35,7 +35,7 @@ from trustassay.backends.embedded import EmbeddedEntailer
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
-from trustassay.text.tables import as_prose, read
+from trustassay.text.tables import read_data, spell_data
 
 Row = Mapping[str, Any]
 PASSAGES = 10
@@ -282,7 +282,7 @@ def main() -> None:
         for table in TABLES:
             mine = [place for place, one in enumerate(rows) if one.table == table]
             figures[name][table] = passing([rows[i] for i in mine], scores[mine])
-    module.as_prose = as_prose
+    module.as_prose = spell_data
     figures["faithfulness"] = through_faithfulness(rows)
     write_result(
         "data-passages",
@@ -300,7 +300,7 @@ def changed() -> None:
 
     for path in sets.TEST:
         premises = [sets._premise(one) for one in data.lines(data.DATA / f"{path}.jsonl.gz")]
-        held = [one for one in premises if read(one) is not None]
+        held = [one for one in premises if read_data(one) is not None]
         print(path, len(premises), len(held), *(repr(one[:200]) for one in held[:2]))
 
 

@@ -36,16 +36,16 @@ from numpy.typing import NDArray
 
 from benchmarks.results import FOLDER, read_result, write_result
 from trustassay.backends import resolve
-from trustassay.backends.embedded import encoder
+from trustassay.backends.embedded import load_encoder
 from trustassay.backends.word_substitutes import word_table
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
-from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.tokens import likely_types, normalised, words_of
+from trustassay.distractors import Distractor, find_distractors, find_same_kind_answers
+from trustassay.distractors.tokens import find_likely_types, normalise, split_words
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
-from trustassay_papers.distractors import POOL, loaded
+from trustassay_papers.distractors import MAX_POOL_ANSWERS, load_backends
 
 SYSTEMS = ("flan", "llama", "gpt")
 UNCACHED = CallOptions(cache=None)
@@ -101,12 +101,12 @@ async def found_for(
     together: bool = True,
 ) -> list[Answer]:
     """Return the distractors of answers: all under way at once, or one after the other."""
-    backends, names = loaded(sources, None, generator)
-    others = samples(POOL, 1) if pool else []
+    backends, names = load_backends(sources, None, generator)
+    others = samples(MAX_POOL_ANSWERS, 1) if pool else []
 
     async def one(sample: Sample, models: Models) -> Answer:
         golds = sample.answers[0]
-        near = same_kind_answers(sample, others) if pool else ()
+        near = find_same_kind_answers(sample, others) if pool else ()
         response = sample.response or ""
         found = await find_distractors(
             sample.question, response, models, aliases=golds, pool=near, sources=names
@@ -137,7 +137,7 @@ def coverage(options: argparse.Namespace) -> None:
     seconds = time.perf_counter() - began
     counts = [len(one.found) for one in answers]
     equal = sum(
-        normalised(one.text) in {normalised(a.sample.response or ""), *map(normalised, golds)}
+        normalise(one.text) in {normalise(a.sample.response or ""), *map(normalise, golds)}
         for a in answers
         for golds in a.sample.answers
         for one in a.found
@@ -177,7 +177,7 @@ def right(scores: Floats) -> float:
 
 def readers() -> dict[str, Callable[[Options], Floats]]:
     """Return readers that need no knowledge: each scores four options."""
-    tokenizer = encoder("embedder").tokenizer
+    tokenizer = load_encoder("embedder").tokenizer
     ranks = tokenizer.get_vocab()
     table = word_table()
 
@@ -185,7 +185,7 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
         return np.array([len(text) for text in one.texts], dtype=float)
 
     def frequency(one: Options) -> Floats:
-        rows = [[ranks.get(word, len(ranks)) for word in words_of(p)] or [0] for p in one.parts]
+        rows = [[ranks.get(word, len(ranks)) for word in split_words(p)] or [0] for p in one.parts]
         return np.array([-np.mean(np.log1p(row)) for row in rows])
 
     def pieces(one: Options) -> Floats:
@@ -194,7 +194,7 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
     def kinds(one: Options) -> Floats:
         likely = [
             kind
-            for name in likely_types(one.question)
+            for name in find_likely_types(one.question)
             for kind in (("given name", "surname") if name == "Person" else ("place",))
         ]
         found = [[table.kind(word) in likely for word in part.split()] for part in one.parts]
@@ -205,7 +205,7 @@ def readers() -> dict[str, Callable[[Options], Floats]]:
         return np.array([float(match[0]) if match else 0.0 for match in found])
 
     def common(one: Options) -> Floats:
-        sets = [set(words_of(text)) for text in one.texts]
+        sets = [set(split_words(text)) for text in one.texts]
         return np.array([sum(len(a & b) for b in sets if b is not a) for a in sets], dtype=float)
 
     return {

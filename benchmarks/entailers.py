@@ -69,7 +69,7 @@ def features(names: Sequence[str]) -> tuple[Floats, NDArray[np.bool_], Floats]:
     rows, labels, weights = [], [], []
     for name in names:
         pairs, truth = load(name)
-        rows += [lexical.overlap(*pair) for pair in pairs]
+        rows += [lexical.compute_overlap(*pair) for pair in pairs]
         labels.append(truth)
         share = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum())
         weights.append(share)

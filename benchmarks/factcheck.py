@@ -25,29 +25,33 @@ import numpy as np
 
 import trustassay
 from trustassay.capabilities import Entailment, Passage
-from trustassay.metrics.factcheck.metric import SCORES, decided
+from trustassay.metrics.factcheck.metric import SCORES, decide_verdict
 from trustassay.retrieval.bm25 import Bm25
-from trustassay.text.verdict_replies import VERDICTS, Verdict
+from trustassay.text.verdict_replies import ENTAILMENT_LABELS, EntailmentLabel
 
 TOP = 10
 T = 0.5
 Rows = Sequence[Entailment]
 
 
-def first_ranked(rows: Rows) -> Verdict:
+def first_ranked(rows: Rows) -> EntailmentLabel:
     """Return what the first passage says that says anything."""
-    verdicts = (decided([row], T).verdict for row in rows)
+    verdicts = (decide_verdict([row], T).verdict for row in rows)
     return next((verdict for verdict in verdicts if verdict != "neutral"), "neutral")
 
 
-def least_neutral(rows: Rows) -> Verdict:
+def least_neutral(rows: Rows) -> EntailmentLabel:
     """Return what the passage says whose probability of neutral is least."""
-    return decided([min(rows, key=lambda row: row.neutral)], T).verdict
+    return decide_verdict([min(rows, key=lambda row: row.neutral)], T).verdict
 
 
 RULES = {
-    "`support` (the default): support wins": lambda rows: decided(rows, T, "support").verdict,
-    "`stronger`: the larger probability wins": lambda rows: decided(rows, T, "stronger").verdict,
+    "`support` (the default): support wins": lambda rows: (
+        decide_verdict(rows, T, "support").verdict
+    ),
+    "`stronger`: the larger probability wins": lambda rows: (
+        decide_verdict(rows, T, "stronger").verdict
+    ),
     "the first passage in rank that says anything": first_ranked,
     "the passage least neutral": least_neutral,
 }
@@ -87,7 +91,9 @@ def main() -> int:
         verdicts = [rule(one) for one in rows]
         r = np.corrcoef([SCORES[verdict] for verdict in verdicts], true)[0, 1]
         counts = Counter(zip(verdicts, true, strict=True))
-        cells = (", ".join(str(counts[v, truth]) for v in VERDICTS) for truth in (1.0, 0.0))
+        cells = (
+            ", ".join(str(counts[v, truth]) for v in ENTAILMENT_LABELS) for truth in (1.0, 0.0)
+        )
         print(f"| {name} | {r:.3f} | {' | '.join(cells)} |")
     return 0
 

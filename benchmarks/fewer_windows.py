@@ -32,14 +32,14 @@ from benchmarks.results import write_result
 from trustassay.backends.embedded import (
     EmbeddedEmbedder,
     EmbeddedEntailer,
-    log_odds,
-    windows,
-    with_quantities,
+    apply_quantities,
+    compute_log_odds,
+    cut_windows,
 )
 from trustassay.judging.passages import Passages
 from trustassay.sample import Document
 from trustassay.statistics.resampling import generator
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 from trustassay.text.words import content_words
 
 Floats = NDArray[np.float64]
@@ -126,16 +126,18 @@ def of_set(
     read = Counter[str]()
     for one in own:
         (logits,) = model.logits([(one.premise, one.hypothesis)])
-        texts = windows(one.premise, *WINDOW)
+        texts = cut_windows(one.premise, *WINDOW)
         cut = len(texts) == len(logits) > 1
         held = orders(one.hypothesis, texts, embedder) if cut else {}
         for rule in (Rule(), *RULES):
-            places = chosen(rule, held[rule.by], log_odds(logits)) if cut else range(len(logits))
+            places = (
+                chosen(rule, held[rule.by], compute_log_odds(logits)) if cut else range(len(logits))
+            )
             # of one window of several, the weights of several still count
             part = logits[[*places] * (2 if cut and len(places) == 1 else 1)]
             pair = one.premise, one.hypothesis
             row = model._combine(part, *pair)
-            scores[rule.words].append(with_quantities(row, *pair, model.quantities)[0])
+            scores[rule.words].append(apply_quantities(row, *pair, model.quantities)[0])
             read[rule.words] += len(places)
     whole = roc_auc_score(labels, scores[Rule().words])
     return {"n": len(own), "auc": round(float(whole), 3)} | {
@@ -161,11 +163,11 @@ def sentences(name: str) -> Iterator[tuple[str, Sequence[str], bool]]:
 
 def stopping(model: EmbeddedEntailer, name: str) -> dict[str, Any]:
     """Return what stopping at the first passage that supports loses, and how much it reads."""
-    split = splitter("sentencex")
+    split = load_splitter("sentencex")
     labels, first, best, counts = [], [], [], []
     for text, passages, label in sentences(name):
         documents = [Document(str(n), passage) for n, passage in enumerate(passages)]
-        nearest = Passages(documents, split).nearest(text, 3)
+        nearest = Passages(documents, split).find_nearest(text, 3)
         near = [excerpt.premise for excerpt, _ in nearest]
         chances = model.scores([(premise, text) for premise in near])[:, 0]
         labels.append(label)

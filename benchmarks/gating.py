@@ -32,7 +32,7 @@ from benchmarks.outcome_runs import (
 )
 from benchmarks.results import write_result
 from trustassay.compare.gate import gate
-from trustassay.compare.gate_rules import RESULTS, Check, Earlier
+from trustassay.compare.gate_rules import CHECK_RESULTS, EarlierRun, GateCheck
 
 SIZES = (30, 60, 200)
 METRIC_COUNTS = (1, 3, 6)
@@ -81,7 +81,7 @@ def count_results(scenario: Scenario, metrics: int, n: int, draws: int) -> dict[
         checks = compare_runs([first], second)
         results[result_of(checks)] += 1
         results["failed rose"] += checks[0].result == "fail"
-    return {name: results[name] for name in (*RESULTS, "failed rose")}
+    return {name: results[name] for name in (*CHECK_RESULTS, "failed rose")}
 
 
 def check_folders(home: Path) -> int:
@@ -92,14 +92,14 @@ def check_folders(home: Path) -> int:
         metrics = METRIC_COUNTS[pair % len(METRIC_COUNTS)]
         first, second = make_pair(rng, scenario, metrics, SIZES[pair % 2])
         paths = write_run(home / f"{pair} first", first), write_run(home / f"{pair} second", second)
-        result = gate(paths[1], earlier=Earlier(paths[0]))
+        result = gate(paths[1], earlier=EarlierRun(paths[0]))
         in_memory = compare_runs([first], second)
         assert [fields_of(one) for one in result.checks] == [fields_of(one) for one in in_memory]
         assert result.result == result_of(in_memory)
     return PAIRS_AS_FOLDERS
 
 
-def fields_of(check: Check) -> tuple[Any, ...]:
+def fields_of(check: GateCheck) -> tuple[Any, ...]:
     """Return a check without the texts, which name paths.
 
     Sums over questions in another order differ in their last digits.
@@ -117,14 +117,14 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         print(f"{check_folders(Path(home))} pairs of folders: the same checks as in memory")
-    print(f"Per cent of {options.draws:,} pairs of runs: {' / '.join(RESULTS)}\n")
+    print(f"Per cent of {options.draws:,} pairs of runs: {' / '.join(CHECK_RESULTS)}\n")
     rows: list[dict[str, Any]] = []
     for scenario in SCENARIOS:
         for metrics in METRIC_COUNTS:
             counts = {f"n={n}": count_results(scenario, metrics, n, options.draws) for n in SIZES}
             rows.append({"second_run": scenario.name, "metrics": metrics, **counts})
             shares = [
-                " / ".join(f"{100 * cell[result] / options.draws:.1f}" for result in RESULTS)
+                " / ".join(f"{100 * cell[result] / options.draws:.1f}" for result in CHECK_RESULTS)
                 for cell in counts.values()
             ]
             print(f"| {scenario.name} | {metrics} | {' | '.join(shares)} |", flush=True)

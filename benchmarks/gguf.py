@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.capacity import sentence
 from benchmarks.local_models import path_of
 from benchmarks.results import write_result
-from trustassay.backends.chat_entailer import ChatEntailer, Judging
+from trustassay.backends.chat_entailer import ChatEntailer, EntailmentOptions
 from trustassay.backends.gguf import GgufChat
 from trustassay.backends.resolve import chat
 from trustassay.capabilities import ChatRequest
@@ -55,7 +55,7 @@ def work_of(passages: int, questions: int) -> dict[str, list[ChatRequest]]:
     class Silent:
         name = "silent"
 
-    entailer = ChatEntailer(Silent(), Judging(by="odds"))  # type: ignore[arg-type]
+    entailer = ChatEntailer(Silent(), EntailmentOptions(by="odds"))  # type: ignore[arg-type]
     asked = [entailer.odds_request(pair, end) for pair in claims(passages) for end in (False, True)]
     return {
         "claims about passages": asked,

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from benchmarks import answers
 from trustassay import score
 from trustassay.backends.hf_entailer import HuggingFaceEntailer
-from trustassay.calls.batching import Policy
+from trustassay.calls.batching import BatchingPolicy
 from trustassay.capabilities import BatchLimits
 
 Pairs = Sequence[tuple[str, str]]
@@ -97,7 +97,7 @@ class Instant:
         return np.tile([1.0, 0.0, 0.0], (len(pairs), 1))
 
 
-def timed(source: Path, entailer: Any, policy: Policy) -> tuple[float, int]:
+def timed(source: Path, entailer: Any, policy: BatchingPolicy) -> tuple[float, int]:
     started = time.perf_counter()
     run = score(source, metrics=["grounding"], entailer=entailer, policy=policy)
     return time.perf_counter() - started, run.outcome.counts["entailment"].computed
@@ -106,7 +106,7 @@ def timed(source: Path, entailer: Any, policy: Policy) -> tuple[float, int]:
 def compare(what: str, source: Path, entailer: HuggingFaceEntailer) -> None:
     """Print how long the plain loop takes, and the engine with its measures switched on in turn."""
     everything = Recording(entailer)
-    timed(source, everything, Policy(once=False))
+    timed(source, everything, BatchingPolicy(deduplicate=False))
     asked = everything.pairs
     started = time.perf_counter()
     for pair in asked:
@@ -117,9 +117,9 @@ def compare(what: str, source: Path, entailer: HuggingFaceEntailer) -> None:
     print("| --- | --- | --- | --- | --- |")
     print(row("one pair at a time, plain loop", len(asked), len(asked), plain, plain))
     for name, policy in (
-        ("engine, asked once", Policy(together=False, sort=False)),
-        ("engine, asked once, batched", Policy(sort=False)),
-        ("engine, asked once, batched, sorted by length", Policy()),
+        ("engine, asked once", BatchingPolicy(collect=False, sort=False)),
+        ("engine, asked once, batched", BatchingPolicy(sort=False)),
+        ("engine, asked once, batched, sorted by length", BatchingPolicy()),
     ):
         seconds, computed = timed(source, entailer, policy)
         print(row(name, computed, len(asked), seconds, plain))
@@ -152,7 +152,7 @@ def main() -> None:
         )
         compare("five models answer the same questions, supports computed", shared, entailer)
         compare("every answer to its own question, supports given", distinct, entailer)
-        seconds, _ = timed(distinct, Instant(), Policy())
+        seconds, _ = timed(distinct, Instant(), BatchingPolicy())
         print(
             "\nengine and metric with a model that answers at once: "
             f"{1000 * seconds / count:.2f} ms per sample"

@@ -34,7 +34,7 @@ from trustassay.metric import Assessment
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.correlation import weighted_pearson, weighted_spearman
 from trustassay.statistics.intervals import mean_interval, unit_mean
-from trustassay.statistics.resampling import cluster_weights, generator, interval_of
+from trustassay.statistics.resampling import cluster_weights, generator, resample_interval
 
 Record = dict[str, Any]
 Value = Callable[[Record, str], float]
@@ -155,7 +155,7 @@ def correlations(
 
 
 def _interval(drawn: Any, clusters: int) -> list[float] | str:
-    found = interval_of(drawn, clusters)
+    found = resample_interval(drawn, clusters)
     return found if isinstance(found, str) else [round(end, 3) for end in found]
 
 

@@ -29,18 +29,18 @@ from numpy.typing import NDArray
 
 from trustassay import score
 from trustassay.statistics.active import (
-    Draw,
-    Estimate,
+    ActiveEstimate,
+    FigureTarget,
     Labels,
-    Target,
+    UnitDraw,
     auroc_target,
     draw_units,
-    explored_with,
+    exploration_share,
     mean_target,
 )
 from trustassay.workflows.label.population import (
-    Figure,
     LabelSource,
+    WantedFigure,
     interval_at,
     read_labels,
     read_population,
@@ -61,8 +61,8 @@ class Task:
     features: Floats
     units: Places
     labels: Floats
-    figure: Figure
-    target: Callable[[Floats, Places], Target | None]
+    figure: WantedFigure
+    target: Callable[[Floats, Places], FigureTarget | None]
 
     @property
     def truth(self) -> float:
@@ -90,7 +90,7 @@ def chosen(
     """Yield what `label` says at each milestone, in answers, as its plan grows by 50 at a time;
     ``even``: with `--random`.
     """
-    draws: list[Draw] = []
+    draws: list[UnitDraw] = []
     every = np.arange(len(task.labels))
     for milestone in milestones:
         until = round(milestone / task.of_unit)
@@ -104,9 +104,9 @@ def chosen(
             spread = np.ones(len(left)) if target is None else labels.spread(target.slope)[left]
             number = min(round(BATCH / task.of_unit), until - len(draws))
             rng = np.random.default_rng([seed, len(draws)])
-            explored = 1.0 if even else explored_with(int(told.sum()))
+            explored = 1.0 if even else exploration_share(int(told.sum()))
             found = draw_units(spread, number, rng, explored)
-            draws += [Draw(int(left[place]), q) for place, q in found]
+            draws += [UnitDraw(int(left[place]), q) for place, q in found]
         labels = Labels(task.features, task.units, draws, task.labels)
         target = task.target(labels.estimates, every)
         one = None if target is None else labels.estimate(target)
@@ -124,16 +124,16 @@ def at_random(task: Task, milestones: Sequence[int], seed: int) -> Iterator[Seen
         if found is None:
             yield seen(task, None)
             continue
-        influence = found.slope * task.labels[places] + found.beside
+        influence = found.slope * task.labels[places] + found.offset
         of_unit = np.bincount(task.units[places], influence, count)[order[:n]]
         square = float((of_unit**2).sum() / (n - 1))
-        one = Estimate(
+        one = ActiveEstimate(
             found.value, n * square * (1 - n / count), n * n / count * square, n, n, count - n, 0.0
         )
         yield seen(task, one)
 
 
-def seen(task: Task, one: Estimate | None) -> Seen:
+def seen(task: Task, one: ActiveEstimate | None) -> Seen:
     """Return an estimate's value and intervals; NaN where there is none."""
     if one is None:
         return Seen(math.nan, (math.nan, math.nan), (math.nan, math.nan))
@@ -204,20 +204,20 @@ SETS: Mapping[str, tuple[Callable[[], Iterator[dict[str, Any]]], str, str]] = {
     "halueval": (halueval, "faithfulness", "lexical"),
 }
 """The samples of each set, the metric by which they are scored, and the entailer."""
-TASKS: Sequence[tuple[str, str, str, Figure]] = (
-    ("begin", "question", "faithfulness", Figure()),
-    ("truthfulqa", "answer", "reference", Figure()),
-    ("halueval", "answer", "faithfulness", Figure()),
-    ("begin", "question", "faithfulness.support", Figure()),
-    ("truthfulqa", "question", "reference", Figure("difference", ("davinci", "babbage"))),
-    ("truthfulqa", "answer", "reference", Figure("auroc", ("reference",))),
-    ("begin", "question", "faithfulness", Figure("auroc", ("faithfulness",))),
-    ("halueval", "answer", "faithfulness", Figure("auroc", ("faithfulness",))),
+TASKS: Sequence[tuple[str, str, str, WantedFigure]] = (
+    ("begin", "question", "faithfulness", WantedFigure()),
+    ("truthfulqa", "answer", "reference", WantedFigure()),
+    ("halueval", "answer", "faithfulness", WantedFigure()),
+    ("begin", "question", "faithfulness.support", WantedFigure()),
+    ("truthfulqa", "question", "reference", WantedFigure("difference", ("davinci", "babbage"))),
+    ("truthfulqa", "answer", "reference", WantedFigure("auroc", ("reference",))),
+    ("begin", "question", "faithfulness", WantedFigure("auroc", ("faithfulness",))),
+    ("halueval", "answer", "faithfulness", WantedFigure("auroc", ("faithfulness",))),
 )
 """Sets, what is drawn, the score that predicts, and what is estimated."""
 
 
-def task_of(runs: Path, name: str, unit: str, predictor: str, figure: Figure) -> Task:
+def task_of(runs: Path, name: str, unit: str, predictor: str, figure: WantedFigure) -> Task:
     """Return a task of a set's run, which is made where it is not there."""
     samples, metric, entailer = SETS[name]
     folder = runs / name
@@ -231,7 +231,7 @@ def task_of(runs: Path, name: str, unit: str, predictor: str, figure: Figure) ->
     )
     labels = read_labels(population, source)
 
-    def target(values: Floats, places: Places) -> Target | None:
+    def target(values: Floats, places: Places) -> FigureTarget | None:
         match figure.kind:
             case "share":
                 return mean_target(values, np.ones(len(values), dtype=bool))
@@ -322,15 +322,15 @@ class Made:
         units = np.repeat(np.arange(self.questions), self.answers)
         x, second = scores.ravel(), np.tile([False, True], self.questions)
 
-        def target(values: Floats, places: Places) -> Target | None:
+        def target(values: Floats, places: Places) -> FigureTarget | None:
             if figure == "share":
                 return mean_target(values, np.ones(len(values), dtype=bool))
             if figure == "auroc":
                 return auroc_target(values, x[places])
             return mean_target(values, second[places]) - mean_target(values, ~second[places])
 
-        kinds = {"share": Figure(), "auroc": Figure("auroc", ("score",))}
-        asked = kinds.get(figure, Figure("difference", ("a", "b")))
+        kinds = {"share": WantedFigure(), "auroc": WantedFigure("auroc", ("score",))}
+        asked = kinds.get(figure, WantedFigure("difference", ("a", "b")))
         return Task(f"{name}, {figure}", x[:, None], units, labels, asked, target)
 
 

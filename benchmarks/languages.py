@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.results import write_result
-from trustassay.text.language import ENGLISH, SHORT, language_of
+from trustassay.text.language import ENGLISH, MAX_SHORT_ANSWER_WORDS, detect_language
 
 COMMAND = "python -m benchmarks.languages"
 DATA = "Mu-SHROOM; English also of TrustScore, TruthfulQA, ExpertQA and HaluEval"
@@ -77,7 +77,7 @@ def measured(found: list[Answer], words: int | None, question: str | None = None
         place = one.data if english else one.language
         total[place] += 1
         context = one.question if question is None else question
-        wrong[place] += (language_of(text, [context]) in (ENGLISH, None)) != english
+        wrong[place] += (detect_language(text, [context]) in (ENGLISH, None)) != english
     seconds = time.process_time() - began
     return {
         "answers": total.total(),
@@ -89,10 +89,10 @@ def measured(found: list[Answer], words: int | None, question: str | None = None
 
 def main() -> None:
     every = [one for one in answers(shared()) if one.text.strip()]
-    language_of("a first text loads the model")
+    detect_language("a first text loads the model")
     others = [one for one in every if one.language != ENGLISH]
     english = [one for one in every if one.language == ENGLISH]
-    longer = [one for one in others if len(one.text.split()) > SHORT]
+    longer = [one for one in others if len(one.text.split()) > MAX_SHORT_ANSWER_WORDS]
     question = next(one.question for one in english if one.data == "trustscore")
     figures: dict[str, Any] = {
         f"{name}, {'whole' if words is None else f'first {words} words'}": measured(of, words)

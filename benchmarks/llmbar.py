@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import shared
-from trustassay.statistics.comparison import moved
+from trustassay.statistics.comparison import measure_change_effect
 from trustassay.statistics.intervals import mean_interval, unit_mean
 from trustassay.statistics.resampling import generator, holm
 
@@ -59,7 +59,7 @@ def position(some: Sequence[Row], judge: str) -> dict[str, Any]:
     pairs = [row["verdicts"][judge] for row in some if None not in row["verdicts"][judge]]
     wins = np.array([[winner == "1" for winner in pair] for pair in pairs], dtype=np.float64)
     change, flipped = wins[:, 0] - wins[:, 1], wins[:, 0] != wins[:, 1]
-    found = moved(
+    found = measure_change_effect(
         change,
         flipped,
         np.arange(len(pairs)),
@@ -103,7 +103,7 @@ def figures_of(some: Sequence[Row]) -> dict[str, Any]:
         change = np.array([(a == "1") - (b == "1") for a, b in pairs], dtype=np.float64)
         rng = generator(0, "llmbar", name, "signs")
         count = np.zeros(len(pairs), dtype=bool)
-        ps.append(moved(change, count, np.arange(len(pairs)), 1.0, rng, count).p)
+        ps.append(measure_change_effect(change, count, np.arange(len(pairs)), 1.0, rng, count).p)
     for name, p in zip(names, holm(ps), strict=True):
         judges[name.replace("/", " ")]["position"]["p"] = float(f"{p:.2g}")
     equal = {

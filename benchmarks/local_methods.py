@@ -38,7 +38,7 @@ from benchmarks.which_metric.sets import shared
 from trustassay import plan, score, study
 from trustassay.answering import Answering
 from trustassay.calls.client import CallOptions
-from trustassay.cli.demo import LONGEST, PROMPT
+from trustassay.cli.demo import MAX_ANSWER_TOKENS, PROMPT
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.generate import GenerateOptions, generate
@@ -67,7 +67,7 @@ class Way(NamedTuple):
     replies: int = 0
 
 
-ASKED = f"perturbations={PERTURBATIONS},prompt={PROMPT},max_tokens={LONGEST},original=response"
+ASKED = f"perturbations={PERTURBATIONS},prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS},original=response"
 PARTS = "parts=auto+pairs+words"
 WAYS: Mapping[str, Way] = {
     "consistency": Way(["consistency:checks=5,stop=no"], ["model"]),
@@ -131,7 +131,9 @@ def answered(asked: Sequence[Record], name: str, out: Path, **how: Any) -> list[
     """Return the questions with a model's answers, which are in the cache after the first time."""
     repeats = how.pop("repeats", 1)
     options = GenerateOptions(
-        answering=Answering(style="closed-book", prompt=PROMPT, max_tokens=LONGEST, **how),
+        answering=Answering(
+            style="closed-book", prompt=PROMPT, max_tokens=MAX_ANSWER_TOKENS, **how
+        ),
         calls=CallOptions(cache=out / "cache"),
         repeats=repeats,
         progress=True,

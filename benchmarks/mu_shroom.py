@@ -54,10 +54,10 @@ from benchmarks.results import write_result
 from benchmarks.which_metric.sets import lines
 from trustassay.statistics.correlation import auroc, value_of, weighted_spearman
 from trustassay.statistics.resampling import (
-    drawn_counts,
+    bootstrap_test,
+    draw_counts,
     generator,
-    interval_of,
-    paired_test,
+    resample_interval,
 )
 
 Floats = NDArray[np.float64]
@@ -343,7 +343,7 @@ def scored(answers: Sequence[Answer], soft: Sequence[Floats], hard: Sequence[Boo
 
 def resampled(values: Floats, *purpose: str) -> Floats:
     """Return the means of bootstrap samples, the same samples for the same purpose."""
-    draws = drawn_counts(len(values), generator(0, "mu-shroom", *purpose))
+    draws = draw_counts(len(values), generator(0, "mu-shroom", *purpose))
     return np.concatenate([counts @ values for counts in draws]) / len(values)
 
 
@@ -359,13 +359,13 @@ def figures(scores: Mapping[str, Scores], place: str) -> dict[str, Any]:
         result[name] = {"marked": round(float(own.marked.mean()), 4)}
         for measure in ("iou", "correlation"):
             values = getattr(own, measure)
-            interval = interval_of(resampled(values, place), len(values))
+            interval = resample_interval(resampled(values, place), len(values))
             result[name][measure] = figure(float(values.mean()), interval)
     for other in ("all of it", "names and numbers"):
         row = result[f"token less {other}"] = {}
         for measure in ("iou", "correlation"):
             values = getattr(scores["token"], measure) - getattr(scores[other], measure)
-            tested = paired_test(float(values.mean()), resampled(values, place), len(values))
+            tested = bootstrap_test(float(values.mean()), resampled(values, place), len(values))
             row[measure] = figure(tested.value, tested.interval or tested.without)
     return result
 

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from trustassay.assessment import WeightedColumns
 from trustassay.compare.gate import ComparedRuns
-from trustassay.compare.gate_rules import Check, Earlier, Result, decided
-from trustassay.compare.pairing import Pairing, SampleKeys, pair_samples
+from trustassay.compare.gate_rules import CheckResult, EarlierRun, GateCheck, decide_checks
+from trustassay.compare.pairing import RunPairing, SampleKeys, pair_samples
 from trustassay.compare.run_scores import PairedRuns, RunScores
 from trustassay.core.outcome import WITH_LINE, Outcomes, OutcomeShare
 from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.metrics import Consistency, FactCheck, Faithfulness, Rag, ToolUse, TrustScore
-from trustassay.runs.lines import encoded
+from trustassay.runs.lines import encode_assessment
 
 Rng = np.random.Generator
 Codes = NDArray[np.int64]
@@ -98,12 +98,12 @@ def refuse(rng: Rng, codes: Codes, share: float) -> Codes:
     return np.where(refused, REFUSED, codes)
 
 
-def compare_runs(earlier: Sequence[Codes], later: Codes) -> list[Check]:
+def compare_runs(earlier: Sequence[Codes], later: Codes) -> list[GateCheck]:
     """Return the decided checks of a run against earlier runs, without writing any.
 
     A run may lack questions: the last ones.
     """
-    checks: list[Check] = []
+    checks: list[GateCheck] = []
     for number, codes in enumerate(earlier):
         path = Path(f"earlier {number + 1}")
         keys, pairing = pair_by_place(codes.shape[1], later.shape[1])
@@ -112,13 +112,13 @@ def compare_runs(earlier: Sequence[Codes], later: Codes) -> list[Check]:
             for place, made in enumerate(METRICS[: len(codes)])
         }
         paired = PairedRuns(keys, pairing, scores)
-        compared = ComparedRuns(Path("later"), ({}, {}), paired, Earlier(path))
-        checks += compared.checks(0, {}, named=len(earlier) > 1)
-    return decided(checks)
+        compared = ComparedRuns(Path("later"), ({}, {}), paired, EarlierRun(path))
+        checks += compared.build_checks(0, {}, with_run_name=len(earlier) > 1)
+    return decide_checks(checks)
 
 
 @cache
-def pair_by_place(first: int, second: int) -> tuple[tuple[SampleKeys, SampleKeys], Pairing]:
+def pair_by_place(first: int, second: int) -> tuple[tuple[SampleKeys, SampleKeys], RunPairing]:
     """Return the keys of runs of so many samples, and the pairs of those in the same place."""
     keys = keys_of(first), keys_of(second)
     return keys, pair_samples(*keys)
@@ -172,7 +172,7 @@ def write_run(path: Path, codes: Codes) -> Path:
     samples = [{"id": one, "question": f"Question {one}?", "response": "…"} for one in names]
     (path / "samples.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples))
     lines = [
-        encoded(_assessment(made, name, int(codes[row, place])))
+        encode_assessment(_assessment(made, name, int(codes[row, place])))
         for place, name in enumerate(names)
         for row, made in enumerate(made_metrics)
     ]
@@ -201,8 +201,8 @@ def _assessment(made: MadeMetric, name: str, code: int) -> Assessment:
     return Assessment(name, metric, score, verdict, parts={"statements": 1.0, "supported": score})
 
 
-def result_of(checks: Sequence[Check]) -> Result:
+def result_of(checks: Sequence[GateCheck]) -> CheckResult:
     """Return the result of a gate with these checks: the worst one."""
-    order: Sequence[Result] = ("fail", "untestable", "undecided", "pass")
+    order: Sequence[CheckResult] = ("fail", "untestable", "undecided", "pass")
     results = {check.result for check in checks}
     return next(result for result in order if result in results)

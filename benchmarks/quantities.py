@@ -32,7 +32,7 @@ from training.evaluate import auc
 
 from training import data, measure, probes, sets
 from trustassay.backends import verifier
-from trustassay.backends.embedded import EmbeddedEntailer, with_quantities
+from trustassay.backends.embedded import EmbeddedEntailer, apply_quantities
 from trustassay.text.quantities import _read
 
 Rng = np.random.Generator
@@ -309,7 +309,8 @@ def both(model: EmbeddedEntailer, texts: Sequence[tuple[str, str]]) -> tuple[Sco
     before = model.scores(texts)
     model.quantities = weights
     after = [
-        with_quantities(tuple(row), *pair, weights) for row, pair in zip(before, texts, strict=True)
+        apply_quantities(tuple(row), *pair, weights)
+        for row, pair in zip(before, texts, strict=True)
     ]
     return before[:, 0], np.array(after)[:, 0]
 
@@ -351,7 +352,7 @@ def speed(found: Sequence[Pair], model: EmbeddedEntailer) -> Row:
     _read.cache_clear()
     begun = time.process_time()
     for pair in texts:
-        verifier.verdict(*pair)
+        verifier.compute_verdict(*pair)
     took = time.process_time() - begun
     return {
         "comparison_ms": round(1e3 * took / len(texts), 2),

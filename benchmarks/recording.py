@@ -25,9 +25,9 @@ from typing import Any
 from benchmarks.local_methods import uri
 from trustassay import score
 from trustassay.answering import Answering
-from trustassay.backends.replay import of_a_run
+from trustassay.backends.replay import read_run_replies
 from trustassay.calls.client import CallOptions
-from trustassay.cli.demo import FOLDER, LONGEST, MODEL, OTHER, PARTS, PROMPT, REPLIES
+from trustassay.cli.demo import FOLDER, MAX_ANSWER_TOKENS, MODEL, OTHER, PARTS, PROMPT, REPLIES
 from trustassay.workflows.generate import GenerateOptions, generate
 
 Record = dict[str, Any]
@@ -104,7 +104,7 @@ def main() -> None:
         return
     asked = read(QUESTIONS)[: given.limit]
     bare = [{k: v for k, v in one.items() if k != "documents"} for one in asked]
-    how = {"style": "closed-book", "prompt": PROMPT, "max_tokens": LONGEST}
+    how = {"style": "closed-book", "prompt": PROMPT, "max_tokens": MAX_ANSWER_TOKENS}
     own, others = (answered(bare, model, given.out, **how) for model in NAMES)
     cited = answered(asked, MODEL, given.out, style="rag-refusal", max_tokens=80)
     samples = [
@@ -159,7 +159,7 @@ def write_replies(found: Iterable[str]) -> None:
 
 def replies(run: Path) -> Iterator[str]:
     """Yield the replies of a run as lines of ``replay:``."""
-    for one in of_a_run(run / "calls.sqlite"):
+    for one in read_run_replies(run / "calls.sqlite"):
         messages = [turn._asdict() for turn in one.messages]
         asked: Record = {"messages": messages}
         if [turn["role"] for turn in messages] == ["user"]:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trustassay.judging.claims import build_claims
-from trustassay.judging.refusal import refuses_in_words
+from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.metrics import Faithfulness
-from trustassay.text.refusals import refuses_as_in_paper
+from trustassay.text.refusals import find_refusal_as_in_paper
 
 HALVES = ("choice", "held out", "fresh", "last")
 """Lots in the order in which they were written; see benchmarks/results/refusals.md."""
@@ -40,8 +40,8 @@ def in_faithfulness(text: str) -> str | None:
 
 
 DETECTORS: dict[str, tuple[Callable[[str], str | None], Sequence[str]]] = {
-    "paper": (refuses_as_in_paper, ("answer",)),
-    "phrases": (refuses_in_words, ("answer",)),
+    "paper": (find_refusal_as_in_paper, ("answer",)),
+    "phrases": (find_refusal_in_words, ("answer",)),
     "faithfulness": (in_faithfulness, ("answer", "partial")),
 }
 """By name: the detector, and the kinds of responses that it must not take for refusals."""

@@ -32,21 +32,21 @@ def shared() -> Path:
 
 def counted() -> dict[str, Any]:
     """Count with the package that is imported."""
-    from trustassay.calls.multiple_choice import letter_of
-    from trustassay.metrics.fewl.references import yes_or_no
+    from trustassay.calls.multiple_choice import find_letter
+    from trustassay.metrics.fewl.references import read_yes_or_no
     from trustassay.metrics.judge.options import SHIPPED, read_rubric
     from trustassay.metrics.judge.replies import read_reply
-    from trustassay.text.verdict_replies import verdict_in
+    from trustassay.text.verdict_replies import find_verdict
 
     rubrics = {name: read_rubric(name) for name in SHIPPED}
 
     def read(reader: str, text: str) -> str | None:
         if reader == "letters":
-            return letter_of(text, "ABC")
+            return find_letter(text, "ABC")
         if reader == "entailment":
-            return found.verdict if (found := verdict_in(text)) else None
+            return found.verdict if (found := find_verdict(text)) else None
         if reader == "yes-no":
-            return {True: "yes", False: "no", None: None}[yes_or_no(text)]
+            return {True: "yes", False: "no", None: None}[read_yes_or_no(text)]
         return read_reply(text, rubrics[reader]).label
 
     found: dict[str, Counter[str]] = {}
@@ -71,10 +71,10 @@ def _outcome(read: str | None, means: str | None) -> str:
 
 
 def _comparisons() -> Counter[str]:
-    from trustassay.metrics.judge.options import Level, Rubric
+    from trustassay.metrics.judge.options import Rubric, RubricLevel
     from trustassay.metrics.judge.replies import read_reply
 
-    levels = tuple(Level(str(value), float(value), "better") for value in (1, 2, 3))
+    levels = tuple(RubricLevel(str(value), float(value), "better") for value in (1, 2, 3))
     rubric = Rubric("better", "1", "", "", levels)
     rows = [
         json.loads(line)
@@ -85,17 +85,19 @@ def _comparisons() -> Counter[str]:
 
 
 def _choices() -> dict[str, int]:
-    from trustassay.calls.multiple_choice import chosen
-    from trustassay_papers.experiments.choices import published_outputs
+    from trustassay.calls.multiple_choice import find_chosen_option
+    from trustassay_papers.experiments.choices import read_published_outputs
 
     folder = shared() / "haltt4llm"
     questions = json.loads((folder / "truthfulqa_trivia_questions.json").read_text("utf-8"))
     asked: Any = [SimpleNamespace(question=one["question"]) for one in questions]
     named: Counter[str] = Counter()
     for path in sorted(folder.glob("test_results_*.txt")):
-        for place, output in published_outputs(path, asked).items():
+        for place, output in read_published_outputs(path, asked).items():
             options = [" ".join(one["text"].split()) for one in questions[place]["answers"]]
-            named["named" if chosen(output.text, options) is not None else "none named"] += 1
+            named[
+                "named" if find_chosen_option(output.text, options) is not None else "none named"
+            ] += 1
     return dict(sorted(named.items()))
 
 

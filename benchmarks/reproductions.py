@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay import score
-from trustassay.data import Located, read_samples
+from trustassay.data import LocatedSample, read_samples
 from trustassay.metrics import Reference
 from trustassay.statistics.correlation import MEASURES, Measure, pearson
 from trustassay.statistics.distributions import incomplete_beta
@@ -75,7 +75,7 @@ def bootstrap_interval(
 def measured(file: Path, metric: Reference, folder: Path) -> Columns:
     """Return what a metric gives the answers of each system."""
     located = read_samples(file)
-    samples = {one.sample.id: one.sample for one in located if isinstance(one, Located)}
+    samples = {one.sample.id: one.sample for one in located if isinstance(one, LocatedSample)}
     run = score(file, metrics=metric, out=folder, progress=True)
     found: dict[str, dict[str, list[float]]] = {name: {} for name in SYSTEMS}
     for assessment in run.assessments:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.capabilities import Passage
-from trustassay.retrieval.bm25 import Bm25, _analyzer, bm25_retriever
+from trustassay.retrieval.bm25 import Bm25, _build_analyzer, bm25_retriever
 
 Ranking = list[list[str]]
 
@@ -70,7 +70,7 @@ def theirs(count: int, asked: list[str]) -> tuple[float, float, Ranking, Ranking
     from rank_bm25 import BM25Okapi
 
     made = list(passages(count))
-    analyse = _analyzer().analyze
+    analyse = _build_analyzer().analyze
     started = time.perf_counter()
     index = BM25Okapi([analyse(f"{p.title}\n{p.text}") for p in made], k1=1.2, b=0.75)
     indexed = time.perf_counter()
@@ -84,7 +84,7 @@ def theirs(count: int, asked: list[str]) -> tuple[float, float, Ranking, Ranking
 def _ranked(index: Any, asked: list[str]) -> Ranking:
     found = []
     for query in asked:
-        scores = index.get_scores(_analyzer().analyze(query))
+        scores = index.get_scores(_build_analyzer().analyze(query))
         found.append([str(i) for i in np.argsort(-scores, kind="stable")[:TOP]])
     return found
 

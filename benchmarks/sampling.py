@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import ROUNDING, Places
 from benchmarks.results import write_result
-from trustassay.assessment import Mean, Share, Statistic, interval_of
-from trustassay.runs.drawing import HASHES, Drawing
+from trustassay.assessment import Mean, Share, Statistic, compute_interval
+from trustassay.runs.drawing import HASH_COUNT, SampleDraw
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -85,17 +85,17 @@ DESIGNS: Mapping[str, tuple[int | str, str]] = {
 }
 
 
-class Drawn(Drawing):
+class Drawn(SampleDraw):
     """A drawing whose samples come all at once; a unit's hash is a random number of 64 bits."""
 
     def places(self, units: Places, models: Places, rng: Rng) -> Places:
         """Return the places of what is drawn, of units and strata by number."""
-        keys = rng.integers(0, HASHES, ANSWERS, dtype=np.uint64)[units]
+        keys = rng.integers(0, HASH_COUNT, ANSWERS, dtype=np.uint64)[units]
         taken = np.flatnonzero(keys < self._bound)
         self._of, self._names = len(keys), {f'["m{n}"]': n for n in range(len(MODELS))}
         self._keys.frombytes(keys[taken].tobytes())
         self._strata.frombytes(models[taken].astype(np.uint64).tobytes())
-        drawn: Places = taken[self.kept()]
+        drawn: Places = taken[self.select()]
         return drawn
 
 
@@ -117,7 +117,7 @@ def counts(name: str, design: str, draws: int) -> list[dict[str, Any]]:
         means.append(float(values.mean()))
         sizes.append(len(places))
         for key, statistic in given.statistics.items():
-            found = interval_of(statistic, values, units, (0.0, 1.0))
+            found = compute_interval(statistic, values, units, (0.0, 1.0))
             if isinstance(found, tuple):
                 scale = 100 if key == "share" else 1
                 there[key] += 1

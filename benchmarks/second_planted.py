@@ -30,12 +30,12 @@ from benchmarks.results import write_result
 from trustassay import score
 from trustassay.backends.resolve import entailer
 from trustassay.capabilities import BatchLimits, Entailer
-from trustassay.judging.passages import windows
-from trustassay.judging.second_reader import READ
+from trustassay.judging.passages import choose_windows
+from trustassay.judging.second_reader import PART_READ_BY_SECOND
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 Floats = NDArray[np.float64]
 SHARES = ("10%", "25%", "50%", "100%")
@@ -103,19 +103,19 @@ def run(folder: Path, answers: Sequence[Answer], **how: Any) -> dict[str, Any]:
     values = np.array([found[one.id].parts["order"] for one in kept])
     flagged = [found[one.id].verdict != "supported" for one in kept]
     parts: list[Mapping[str, float]] = [found[one.id].parts for one in kept]
-    read = [int(part.get(READ, 0)) for part in parts]
+    read = [int(part.get(PART_READ_BY_SECOND, 0)) for part in parts]
     counts = {"answers_read": int(np.count_nonzero(read)), "statements_read": sum(read)}
     return flags(values, flagged, labels) | counts | {"answers": len(kept)}
 
 
 def alone(second: Kept, answers: Sequence[Answer]) -> dict[str, Any]:
     """Return the figures of the second reader on every sentence: the weakest counts."""
-    split = splitter("sentencex")
+    split = load_splitter("sentencex")
     weakest = []
     for one in answers:
         own = [[s.strip() for s in split(text) if s.strip()] for text in one.passages]
         said = [s.strip() for s in split(" ".join(one.sentences)) if s.strip()]
-        shown = ["\n".join(window.text for window in windows(text, own)) for text in said]
+        shown = ["\n".join(window.text for window in choose_windows(text, own)) for text in said]
         weakest.append(float(second.scores(list(zip(shown, said, strict=True)))[:, 0].min()))
     values = np.array(weakest)
     labels = [int(not one.kinds) for one in answers]

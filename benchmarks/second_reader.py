@@ -6,7 +6,7 @@
 
 ``read`` judges a seeded sample of pairs of a passage and a statement, half of them supported, by
 ``embedded`` (the whole passage) and by a local model (the windows that share most words with the
-statement, :func:`trustassay.judging.passages.windows`). What was judged stays in the folder, so
+statement, :func:`trustassay.judging.passages.choose_windows`). What was judged stays in the folder, so
 that it goes on where it stopped. ``tell`` gives AUC and balanced accuracy at 0.5 of each reader,
 and of the mean of their log-odds, on each set and as means over the sets; and the weights that a
 logistic regression gives both log-odds. It writes ``results/second-reader-PART.json``.
@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 from benchmarks.local_models import path_of
 from benchmarks.results import write_result
 from trustassay.backends.resolve import entailer
-from trustassay.judging.passages import windows
-from trustassay.judging.second_reader import SURE
+from trustassay.judging.passages import choose_windows
+from trustassay.judging.second_reader import PROBABILITY_MARGIN
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 Floats = NDArray[np.float64]
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"
@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
 def rows(part: str, n: int) -> Iterator[Row]:
     """Yield ``n`` rows of each set, the sets in turn, so that a stopped reading has all of them."""
-    split = splitter("sentencex")
+    split = load_splitter("sentencex")
     found = []
     for name, file in SETS.items():
         with gzip.open(SHARED / f"{file.format(part)}.jsonl.gz", "rt") as lines:
@@ -102,7 +102,7 @@ def read(options: argparse.Namespace) -> None:
         for start in range(0, len(todo), CHUNK):
             chunk = todo[start : start + CHUNK]
             cut = [
-                windows(row.statement, [row.sentences], options.windows, options.words)
+                choose_windows(row.statement, [row.sentences], options.windows, options.words)
                 for row in chunk
             ]
             first = fast.scores([(row.premise, row.statement) for row in chunk])
@@ -128,7 +128,7 @@ def read(options: argparse.Namespace) -> None:
 
 def odds(probabilities: Sequence[float]) -> Floats:
     """Return log-odds, of probabilities kept from 0 and 1."""
-    p = np.clip(np.array(probabilities), SURE, 1 - SURE)
+    p = np.clip(np.array(probabilities), PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
     return np.asarray(np.log(p / (1 - p)))
 
 

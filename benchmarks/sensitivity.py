@@ -23,7 +23,7 @@ from trustassay import score
 from trustassay.backends.resolve import embedder, entailer
 from trustassay.capabilities import BatchLimits
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.asking import PAPER
+from trustassay.metrics.harmonicity.asking import PAPER_BOUND
 from trustassay.statistics.resampling import percentile_interval
 
 Floats = NDArray[np.float64]
@@ -234,7 +234,7 @@ def adaptive(bench: Bench) -> None:
     print("| --- | --- | --- | --- | --- | --- | --- |")
     rows: list[dict[str, Any]] = [{"perturbations": n} for n in (3, 5, 10, 30)]
     rows += [{"perturbations": n, "decided": "yes"} for n in (10, 30)]
-    rows += [{**one, "stable_below": PAPER} for one in rows[-2:]]
+    rows += [{**one, "stable_below": PAPER_BOUND} for one in rows[-2:]]
     rows += [
         {"perturbations": 30, "precision": precision, "first": first}
         for first in (3, 5)

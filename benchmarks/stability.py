@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from benchmarks.fewl.sets import SHARED, SYSTEMS
 from benchmarks.results import write_result
 from trustassay import embedder
-from trustassay.metrics.harmonicity.asking import PAPER
+from trustassay.metrics.harmonicity.asking import PAPER_BOUND
 from trustassay.metrics.harmonicity.maths import angles
 from trustassay.statistics.resampling import generator
 
@@ -119,7 +119,7 @@ def measured(uri: str) -> dict[str, Any]:
             "of_ten": others,
             "median": round(float(np.median(values)), 3),
             "unstable": round(100 * float((values >= bound).mean()), 1),
-            "unstable_at_paper": round(100 * float((values >= PAPER).mean()), 1),
+            "unstable_at_paper": round(100 * float((values >= PAPER_BOUND).mean()), 1),
         }
         for kind, some in (("in words", same), ("in fact", different))
         for others in SHARES

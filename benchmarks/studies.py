@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
 from trustassay.statistics.correlation import BIASED, BY_CLASS, WEIGHTED_MEASURES, value_of
-from trustassay.statistics.resampling import cluster_weights, holm, interval_of
+from trustassay.statistics.resampling import cluster_weights, holm, resample_interval
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -108,7 +108,7 @@ def intervals(
     rarer = int(min(y.sum(), len(y) - y.sum())) if two else None
     own = {"auroc": auroc_interval(x, y, questions)} if "auroc" in measures else {}
     return own | {
-        name: interval_of(
+        name: resample_interval(
             np.concatenate(d),
             len(made.scores),
             biased=float(figures[name](ones)[0]) if name in BIASED else None,

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.local_replies import kept
 from benchmarks.results import write_result
-from trustassay.backends.chat_text import packed, unpacked
+from trustassay.backends.chat_text import pack_logprobs, unpack_logprobs
 from trustassay.calls.replies import reply_from_json, reply_to_json
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import Reply, TokenLogprob
@@ -67,7 +67,7 @@ def change(kept: Sequence[tuple[str, Tokens]]) -> dict[str, float]:
     """Return the largest relative change of each part."""
     result: dict[str, float] = {}
     for text, tokens in kept:
-        after = parts(unpacked(packed(tokens, text), text))
+        after = parts(unpack_logprobs(pack_logprobs(tokens, text), text))
         for name, value in parts(tokens).items():
             moved = abs(after[name] - value) / max(abs(value), 1e-3)
             result[name] = max(result.get(name, 0.0), moved)
@@ -100,9 +100,9 @@ def measured(most: int) -> dict[str, Any]:
     """Return the figures of replies with so many alternatives."""
     kept = replies(most)
     texts = [len(text.encode()) for text, _ in kept]
-    sizes = [len(packed(tokens, text)) for text, tokens in kept]
+    sizes = [len(pack_logprobs(tokens, text)) for text, tokens in kept]
     total, bare = sum(texts), on_disk(kept, without)
-    stored = [json.dumps([one.stored(most) for one in tokens]) for _, tokens in kept]
+    stored = [json.dumps([one.to_json(most) for one in tokens]) for _, tokens in kept]
     return {
         "replies": len(kept),
         "tokens": sum(len(tokens) for _, tokens in kept),

@@ -35,12 +35,12 @@ import sentencex
 
 from benchmarks.local_models import path_of
 from benchmarks.results import write_result
-from trustassay.backends.chat_entailer import ChatEntailer, yes_by_odds
+from trustassay.backends.chat_entailer import ChatEntailer, compute_yes_probability
 from trustassay.backends.resolve import entailer
 from trustassay.capabilities import BatchLimits, Entailer, Probabilities, Reply
 from trustassay.data.labelled_pairs import LabelledPair
 from trustassay.statistics.resampling import generator
-from trustassay.text.language import language_of
+from trustassay.text.language import detect_language
 from trustassay.text.words import plain_words
 from trustassay.workflows.entailers import measure_entailers
 
@@ -181,7 +181,7 @@ class Kept:
             seconds = round((time.monotonic() - began) / len(todo), 2)
             with self._path.open("a", encoding="utf-8") as file:
                 for pair, reply in zip(todo, replies, strict=True):
-                    stated = yes_by_odds(reply) if isinstance(reply, Reply) else None
+                    stated = compute_yes_probability(reply) if isinstance(reply, Reply) else None
                     if stated is None:
                         raise SystemExit(f"no yes or no for {pair}: {reply}")
                     self._found[pair] = round(stated, 6)
@@ -272,7 +272,7 @@ def paragraphs(texts: Path, language: str) -> list[Paragraph]:
         one
         for one in result
         if len(one.sentences[ENGLISH]) == len(one.sentences[language])
-        and language_of(one.texts[language]) == language
+        and detect_language(one.texts[language]) == language
     ]
 
 

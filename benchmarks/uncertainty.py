@@ -36,8 +36,8 @@ from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.metrics.uncertainty.maths import selfcheck_bertscore
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.correlation import WEIGHTED_MEASURES
-from trustassay.statistics.resampling import cluster_weights, generator, interval_of
-from trustassay.text.sentences import splitter
+from trustassay.statistics.resampling import cluster_weights, generator, resample_interval
+from trustassay.text.sentences import load_splitter
 
 Floats = NDArray[np.float64]
 LABELS = {"accurate": 0.0, "minor_inaccurate": 0.5, "major_inaccurate": 1.0}
@@ -87,7 +87,7 @@ def figure(measure: str, scores: Floats, labels: Floats, of: NDArray[np.int64]) 
     weighted = WEIGHTED_MEASURES[measure](scores, labels)
     weights = cluster_weights(of, generator(0, "wikibio", measure), 2000)
     drawn = np.concatenate([weighted(some) for some in weights])
-    interval = interval_of(drawn, int(of.max()) + 1)
+    interval = resample_interval(drawn, int(of.max()) + 1)
     value = float(weighted(np.ones((1, len(of))))[0])
     told = interval if isinstance(interval, str) else [round(float(x), 4) for x in interval]
     return {"value": round(value, 4), "interval": told}
@@ -109,7 +109,7 @@ def recorded(out: Path, entailer: str) -> None:
 
 def tokens(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of SelfCheck-BERTScore, by sentence and by passage."""
-    embedder, split = load("token embedder", "embedded"), splitter("sentencex")
+    embedder, split = load("token embedder", "embedded"), load_splitter("sentencex")
     own = []
     for row in rows:
         said = embedder.token_vectors([one.strip() for one in row["main_sentences"]])

@@ -32,7 +32,7 @@ from benchmarks.which_metric.sets import lines
 from trustassay import score
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.statistics.resampling import generator
-from trustassay.statistics.sequential import decisions
+from trustassay.statistics.sequential import decide_sides
 
 Floats = NDArray[np.float64]
 DEFAULTS = Uncertainty(samples="auto")
@@ -46,7 +46,7 @@ ENDLESS = 10**9
 
 def stops(values: Floats, line: float, total: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return after how many values each row is decided, all where none, and its side or 0."""
-    told = decisions(values, line, total, CONFIDENCE)
+    told = decide_sides(values, line, total, CONFIDENCE)
     told[:, : LEAST - 1] = 0
     place = np.where(told.any(axis=1), (told != 0).argmax(axis=1), values.shape[1] - 1)
     return place + 1, told[np.arange(len(told)), place]

@@ -34,9 +34,9 @@ import numpy as np
 
 from benchmarks.results import write_result
 from trustassay import score
-from trustassay.backends.embedded import EmbeddedEntailer, encoder
+from trustassay.backends.embedded import EmbeddedEntailer, load_encoder
 from trustassay.metrics.uncertainty import Uncertainty
-from trustassay.metrics.uncertainty.options import selected
+from trustassay.metrics.uncertainty.options import select_parts
 from trustassay.statistics.resampling import generator
 
 Record = dict[str, Any]
@@ -97,7 +97,7 @@ def untrained() -> Any:
     class Untrained(Deberta):  # type: ignore[misc]
         def setup(self) -> None:
             self._deberta = DebertaForSequenceClassification(DebertaConfig(**SIZE)).eval()
-            words = encoder("entailer", THREADS).tokenizer
+            words = load_encoder("entailer", THREADS).tokenizer
             self._deberta_tokenizer = PreTrainedTokenizerFast(
                 tokenizer_object=words, pad_token="[PAD]"
             )
@@ -208,7 +208,7 @@ def main() -> None:
     family(few[:1], entailer)  # loads what is loaded once
     figures: dict[str, Any] = {
         "threads": THREADS,
-        "statistics": len(selected(PARTS)),
+        "statistics": len(select_parts(PARTS)),
         "replies": lengths(few, large.deberta_tokenizer),
         "family": family(asked, entailer),
     }

@@ -31,7 +31,7 @@ from trustassay.metrics import Consistency, TrustScore
 from trustassay.metrics.consistency.checks import Unparsed
 from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.statistics.resampling import generator
-from trustassay.text.verdict_replies import VERDICTS
+from trustassay.text.verdict_replies import ENTAILMENT_LABELS
 
 COMMAND = "python -m benchmarks.unreadable"
 KEPT_BY_CHANCE = 0.5
@@ -81,7 +81,7 @@ def population(kind: str, rate: float, rule: Unparsed, answers: int) -> list[Ass
 
 def whole(one: Assessment, place: int) -> Assessment:
     """Return the assessment of TrustScore; the facts say each verdict of a third of the answers."""
-    verdict = VERDICTS[place % 3]
+    verdict = ENTAILMENT_LABELS[place % 3]
     low, high = TABLE[verdict, False], TABLE[verdict, True]
     ends = {None: (low, high), 0.0: (low, low), 1.0: (high, high)}[one.score]
     parts = {"lowest": ends[0], "highest": ends[1], "open": float(one.score is None)}

@@ -22,9 +22,9 @@ from starlette.testclient import TestClient
 from benchmarks.results import write_result
 from trustassay import score
 from trustassay.runs.folder import RunFolder
-from trustassay.workflows.serving import Links
+from trustassay.workflows.serving import AccessLinks
 from trustassay_serve.view.index import Index
-from trustassay_serve.view.next import Promise, promise_of
+from trustassay_serve.view.next import LabelProgress, progress_of
 from trustassay_serve.view.pages import Site
 from trustassay_serve.view.rating import plan_of
 from trustassay_serve.view.server import application
@@ -75,7 +75,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     make_run(root / "one", answers)
     index = Index(root, root / "index.sqlite")
     index.refresh()
-    links = Links(root / "index.sqlite", ["viewer"])
+    links = AccessLinks(root / "index.sqlite", ["viewer"])
     base = f"/{links.tokens['viewer']}"
     site = Site(root.resolve(), base, "anna")
     client = TestClient(application(site, index, links, print, None))
@@ -91,7 +91,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     second = time.monotonic()
     client.post(f"{base}/propose?run=one&page=next").raise_for_status()
     planned = time.monotonic()
-    promise = promise_of(site, root / "one")
+    promise = progress_of(site, root / "one")
     told: list[float] = []
     plan = plan_of(folder)
     assert plan
@@ -118,7 +118,7 @@ def measure(root: Path, answers: int) -> dict[str, Any]:
     }
 
 
-def wait(promise: Promise) -> None:
+def wait(promise: LabelProgress) -> None:
     """Wait until what the page says is of all ratings."""
     while not promise.ready:
         promise.wait(1.0)

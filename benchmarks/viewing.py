@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.results import read_result, write_result
-from trustassay.statistics.intervals import bounded_interval, unit_mean
-from trustassay.statistics.levels import Estimate, Step, steps
+from trustassay.statistics.intervals import interval_within_bounds, unit_mean
+from trustassay.statistics.levels import LevelEstimate, LevelStep, find_level_steps
 
 RUNS, A_WEEK, ANSWERS, FALL = 40, 5, 160, 26
 BEGIN = datetime.datetime(2026, 9, 28, 6, 30)
@@ -369,15 +369,18 @@ def marks() -> dict[str, Any]:
     it, a run apart at both its sides."""
     rng, bounds = np.random.default_rng(5), (0.0, 1.0)
 
-    def found(shares: Any, hard: Any = None) -> list[Step]:
+    def found(shares: Any, hard: Any = None) -> list[LevelStep]:
         chances = np.broadcast_to(np.array(shares)[:, None], (RUNS, 150)) if hard is None else hard
         rights = (rng.random((RUNS, 150)) < chances).mean(axis=1)
         ends = [
-            bounded_interval(unit_mean(np.arange(150) < round(150 * one), None), bounds)
+            interval_within_bounds(unit_mean(np.arange(150) < round(150 * one), None), bounds)
             for one in rights
         ]
-        return steps(
-            [Estimate(one, *(end or bounds), 150) for one, end in zip(rights, ends, strict=True)]
+        return find_level_steps(
+            [
+                LevelEstimate(one, *(end or bounds), 150)
+                for one, end in zip(rights, ends, strict=True)
+            ]
         )
 
     def of_lines(lines: int, wanted: Callable[[], bool]) -> float:

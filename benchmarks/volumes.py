@@ -50,9 +50,9 @@ def false_alarms(mean: int, spread: float, *, weekly: bool) -> dict[str, Any]:
     early = late = 0
     for _ in range(YEARS):
         days = low_days(draw_counts(rng, means, spread))
-        early += sum(day < volume.WEEKS for day in days)
-        late += sum(day >= volume.WEEKS for day in days)
-    after = late / YEARS / (DAYS - volume.WEEKS)
+        early += sum(day < volume.DAYS_FOR_WEEKDAYS for day in days)
+        late += sum(day >= volume.DAYS_FOR_WEEKDAYS for day in days)
+    after = late / YEARS / (DAYS - volume.DAYS_FOR_WEEKDAYS)
     return {
         "name": f"{mean} a day, {spread:.0%}{', weekly season' if weekly else ''}",
         "per_10000_days": round(1e4 * after, 2),
@@ -82,7 +82,7 @@ def main() -> None:
         "daily_level": volume.DAILY_LEVEL,
         "assumed_spread": volume.ASSUMED_SPREAD,
         "assumed_days": volume.ASSUMED_DAYS,
-        "fewest_days": volume.FEWEST_DAYS,
+        "fewest_days": volume.MIN_DAYS,
     }
     highest = max(one["per_10000_days"] for one in rates)
     write_result(

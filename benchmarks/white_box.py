@@ -32,7 +32,7 @@ from benchmarks.results import write_result
 from trustassay import Assessment, score
 from trustassay.answering import Answering
 from trustassay.calls.client import CallOptions
-from trustassay.cli.demo import LONGEST, PROMPT
+from trustassay.cli.demo import MAX_ANSWER_TOKENS, PROMPT
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.resampling import generator
@@ -68,7 +68,7 @@ def answered(asked: Sequence[Record], model: str, folder: Path) -> list[Record]:
     path = folder / "answers.jsonl"
     if not path.exists():
         options = GenerateOptions(
-            answering=Answering(style="closed-book", prompt=PROMPT, max_tokens=LONGEST),
+            answering=Answering(style="closed-book", prompt=PROMPT, max_tokens=MAX_ANSWER_TOKENS),
             calls=CallOptions(cache=None),
             progress=True,
         )
@@ -147,7 +147,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     samples = answered(questions(given.n), model, folder)
     wrong = {one["id"]: 1 - one["label"] for one in samples}
-    how = f"perturbations={given.perturbations},prompt={PROMPT},max_tokens={LONGEST}"
+    how = f"perturbations={given.perturbations},prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS}"
     how += ",original=response"
     columns = {CHARACTERS: how}
     columns |= {f"{r:g}": f"{how},perturbation=embeddings,radius={r:g}" for r in given.radii}

@@ -52,8 +52,7 @@ def statements(n: int) -> list[str]:
     template = FactCheck().statement_template
     words = (one.text.split() for one in passages(n, seed=1))
     return [
-        template.filled(question=" ".join(w[:8]) + "?", answer=" ".join(w[8:18]) + ".")
-        for w in words
+        template.fill(question=" ".join(w[:8]) + "?", answer=" ".join(w[8:18]) + ".") for w in words
     ]
 
 

@@ -39,8 +39,8 @@ from benchmarks.mu_shroom import (
 )
 from benchmarks.results import write_result
 from benchmarks.which_metric.sets import lines, shared
-from trustassay.judging.verdict import SHORTEST_STEM
-from trustassay.statistics.resampling import interval_of
+from trustassay.judging.verdict import MIN_STEM_LETTERS
+from trustassay.statistics.resampling import resample_interval
 from trustassay.text.words import content_words
 
 LANGUAGES = ("de", "fr", "it")
@@ -67,7 +67,7 @@ def holds(page: list[str], stem: str) -> bool:
     """Whether a page has a stem, or a word that begins with it, as ``faithfulness`` has it."""
     place = bisect_left(page, stem)
     word = page[place] if place < len(page) else ""
-    return word == stem or (len(stem) >= SHORTEST_STEM and word.startswith(stem))
+    return word == stem or (len(stem) >= MIN_STEM_LETTERS and word.startswith(stem))
 
 
 def lacking(answer: Answer, page: list[str]) -> NDArray[np.float64]:
@@ -112,7 +112,7 @@ def figures(scores: Mapping[str, Scores], place: str) -> dict[str, Any]:
         result[name] = {"answers": len(own.iou), "marked": round(float(own.marked.mean()), 4)}
         for measure in ("iou", "correlation"):
             values = getattr(own, measure)
-            interval = interval_of(resampled(values, "pages", place), len(values))
+            interval = resample_interval(resampled(values, "pages", place), len(values))
             result[name][measure] = figure(float(values.mean()), interval)
     return result
 

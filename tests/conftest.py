@@ -117,6 +117,6 @@ def probe_installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (info / "entry_points.txt").write_text("[trustassay.metrics]\nprobe = tests.support:Probe\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(home))
-        registry._entries.cache_clear()
+        registry._read_entry_points.cache_clear()
         yield home
-    registry._entries.cache_clear()
+    registry._read_entry_points.cache_clear()

@@ -69,7 +69,7 @@ def install() -> None:
         self.shipped = folder == shipped and not output
 
     @functools.wraps(read)
-    def once(self: Any, tokens: embedded.Tokens) -> embedded.Floats:
+    def once(self: Any, tokens: embedded.EncodedText) -> embedded.Floats:
         folder = os.environ.get(FOLDER)
         if not (folder and self.shipped):
             return read(self, tokens)

@@ -125,13 +125,13 @@ def _load() -> None:
     """Load what many commands need: the embedded models, and what tells a text's language."""
     from tests import encoded
     from trustassay.backends import embedded
-    from trustassay.text.language import language_of
+    from trustassay.text.language import detect_language
 
     if os.environ.get(encoded.FOLDER):
         encoded.install()
-    embedded.encoder("entailer", None, None)
-    embedded.encoder("embedder", None)
-    language_of("Which of these texts is an English one?")
+    embedded.load_encoder("entailer", None, None)
+    embedded.load_encoder("embedder", None)
+    detect_language("Which of these texts is an English one?")
 
 
 running: dict[int, socket.socket] = {}

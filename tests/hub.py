@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from trustassay.backends.recommended import Recommended
+from trustassay.backends.recommended import RecommendedModel
 
 SERVED = ("file", "drop", "stall", "whole", "again", "other")
 
@@ -50,7 +50,7 @@ class Hub:
         return f"http://127.0.0.1:{self._server.server_port}"
 
 
-def model_of(content: bytes, name: str = "tiny-1b", **others: Any) -> Recommended:
+def model_of(content: bytes, name: str = "tiny-1b", **others: Any) -> RecommendedModel:
     """Return a model whose file has this content."""
     fields: dict[str, Any] = {
         "what": "Tiny",
@@ -62,7 +62,7 @@ def model_of(content: bytes, name: str = "tiny-1b", **others: Any) -> Recommende
         "licence": "Apache-2.0",
         "measured": "not measured here",
     }
-    return Recommended(name, **fields | others)
+    return RecommendedModel(name, **fields | others)
 
 
 def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:

@@ -32,7 +32,7 @@ from tests.support import (
 )
 from trustassay import Sample, ascore, score
 from trustassay.api import rescore
-from trustassay.backends.chat_entailer import ChatEntailer, Judging
+from trustassay.backends.chat_entailer import ChatEntailer, EntailmentOptions
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, RunFolderError, UnknownNameError
 from trustassay.metric import Assessment
@@ -425,9 +425,9 @@ class OwnChat:
         return Reply("supports")
 
 
-@pytest.mark.parametrize("judging", [Judging(), Judging(repeats=2)])
+@pytest.mark.parametrize("judging", [EntailmentOptions(), EntailmentOptions(repeats=2)])
 def test_a_chat_model_that_entails_answers_from_what_is_stored(
-    tmp_path: Path, judging: Judging
+    tmp_path: Path, judging: EntailmentOptions
 ) -> None:
     entailer = ChatEntailer(OwnChat(), judging)
     old = score(records(2), metrics=METRICS, entailer=entailer, out=tmp_path / "old", cache=None)

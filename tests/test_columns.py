@@ -117,7 +117,7 @@ def test_no_rows_are_no_values() -> None:
     """DuckDB asks with an empty frame what columns there will be."""
     found = faithful()({name: [] for name in COLUMNS})
     assert found == {f"faithfulness_{name}": [] for name in ("score", "verdict", "reason")}
-    assert not open_scorers._opened
+    assert not open_scorers._scorers_by_key
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
@@ -136,7 +136,7 @@ def test_models_are_loaded_once_a_process_however_often_it_is_unpickled() -> Non
     sent = pickle.dumps(faithful())
     for _ in range(3):
         assert pickle.loads(sent)(COLUMNS)["faithfulness_score"] == SCORES
-    assert len(open_scorers._opened) == 1
+    assert len(open_scorers._scorers_by_key) == 1
 
 
 @pytest.mark.slow

@@ -55,9 +55,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     (entry,) = project["entry-points"]["trustassay.metrics"].items()
     (info / "entry_points.txt").write_text("[trustassay.metrics]\n" + " = ".join(entry) + "\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    registry._entries.cache_clear()
+    registry._read_entry_points.cache_clear()
     yield tmp_path
-    registry._entries.cache_clear()
+    registry._read_entry_points.cache_clear()
     sys.modules.pop("echo_metric", None)
 
 

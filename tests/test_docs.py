@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from trustassay.cli.compare import STATUS
 from trustassay.cli.main import app
-from trustassay.metrics.grounding.maths import WHY
+from trustassay.metrics.grounding.maths import VERDICT_REASONS
 from trustassay.metrics.grounding.options import PROFILES, Rules
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +29,7 @@ def test_every_rule_stands_with_its_value_in_both_profiles(rule: str) -> None:
         assert shown == expected
 
 
-@pytest.mark.parametrize("verdict", WHY)
+@pytest.mark.parametrize("verdict", VERDICT_REASONS)
 def test_every_verdict_is_explained(verdict: str) -> None:
     assert f"| {verdict} |" in GROUNDING
 

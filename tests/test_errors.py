@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.data.records import Fault
+from trustassay.data.records import InputFault
 from trustassay.errors import AssessmentError, CallError, FaultsError
 from trustassay.files import DiskFullError
 from trustassay.runs.intake import BadInputError
@@ -17,7 +17,7 @@ from trustassay.sample import Problem
 @pytest.mark.parametrize(
     "error",
     [
-        BadInputError([Fault("a.jsonl:3", (Problem("response", "is missing"),))], 1),
+        BadInputError([InputFault("a.jsonl:3", (Problem("response", "is missing"),))], 1),
         CallError("no answer", "timeout", 3.0),
         FaultsError(["one", "other"]),
         AssessmentError("nothing to score", "empty"),

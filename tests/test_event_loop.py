@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from trustassay.event_loop import all_of, run_anywhere
+from trustassay.event_loop import gather_all, run_anywhere
 
 WORK_S = 60
 
@@ -75,6 +75,10 @@ def test_all_are_waited_for_and_the_first_failure_by_place_is_raised() -> None:
         return name
 
     with pytest.raises(ValueError, match="late"):
-        asyncio.run(all_of([work("late", 5, True), work("early", 1, True), work("c", 9, False)]))
+        asyncio.run(
+            gather_all([work("late", 5, True), work("early", 1, True), work("c", 9, False)])
+        )
     assert done == ["early", "late", "c"]
-    assert asyncio.run(all_of(work(name, 3 - i, False) for i, name in enumerate("abc"))) == [*"abc"]
+    assert asyncio.run(gather_all(work(name, 3 - i, False) for i, name in enumerate("abc"))) == [
+        *"abc"
+    ]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from trustassay.files import Appender, named, whole
+from trustassay.files import Appender, name_in_errors, open_atomic
 
 
 def test_nothing_is_seen_before_the_end(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")
-    with whole(path) as file:
+    with open_atomic(path) as file:
         file.write(b"new")
         file.flush()
         assert path.read_text() == "old"
@@ -27,7 +27,7 @@ def test_nothing_is_seen_before_the_end(tmp_path: Path) -> None:
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")
-    with pytest.raises(ZeroDivisionError), whole(path) as file:
+    with pytest.raises(ZeroDivisionError), open_atomic(path) as file:
         file.write(b"new")
         raise ZeroDivisionError
     assert path.read_text() == "old"
@@ -46,7 +46,7 @@ def test_what_a_kill_leaves_has_a_fixed_name_and_is_overwritten(tmp_path: Path) 
     for _ in range(2):
         subprocess.run([sys.executable, "-c", program], check=False)
         assert [p.name for p in tmp_path.iterdir()] == [".page.html.part"]
-    with whole(path) as file:
+    with open_atomic(path) as file:
         file.write(b"short")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
     assert path.read_text() == "short"
@@ -57,7 +57,7 @@ def test_two_at_once_write_one_after_the_other(tmp_path: Path) -> None:
 
     def write(letter: bytes) -> None:
         for _ in range(20):
-            with whole(path) as file:
+            with open_atomic(path) as file:
                 for _ in range(5):
                     file.write(letter * 10_000)
             assert path.read_bytes() in (b"a" * 50_000, b"b" * 50_000)
@@ -82,11 +82,11 @@ def test_two_at_once_write_one_after_the_other(tmp_path: Path) -> None:
 def test_an_error_of_the_system_names_the_file_and_not_its_part(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.mkdir()
-    with pytest.raises(OSError, match=r"page\.html") as caught, whole(path) as file:
+    with pytest.raises(OSError, match=r"page\.html") as caught, open_atomic(path) as file:
         file.write(b"new")
     assert caught.value.filename == str(path)
     assert caught.value.errno == errno.EISDIR
-    with pytest.raises(FileNotFoundError) as caught, named(path):
+    with pytest.raises(FileNotFoundError) as caught, name_in_errors(path):
         (tmp_path / "other").read_text()
     assert caught.value.filename == str(tmp_path / "other")
 

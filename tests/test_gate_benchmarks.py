@@ -12,7 +12,7 @@ from benchmarks.outcome_runs import FAILED, PASSED, REFUSED, System, compare_run
 from benchmarks.ratchet import CHANGES, CHURN, CHURNS, merged_of_series, summarise, swap_outcomes
 from benchmarks.results import read_result
 
-from trustassay.compare.corrected import FEWEST_LABELS
+from trustassay.compare.corrected import MIN_LABELS_OF_OUTCOME
 
 MANY = 20_000
 
@@ -130,8 +130,10 @@ def test_an_anchor_stops_the_ratchet_and_lets_equal_changes_merge() -> None:
 
 def test_corrected_shares_hold_with_as_few_labels_as_are_asked_for() -> None:
     figures = read_result("corrected")
-    assert figures["fewest_labels"] == FEWEST_LABELS, "measure again (benchmarks.corrected choices)"
+    assert figures["fewest_labels"] == MIN_LABELS_OF_OUTCOME, (
+        "measure again (benchmarks.corrected choices)"
+    )
     low, high = figures["band"]
     for row in figures["by_fewest"]:
-        if row["labels_from"] >= FEWEST_LABELS and row["intervals"] >= 1000:
+        if row["labels_from"] >= MIN_LABELS_OF_OUTCOME and row["intervals"] >= 1000:
             assert low <= row["coverage"] <= high, row

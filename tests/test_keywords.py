@@ -23,7 +23,7 @@ from trustassay import (
     watch,
 )
 from trustassay.answering.styles import Answering
-from trustassay.options import CLUSTER, FLAGS, Engine, ScoreOptions, declared
+from trustassay.options import CLUSTER, FLAGS, Engine, ScoreOptions, read_annotation
 from trustassay.runs.intake import RunOptions
 from trustassay.workflows.chat import chat
 
@@ -40,7 +40,9 @@ def test_the_default_that_help_shows_is_that_of_the_program(options: type, names
 
 
 def test_the_default_engine_is_that_of_help() -> None:
-    assert inspect.signature(score).parameters["engine"].default == declared(Engine)[1].default
+    assert (
+        inspect.signature(score).parameters["engine"].default == read_annotation(Engine)[1].default
+    )
 
 
 @pytest.mark.parametrize("function", [score, ascore, plan])

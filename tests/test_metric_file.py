@@ -154,7 +154,7 @@ def test_no_file_is_executed_because_a_run_names_it(
 
 
 def test_a_worker_process_gets_it_without_the_file(mine: Path) -> None:
-    metric = metric_from_text("python:mine.py:Relevancy:threshold=0.9").served_by({"chat": "x"})
+    metric = metric_from_text("python:mine.py:Relevancy:threshold=0.9").with_backends({"chat": "x"})
     mine.unlink()
     stored = pickle.dumps(metric)
     with multiprocessing.get_context("spawn").Pool(1) as pool:

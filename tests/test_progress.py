@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trustassay.progress import Progress, duration
+from trustassay.progress import Progress, format_duration
 
 
 @pytest.mark.parametrize(
@@ -22,36 +22,36 @@ from trustassay.progress import Progress, duration
     ],
 )
 def test_durations_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+    assert format_duration(seconds) == words
 
 
 def test_rate_and_remaining_time() -> None:
     progress = Progress("scoring", 100)
-    assert progress.line(0.0) == "scoring: 0/100"
+    assert progress.describe(0.0) == "scoring: 0/100"
     progress.done = 20
-    assert progress.line(10.0) == "scoring: 20/100, 2.0/s, 40 s left"
+    assert progress.describe(10.0) == "scoring: 20/100, 2.0/s, 40 s left"
 
 
 def test_the_rate_is_that_of_the_last_half_minute_and_not_that_of_work_done_before() -> None:
     progress = Progress("scoring", 1000)
     progress.done = 900  # stood in the folder already
-    progress.line(0.0)
+    progress.describe(0.0)
     progress.done = 910
-    assert progress.line(10.0).endswith(", 1.0/s, 2 min left")
+    assert progress.describe(10.0).endswith(", 1.0/s, 2 min left")
     progress.done = 940
-    assert "1.0/s" in progress.line(40.0)
+    assert "1.0/s" in progress.describe(40.0)
     progress.done = 960
-    assert "1.0/s" not in progress.line(45.0)
+    assert "1.0/s" not in progress.describe(45.0)
 
 
 def test_no_rate_while_nothing_moves_and_no_remaining_time_without_a_total() -> None:
     stuck = Progress("scoring", 10)
-    stuck.line(0.0)
-    assert stuck.line(10.0) == "scoring: 0/10"
+    stuck.describe(0.0)
+    assert stuck.describe(10.0) == "scoring: 0/10"
     endless = Progress("checking")
-    endless.line(0.0)
+    endless.describe(0.0)
     endless.done = 5
-    assert endless.line(10.0) == "checking: 5, 0.5/s"
+    assert endless.describe(10.0) == "checking: 5, 0.5/s"
 
 
 def test_plain_lines_where_there_is_no_terminal(
@@ -71,7 +71,7 @@ def test_plain_lines_where_there_is_no_terminal(
 
 
 def test_silence_on_request(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("scoring", 1, shown=False) as progress:
+    with Progress("scoring", 1, visible=False) as progress:
         progress._last_line = -1e9
         progress.step()
     assert capsys.readouterr() == ("", "")

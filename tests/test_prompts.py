@@ -36,12 +36,12 @@ def test_faults_have_their_place(tmp_path: Path) -> None:
         ("{% set _ = shown.append(1) %}", "not safe|unsafe|immutable"),
     ):
         with pytest.raises(PromptError, match=words):
-            prompt(tmp_path, text).filled(question="?", shown=[])
+            prompt(tmp_path, text).fill(question="?", shown=[])
     with pytest.raises(FileNotFoundError):
         Prompt.read(tmp_path / "none.jinja")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_is_filled_in_is_text(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
-    filled = prompt(tmp_path_factory.getbasetemp(), "<{{ question }}>").filled(question=value)
+    filled = prompt(tmp_path_factory.getbasetemp(), "<{{ question }}>").fill(question=value)
     assert filled == f"<{value}>"

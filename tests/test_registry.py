@@ -15,7 +15,7 @@ from trustassay import registry
 from trustassay.errors import UnknownNameError, did_you_mean
 from trustassay.metric import Assessment, Inventory, Summary
 from trustassay.metrics import Grounding
-from trustassay.registry import metric_class, metric_from_text
+from trustassay.registry import load_metric_class, metric_from_text
 from trustassay.sample import Sample
 
 
@@ -46,9 +46,9 @@ def installed(tmp_path: Path) -> Iterator[None]:
     (tmp_path / "broken_plugin.py").write_text("1 / 0")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-        registry._entries.cache_clear()
+        registry._read_entry_points.cache_clear()
         yield
-    registry._entries.cache_clear()
+    registry._read_entry_points.cache_clear()
 
 
 def options(text: str) -> Options:
@@ -62,7 +62,7 @@ def options(text: str) -> Options:
 
 def test_own_metrics_are_found_by_name() -> None:
     assert "grounding" in metric_names()
-    assert metric_class("grounding") is Grounding
+    assert load_metric_class("grounding") is Grounding
     assert metric_from_text("grounding") == Grounding()
 
 
@@ -188,7 +188,7 @@ def test_did_you_mean_offers_known_names_alone(name: str, known: list[str]) -> N
 def test_assessments_survive_their_json() -> None:
     usage = {"model": {"calls": 1}}
     full = Assessment("a", "m", 0.5, "v", "r", {"x": 1.0}, [{"k": 1}], {"entailment": 2}, usage)
-    for assessment in (full, Assessment.failed("a", "m", "why")):
+    for assessment in (full, Assessment.for_failure("a", "m", "why")):
         assert Assessment.from_dict(assessment.to_dict()) == assessment
     assert next(iter(full.to_dict())) == "id"
     assert list(full.to_dict())[-1] == "error"  # the run folder tells failures by the line's end

@@ -15,7 +15,7 @@ from trustassay.sample import (
     Sample,
     SampleError,
     clean,
-    content_id,
+    compute_content_id,
 )
 
 
@@ -147,7 +147,7 @@ def test_ids_are_made_from_content() -> None:
     one, two = parsed(response="a"), parsed(response="b")
     assert one.id == parsed(response="a").id != two.id
     assert len(one.id) == 12
-    assert content_id({"a": 1, "b": 2}) == content_id({"b": 2, "a": 1})
+    assert compute_content_id({"a": 1, "b": 2}) == compute_content_id({"b": 2, "a": 1})
     assert parsed(id=7).id == "7"
 
 

@@ -14,7 +14,7 @@ from trustassay.assessment import (
     Statistic,
     Total,
     WeightedColumns,
-    summarised,
+    compute_summary,
 )
 from trustassay.metric import Assessment
 
@@ -33,7 +33,7 @@ def assessments(n: int = 30) -> list[Assessment]:
     found = []
     for i in range(n):
         if i % 7 == 3:
-            found.append(Assessment.failed(str(i), "m", "no"))
+            found.append(Assessment.for_failure(str(i), "m", "no"))
             continue
         score = None if i % 5 == 0 else float(rng.choice([0.0, 0.25, rng.random()]))
         parts = {} if i % 4 == 0 else {"length": float(rng.integers(1, 9))}
@@ -48,7 +48,7 @@ def test_figures_are_those_of_the_answers_repeated() -> None:
     found = WeightedColumns.of(STATISTICS, rows).figures(weights)
     for draw, counts in enumerate(weights):
         written = [one for one, count in zip(rows, counts, strict=True) for _ in range(int(count))]
-        expected = summarised(STATISTICS, written).values
+        expected = compute_summary(STATISTICS, written).values
         assert {key: found[key][draw] for key in found} == pytest.approx(expected)
 
 
@@ -80,7 +80,7 @@ def test_intervals_are_over_units_and_not_over_answers() -> None:
     """Ten equal answers to each question tell what one of each tells."""
     statistics: dict[str, Statistic]
     statistics = {"mean": Mean(), "good": Share("good"), "median": Quantile(0.5)}
-    one, ten = (summarised(statistics, questions(50, answers)) for answers in (1, 10))
+    one, ten = (compute_summary(statistics, questions(50, answers)) for answers in (1, 10))
     assert one.values == ten.values
     assert ten.intervals["mean"] == pytest.approx(one.intervals["mean"])
     assert ten.intervals["good"] == pytest.approx(one.intervals["good"])
@@ -91,19 +91,19 @@ def test_intervals_are_over_units_and_not_over_answers() -> None:
 
 def test_the_least_number_counts_units() -> None:
     statistics: dict[str, Statistic] = {"mean": Mean(), "good": Share("good"), "p90": Quantile(0.9)}
-    found = summarised(statistics, questions(12, 10))
+    found = compute_summary(statistics, questions(12, 10))
     reason = "too few independent units (of equal size): 12; at least 40 are needed"
     assert found.intervals == {}
     assert found.without_interval["mean"] == reason
-    of_quantile = summarised(statistics, questions(60, 2)).without_interval["p90"]
+    of_quantile = compute_summary(statistics, questions(60, 2)).without_interval["p90"]
     assert "only a median" in of_quantile
 
 
 def test_units_of_a_figure_are_those_of_the_answers_behind_it() -> None:
     """Of each question one of two answers has no score."""
     rows = [replace(one, score=None) if n % 2 else one for n, one in enumerate(questions(45, 2))]
-    found = summarised({"mean": Mean()}, rows)
+    found = compute_summary({"mean": Mean()}, rows)
     assert found.support["mean"] == 45
     assert found.units == {}
-    alone = summarised({"mean": Mean()}, [replace(one, unit=None) for one in rows])
+    alone = compute_summary({"mean": Mean()}, [replace(one, unit=None) for one in rows])
     assert found.intervals == alone.intervals

@@ -17,7 +17,7 @@ from tests.support import metric_names
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Share
-from trustassay.registry import metric_class, metric_from_text
+from trustassay.registry import load_metric_class, metric_from_text
 from trustassay.testing import (
     MetricContract,
     ScriptedChat,
@@ -149,7 +149,9 @@ def test_what_is_built_in_keeps_the_contract(case: Any, rule: str) -> None:
 
 def test_every_metric_of_this_package_is_among_the_cases() -> None:
     own = {
-        name for name in metric_names() if metric_class(name).__module__.startswith("trustassay.")
+        name
+        for name in metric_names()
+        if load_metric_class(name).__module__.startswith("trustassay.")
     }
     assert {text.partition(":")[0] for text, *_ in CASES} == own
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from trustassay import tracebacks
-from trustassay.tracebacks import hide, keep_failure, shown
+from trustassay.tracebacks import hide_key, redact, write_failure
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ from trustassay.tracebacks import hide, keep_failure, shown
 def test_what_is_shown(text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracebacks, "_hidden", set())
     monkeypatch.setenv("MY_TOKEN", "named-in-some-way")
-    hide("given-in-some-way")
-    hide("EMPTY")
-    assert shown(text) == expected
+    hide_key("given-in-some-way")
+    hide_key("EMPTY")
+    assert redact(text) == expected
 
 
 def test_a_traceback_is_bounded_and_so_is_their_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracebacks, "MOST", 2)
+    monkeypatch.setattr(tracebacks, "MAX_TRACEBACKS", 2)
     for metric in ("one", "two", "three", "one"):
-        keep_failure(tmp_path, metric, ValueError("x" * 100_000))
+        write_failure(tmp_path, metric, ValueError("x" * 100_000))
     names = sorted(path.name for path in (tmp_path / "tracebacks").iterdir())
     assert names == ["one-an-unknown-place.txt", "two-an-unknown-place.txt"]
     assert (tmp_path / "tracebacks" / names[0]).stat().st_size < 20_000
-    keep_failure(tmp_path / "absent", "one", ValueError("no folder"))
+    write_failure(tmp_path / "absent", "one", ValueError("no folder"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.views import EvidenceRow, Rows
+from trustassay.views import EvidenceRow, EvidenceRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Outer(EvidenceRow):
     """One field of each type."""
 
     row_kind = "outer"
-    told_by = ("text",)
+    required = ("text",)
 
     text: str
     value: float | None
@@ -42,7 +42,7 @@ class Outer(EvidenceRow):
 class Plain(EvidenceRow):
     """A row without a kind."""
 
-    told_by = ("gold", "value")
+    required = ("gold", "value")
 
     gold: str
     value: float
@@ -99,6 +99,8 @@ NAMES = ("text", "value", "flag", "inner", "one", "choice", "names", "note", "go
 
 @given(st.lists(JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(("kind", *NAMES), JSON))))
 def test_every_item_is_a_row_or_the_rest(evidence: list[Any]) -> None:
-    rows = Rows(evidence, Outer, Plain)
-    assert len(rows.of(Outer)) + len(rows.of(Plain)) + len(rows.rest) == len(evidence)
-    assert all(isinstance(one, dict) for one in rows.rest)
+    rows = EvidenceRows(evidence, Outer, Plain)
+    assert len(rows.select(Outer)) + len(rows.select(Plain)) + len(rows.other_items) == len(
+        evidence
+    )
+    assert all(isinstance(one, dict) for one in rows.other_items)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from training import data, mixture, sets, written
 from training.infer import Encoder, Reading
-from trustassay.backends.embedded import card as shipped_card
+from trustassay.backends.embedded import read_card as shipped_card
 
 __all__ = ["FEATURES", "WINDOWS", "Rows", "apply", "fit", "items", "logistic", "readings"]
 

@@ -103,9 +103,11 @@ def scores(out: Path, plain: Path, combination: dict[str, Any], name: str) -> di
     """Return every scorer's figure for each pair of a set."""
     pairs = items(name).pairs
     windowed = readings(out, name, WINDOWS)
-    logits = [lexical.logit(lexical.overlap(*pair)) for pair in pairs]
+    logits = [lexical.compute_log_odds(lexical.compute_overlap(*pair)) for pair in pairs]
     return {
-        "word containment": np.array([lexical.overlap(*pair).containment for pair in pairs]),
+        "word containment": np.array(
+            [lexical.compute_overlap(*pair).containment for pair in pairs]
+        ),
         "lexical": 1 / (1 + np.exp(-np.array(logits))),
         "cosine": cosine(out, name),
         "plain encoder": chance(readings(plain, name, None)),

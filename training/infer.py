@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from trustassay.backends import embedded as shipped
 from trustassay.backends.embedded import (
-    inputs,
-    log_odds,
+    compute_features,
+    compute_log_odds,
+    compute_window_logits,
+    cut_windows,
     pair_tokens,
     softmax,
-    window_logits,
-    windows,
 )
 
-__all__ = ["Encoder", "Reading", "softmax", "windows"]
+__all__ = ["Encoder", "Reading", "cut_windows", "softmax"]
 
 Floats = NDArray[np.float64]
 EMBEDDER_TOKENS = 256
@@ -37,11 +37,11 @@ class Reading:
 
     def inputs(self, premise: str, hypothesis: str) -> dict[str, float]:
         """Return what the combination may weigh."""
-        return inputs(self.logits, premise, hypothesis)
+        return compute_features(self.logits, premise, hypothesis)
 
     def odds(self) -> float:
         """Return the largest log-odds of entailment over the windows."""
-        return float(log_odds(self.logits).max())
+        return float(compute_log_odds(self.logits).max())
 
 
 class Encoder:
@@ -54,7 +54,7 @@ class Encoder:
 
     def windowed(self, pairs: Sequence[tuple[str, str]], size: int, step: int) -> list[Floats]:
         """Return the logits of each pair's windows, as the shipped code reads them."""
-        return window_logits(self.graphs["entailer"], pairs, size, step)
+        return compute_window_logits(self.graphs["entailer"], pairs, size, step)
 
     def logits(self, pairs: Sequence[tuple[str, str]], tokens: int) -> Floats:
         """Return shape (n, 3), each pair read in one pass and cut at ``tokens``."""
@@ -69,4 +69,4 @@ class Encoder:
         graph = self.graphs["embedder"]
         graph.tokenizer.enable_truncation(EMBEDDER_TOKENS)
         found = graph.tokenizer.encode_batch(list(texts))
-        return graph.run([shipped.Tokens(e.ids, e.type_ids) for e in found]).astype(np.float64)
+        return graph.run([shipped.EncodedText(e.ids, e.type_ids) for e in found]).astype(np.float64)

@@ -59,7 +59,7 @@ def items(name: str, rows: int) -> list[sets.Item]:
 
 def containment(pairs: Pairs) -> Scores:
     """Return the share of each statement's content words that are in its premise."""
-    return np.array([lexical.overlap(*pair).containment for pair in pairs])
+    return np.array([lexical.compute_overlap(*pair).containment for pair in pairs])
 
 
 def cosine(pairs: Pairs) -> Scores:

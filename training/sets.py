@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from training.data import DATA, LABELS, NOT_ENTAILMENT, Pair, folded, lines
 from trustassay.backends import lexical
-from trustassay.backends.embedded import windows
+from trustassay.backends.embedded import cut_windows
 
 __all__ = ["DEV", "SOURCES", "TEST", "Item", "Source", "dev", "rows", "taken", "test"]
 
@@ -182,10 +182,10 @@ def _window(pair: Pair) -> Pair | None:
     None when the statement is supported, but no single window has (nearly) all the words that the
     whole premise has: what supports it is then spread, and the window alone would be mislabelled.
     """
-    cut = windows(pair.premise, *WINDOW)
-    shares = [lexical.overlap(w, pair.hypothesis).containment for w in cut]
+    cut = cut_windows(pair.premise, *WINDOW)
+    shares = [lexical.compute_overlap(w, pair.hypothesis).containment for w in cut]
     best = max(shares)
-    if pair.label == 0 and best + SPREAD < lexical.overlap(*pair[:2]).containment:
+    if pair.label == 0 and best + SPREAD < lexical.compute_overlap(*pair[:2]).containment:
         return None
     return pair._replace(premise=cut[shares.index(best)])
 

@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike
 from benchmarks.claims.storage import ResultRow, group_by
 from benchmarks.ordering import first_wrong
 from trustassay.statistics import Floats, Places
-from trustassay.statistics.correlation import Figure, weighted_auroc
+from trustassay.statistics.correlation import WeightedFigure, weighted_auroc
 from trustassay.statistics.resampling import (
-    Tested,
+    PairedTest,
+    bootstrap_test,
     cluster_numbers,
     cluster_weights,
     generator,
     holm,
-    interval_of,
-    paired_test,
+    resample_interval,
 )
 
 RESAMPLES = 2000
@@ -64,7 +64,7 @@ def labels_of(rows: Sequence[ResultRow]) -> Floats:
     return np.array([float(row["label"]) for row in rows])
 
 
-def weighted_share(values: ArrayLike, among: ArrayLike) -> Figure:
+def weighted_share(values: ArrayLike, among: ArrayLike) -> WeightedFigure:
     """The share of ``values`` (0 or 1) among the answers for which ``among`` is 1."""
     chosen = np.asarray(among, dtype=np.float64)
     hits = np.asarray(values, dtype=np.float64) * chosen
@@ -77,7 +77,7 @@ def weighted_share(values: ArrayLike, among: ArrayLike) -> Figure:
     return figure
 
 
-def weighted_balanced_accuracy(calls: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_balanced_accuracy(calls: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """The mean of the shares of supported and of unsupported answers that are called so."""
     called, true = np.asarray(calls, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     of_supported = weighted_share(called, true)
@@ -90,7 +90,7 @@ class PairedFigure(NamedTuple):
 
     before: float
     after: float
-    difference: Tested
+    difference: PairedTest
     draws: Floats
 
     def to_dict(self) -> Json:
@@ -107,7 +107,7 @@ def rounded(value: float | None) -> float | None:
     return None if value is None or np.isnan(value) else round(float(value), 4)
 
 
-def tested_dict(tested: Tested) -> Json:
+def tested_dict(tested: PairedTest) -> Json:
     """Return the JSON form of a difference; why it has no interval, if it has none."""
     interval = None if tested.interval is None else [rounded(end) for end in tested.interval]
     p = None if tested.p is None else float(f"{tested.p:.2g}")
@@ -116,7 +116,11 @@ def tested_dict(tested: Tested) -> Json:
 
 
 def compare_figures(
-    before: Figure, after: Figure, clusters: Places, purpose: str, resamples: int = RESAMPLES
+    before: WeightedFigure,
+    after: WeightedFigure,
+    clusters: Places,
+    purpose: str,
+    resamples: int = RESAMPLES,
 ) -> PairedFigure:
     """Compare a figure of the same answers before and after.
 
@@ -128,12 +132,12 @@ def compare_figures(
     value_before, value_after = float(before(once)[0]), float(after(once)[0])
     weights = cluster_weights(clusters, generator(0, "benchmarks.claims", purpose), resamples)
     draws = np.concatenate([after(part) - before(part) for part in weights])
-    difference = paired_test(value_after - value_before, draws, int(clusters.max()) + 1)
+    difference = bootstrap_test(value_after - value_before, draws, int(clusters.max()) + 1)
     return PairedFigure(value_before, value_after, difference, draws)
 
 
 def estimate(
-    figure: Figure,
+    figure: WeightedFigure,
     clusters: Places,
     purpose: str,
     resamples: int = RESAMPLES,
@@ -146,7 +150,7 @@ def estimate(
     value = float(figure(np.ones((1, len(clusters))))[0])
     weights = cluster_weights(clusters, generator(0, "benchmarks.claims", purpose), resamples)
     draws = np.concatenate([figure(part) for part in weights])
-    interval = interval_of(draws, int(clusters.max()) + 1, rarer=rarer)
+    interval = resample_interval(draws, int(clusters.max()) + 1, rarer=rarer)
     if isinstance(interval, str):
         return {"value": rounded(value), "interval": None, "without": interval}
     return {"value": rounded(value), "interval": [rounded(end) for end in interval]}
@@ -274,7 +278,7 @@ def average(figures: Sequence[PairedFigure], clusters: int) -> PairedFigure:
     before = float(np.mean([one.before for one in defined]))
     after = float(np.mean([one.after for one in defined]))
     draws = np.mean([one.draws for one in defined], axis=0)
-    return PairedFigure(before, after, paired_test(after - before, draws, clusters), draws)
+    return PairedFigure(before, after, bootstrap_test(after - before, draws, clusters), draws)
 
 
 # Empty replies ------------------------------------------------------------------------------------
@@ -329,7 +333,7 @@ def compare_empty(pairs: PairedRows, resamples: int = RESAMPLES) -> Json:
 # Planted errors -----------------------------------------------------------------------------------
 
 
-def planted_figures(rows: Sequence[ResultRow]) -> dict[str, Figure]:
+def planted_figures(rows: Sequence[ResultRow]) -> dict[str, WeightedFigure]:
     """Return what is measured of answers with planted errors.
 
     ``auc``: of ``order``. ``errors flagged`` and ``false alarms``: the shares of answers with and

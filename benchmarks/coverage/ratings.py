@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
-from trustassay.assessment import Mean, interval_of
+from trustassay.assessment import Mean, compute_interval
 from trustassay.data.ratings import Rating, Ratings
-from trustassay.statistics.variance import cells, shares
+from trustassay.statistics.variance import build_cells, percent_shares
 from trustassay.workflows.agree import (
     OF_ALL,
     OF_TWO,
-    Figure,
-    Ratio,
-    estimated,
-    figures,
+    AgreementFigure,
+    AgreementRatio,
+    build_figures,
+    estimate,
 )
-from trustassay.workflows.judges import RATERS, variances
+from trustassay.workflows.judges import RATERS, decompose_variances
 
 __all__ = ["AGREEING", "RATED", "agreement", "other_raters", "severity", "variance"]
 
@@ -117,7 +117,7 @@ def agreement(name: str) -> Study:
     made = AGREEING[name]
     table, levels = made.ratings(), tuple(map(float, range(len(made.cuts) + 1)))
     ratings = Ratings([], scale=levels)
-    two, every = (figures(ratings, levels, of) for of in (OF_TWO, OF_ALL))
+    two, every = (build_figures(ratings, levels, of) for of in (OF_TWO, OF_ALL))
     keys = [key for key in PAIR if made.raters == 2 or key in every]
     keys += ALL[1:] if made.raters == 2 else ALL
     if len(levels) == 2:  # where the weights change nothing
@@ -130,14 +130,14 @@ def agreement(name: str) -> Study:
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         drawn, units = of(places)
-        return {key: estimated(drawn, one, units).interval for key, one in figures.items()}
+        return {key: estimate(drawn, one, units).interval for key, one in figures.items()}
 
     truth = {key: figure_of(of(slice(None))[0], one) for key, one in figures.items()}
     return Study(name, truth, draw)
 
 
-def figure_of(table: Floats, figure: Figure) -> float:
-    if isinstance(figure, Ratio):
+def figure_of(table: Floats, figure: AgreementFigure) -> float:
+    if isinstance(figure, AgreementRatio):
         above, below = figure.of(table)
         return float(above.sum() / below.sum())
     value = figure.of(table, np.ones(table.shape[1]))
@@ -153,7 +153,7 @@ def severity(name: str) -> Study:
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         units = np.repeat(np.arange(len(places)), size) if size > 1 else np.full(len(places), -1)
-        found = interval_of(Mean(), lower[places].ravel(), units, (-wide, wide), "answers")
+        found = compute_interval(Mean(), lower[places].ravel(), units, (-wide, wide), "answers")
         return {"severity": None if isinstance(found, str) else found}
 
     return Study(name, {"severity": float(lower.mean())}, draw)
@@ -168,15 +168,15 @@ def _ratings(table: Floats) -> list[Rating]:
 
 def _shares(table: Floats) -> dict[str, float]:
     i, j, k = np.nonzero(~np.isnan(table))
-    found = cells(i.tolist(), j.tolist(), table[i, j, k], table.shape[:2])
+    found = build_cells(i.tolist(), j.tolist(), table[i, j, k], table.shape[:2])
     parts = found.components()[0]
-    told = dict(zip(found.names, shares(parts).tolist(), strict=True))
+    told = dict(zip(found.names, percent_shares(parts).tolist(), strict=True))
     spreads = np.sqrt(np.maximum(parts, 0.0)).tolist()
     return told | {f"{name}, sd": sd for name, sd in zip(found.names, spreads, strict=True)}
 
 
 def _intervals(table: Floats) -> dict[str, Interval | None]:
-    group = variances(_ratings(table)).groups[RATERS]
+    group = decompose_variances(_ratings(table)).groups[RATERS]
     found = {one.name: one.share_interval for one in group.components}
     return found | {f"{one.name}, sd": one.sd_interval for one in group.components}
 
@@ -196,7 +196,7 @@ def other_raters(name: str, m: int) -> Study:
     raters = RATED[name]._replace(whole=False)
     parts = [raters.answer, raters.rater, raters.both, raters.repeat]
     names = [key for key in _shares(raters.table(9, np.random.default_rng(1))) if "sd" not in key]
-    truth = dict(zip(names, shares(parts), strict=True))
+    truth = dict(zip(names, percent_shares(parts), strict=True))
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         rng = np.random.default_rng(places)

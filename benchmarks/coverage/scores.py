@@ -15,12 +15,12 @@ from benchmarks.labelling import POPULATIONS as LABELLED
 from benchmarks.labelling import chosen
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
 from trustassay.statistics.correlation import WEIGHTED_MEASURES, auroc, value_of, weighted_log_loss
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import MIN_UNITS
 from trustassay.statistics.regression import Isotonic, sigmoid
-from trustassay.statistics.resampling import FEWEST_OF_CLASS
-from trustassay.workflows.calibrate.fitting import Rows, fit
-from trustassay.workflows.study.answers import Column
-from trustassay.workflows.study.figures import Resampling, estimates
+from trustassay.statistics.resampling import MIN_SAMPLES_OF_CLASS
+from trustassay.workflows.calibrate.fitting import LabelledScores, fit
+from trustassay.workflows.study.answers import ScoreColumn
+from trustassay.workflows.study.figures import Resampling, estimate_figures
 
 __all__ = ["CALIBRATED", "LABELLED", "SCORED", "calibrated", "labelled", "separated"]
 
@@ -145,16 +145,16 @@ def calibrated(name: str) -> Study:
     def draw(places: Places) -> Mapping[str, Interval | None]:
         nothing: dict[str, Interval | None] = dict.fromkeys([*truth, *(f"{k}, out" for k in truth)])
         own = right[places]
-        if len(places) < FEWEST or min(own.sum(), (1 - own).sum()) < FEWEST_OF_CLASS:
+        if len(places) < MIN_UNITS or min(own.sum(), (1 - own).sum()) < MIN_SAMPLES_OF_CLASS:
             return nothing
         questions = np.arange(len(places))
-        fitted = fit(Rows(score[places][:, None], own, questions), None, int(places[0]))
+        fitted = fit(LabelledScores(score[places][:, None], own, questions), None, int(places[0]))
         columns = [
-            Column("score", "metric", score[places], probability=True),
-            Column("out", "metric", fitted.out_of_fold, probability=True),
+            ScoreColumn("score", "metric", score[places], probability=True),
+            ScoreColumn("out", "metric", fitted.out_of_fold, probability=True),
         ]
         resampling = Resampling(np.random.default_rng(0), RESAMPLES)
-        found = estimates(columns, own, "binary", questions, resampling, FIGURES)
+        found = estimate_figures(columns, own, "binary", questions, resampling, FIGURES)
         model = fitted.model
         chances = model.at(score) if isinstance(model, Isotonic) else model.probabilities(score)
         for key, measure in FIGURES.items():
@@ -177,7 +177,7 @@ def labelled(name: str) -> Study:
             seed = int(places[0])
             task = made.draw(np.random.default_rng([1, seed]), kind, name)
             (one,) = chosen(task, (len(places),), seed)
-            few = len(places) < FEWEST or math.isnan(one.here[0])
+            few = len(places) < MIN_UNITS or math.isnan(one.here[0])
             low, high = one.here
             found[kind] = None if few else (low - task.truth, high - task.truth)
         return found

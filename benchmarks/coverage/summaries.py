@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
 from benchmarks.populations import ANSWERS, SCORES
-from trustassay.assessment import WeightedColumns, interval_of
+from trustassay.assessment import WeightedColumns, compute_interval
 from trustassay.metrics import Grounding, Harmonicity, SemanticHarmonicity
 from trustassay.metrics.grounding.maths import PARTS
-from trustassay.metrics.grounding.summary import FIGURES, Answers
+from trustassay.metrics.grounding.summary import FIGURES, GroundingSums
 
 __all__ = ["grounding", "harmonicity"]
 
@@ -30,14 +30,14 @@ def grounding(name: str, correctness: Correctness, profile: str = "default") -> 
     metric = Grounding(correctness=correctness, profile=profile, splitter="lines")
     parts = ANSWERS[name](np.random.default_rng(1), POPULATION)
     absent = np.full(POPULATION, np.nan)
-    whole = Answers(metric)
+    whole = GroundingSums(metric)
     rows = whole.rows({part: parts.get(part, absent) for part in PARTS})
     whole.add(rows)
     figures = {key: float(value) for key, value in whole.figures().items()}
     truth = {key: figures[key] for key in HEADLINES if key in figures}
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
-        answers = Answers(metric)
+        answers = GroundingSums(metric)
         answers.add(rows[places])
         found, _ = answers.intervals(truth)
         return {key: found.get(key) for key in truth}
@@ -61,7 +61,7 @@ def harmonicity(name: str, *, semantic: bool = False) -> Study:
     def draw(places: Places) -> Mapping[str, Interval | None]:
         alone = np.full(len(places), -1)
         found = {
-            key: interval_of(one, figures.columns[key][places], alone, metric.score_range)
+            key: compute_interval(one, figures.columns[key][places], alone, metric.score_range)
             for key, one in statistics.items()
         }
         return {key: None if isinstance(one, str) else one for key, one in found.items()}

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage.counting import POPULATION, Interval, Places, Study
-from trustassay.assessment import Mean, Quantile, Share, Statistic, interval_of
-from trustassay.metrics.pairwise.metric import RATES, rate, rates
+from trustassay.assessment import Mean, Quantile, Share, Statistic, compute_interval
+from trustassay.metrics.pairwise.metric import RATES, compute_rate, estimate_rates
 from trustassay.statistics.intervals import RowSums
 from trustassay.statistics.ranking import rank_models
 
@@ -99,7 +99,9 @@ def declared(name: str) -> Study:
         numbers, questions = _of(values, places)
         alone = np.bincount(questions)[questions] == 1
         units = np.where(alone, -1, questions)
-        found = {k: interval_of(one, numbers, units, (0.0, 1.0)) for k, one in statistics.items()}
+        found = {
+            k: compute_interval(one, numbers, units, (0.0, 1.0)) for k, one in statistics.items()
+        }
         return {key: None if isinstance(one, str) else one for key, one in found.items()}
 
     return Study(name, {key: truth[key] for key in statistics}, draw)
@@ -159,13 +161,13 @@ def won(name: str) -> Study:
     one, other = np.where(biased, 0, one), np.where(biased, 0, other)
     cell = 4 * np.where(unsure, 2, one) + other
     table = np.bincount(cell.ravel(), minlength=16).reshape(4, 4)
-    truth = {key: rate(key, table) for key in RATES}
+    truth = {key: compute_rate(key, table) for key in RATES}
 
     def draw(places: Places) -> Mapping[str, Interval | None]:
         sums = RowSums(16)
         rows = np.eye(16)[cell[places].ravel()]
         sums.add(rows, None if size == 1 else np.repeat(np.arange(len(places)), size))
-        found = rates(sums)
+        found = estimate_rates(sums)
         return {key: found[key].interval for key in truth}
 
     return Study(name, truth, draw)

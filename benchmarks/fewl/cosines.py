@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from benchmarks.fewl.sets import Places
 from trustassay.metrics.fewl import maths
-from trustassay.metrics.fewl.references import nearest
+from trustassay.metrics.fewl.references import find_nearest
 
 Floats = NDArray[np.float64]
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
@@ -33,7 +33,7 @@ def neighbours_in(questions: Sequence[str], embed: Embed, k: int = NEIGHBOURS) -
     """Return the places of the nearest other questions, none more similar than 0.8."""
     vectors = embed(questions)
     itself = np.arange(len(vectors))
-    return nearest(vectors, vectors, k, max_similarity=0.8, itself=itself).places
+    return find_nearest(vectors, vectors, k, max_similarity=0.8, itself=itself).places
 
 
 def likeness(similarity: Callable[[Places], Floats], near: Places) -> Floats:

@@ -20,11 +20,11 @@ from benchmarks.fewl.sets import Record
 from trustassay.api import rescore, score
 from trustassay.backends import resolve
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.calls.capability import DIGITS
+from trustassay.calls.capability import STORED_DECIMALS
 from trustassay.calls.kinds import reads_question
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty
-from trustassay.metrics.fewl.references import LEARNT_FROM, nearest, silent
+from trustassay.metrics.fewl.references import MAX_AGREEMENT_SAMPLES, explain_silence, find_nearest
 from trustassay.sample import is_blank
 from trustassay.statistics.resampling import generator
 
@@ -87,7 +87,7 @@ class Measured:
         if weights == "agreement":
             return maths.ability_weights(self.expertise[weights], self.present), self.present
         if weights == "single-best":
-            best = maths.best_alone(self.expertise["ours"], self.present)
+            best = maths.find_best_reference(self.expertise["ours"], self.present)
             return best.astype(float), best
         return maths.softmax_weights(self.expertise[weights], present=self.present), self.present
 
@@ -168,14 +168,14 @@ class Comparing:
             response, question = one["response"], one["question"]
             for column, name in enumerate(self.names):
                 text = one["references"].get(name, "")
-                if silent(text):
+                if explain_silence(text):
                     continue
                 place = row, column
                 jobs.append(_Job("similarity", place, [(response, text, question)]))
                 others = [
                     (response, other, question)
                     for neighbour in near.get(question.strip(), ())
-                    if not silent(other := self._said[neighbour].get(name, ""))
+                    if not explain_silence(other := self._said[neighbour].get(name, ""))
                 ]
                 jobs.append(_Job("penalty", place, others))
                 if "ours" in weightings:
@@ -225,14 +225,14 @@ class Comparing:
         for start in range(0, len(new), AT_ONCE):
             some = new[start : start + AT_ONCE]
             asked = some if reads_question(self._backend) else [one[:2] for one in some]
-            values = self._backend.scores(asked).round(DIGITS)
+            values = self._backend.scores(asked).round(STORED_DECIMALS)
             self._known |= zip(some, values.tolist(), strict=True)
 
     def _neighbours(self) -> dict[str, list[str]]:
         questions = list(self._said)
-        vectors = EmbeddedEmbedder().vectors(questions).round(DIGITS)
+        vectors = EmbeddedEmbedder().vectors(questions).round(STORED_DECIMALS)
         itself = np.arange(len(questions))
-        places = nearest(vectors, vectors, 10, max_similarity=0.8, itself=itself).places
+        places = find_nearest(vectors, vectors, 10, max_similarity=0.8, itself=itself).places
         return {
             question: [questions[place] for place in row if place >= 0]
             for question, row in zip(questions, places.tolist(), strict=True)
@@ -241,14 +241,18 @@ class Comparing:
     def _abilities(self) -> dict[str, float]:
         """Return the abilities of raters, learnt from 500 of the answers as the metric does."""
         picks = np.arange(len(self.records))
-        if len(picks) > LEARNT_FROM:
-            picks = generator(0, "agreement").choice(len(picks), LEARNT_FROM, replace=False)
+        if len(picks) > MAX_AGREEMENT_SAMPLES:
+            picks = generator(0, "agreement").choice(
+                len(picks), MAX_AGREEMENT_SAMPLES, replace=False
+            )
         sums: Counter[tuple[str, str]] = Counter()
         counts: Counter[tuple[str, str]] = Counter()
         asked = {}
         for place in picks.tolist():
             one = self.records[place]
-            texts = {name: text for name, text in one["references"].items() if not silent(text)}
+            texts = {
+                name: text for name, text in one["references"].items() if not explain_silence(text)
+            }
             if not is_blank(one["response"] or ""):
                 texts[one.get("model", "")] = one["response"]
             for pair in combinations(sorted(texts), 2):

@@ -159,7 +159,7 @@ def chale(embed: Embed) -> Iterator[Figure]:
         (91.60, 89.57),
         weigh=lambda given: maths.softmax_weights(data.ours(given)),
     )
-    best = [maths.best_alone(data.ours(given)) for given in mixed]
+    best = [maths.find_best_reference(data.ours(given)) for given in mixed]
     values = [
         data.scores(given, b.astype(float), form=None, counting=b)
         for given, b in zip(mixed, best, strict=True)

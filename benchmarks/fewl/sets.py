@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.metrics.fewl.references import nearest
+from trustassay.metrics.fewl.references import find_nearest
 from trustassay.statistics.resampling import generator
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")) / "data"
@@ -62,7 +62,7 @@ def neighbours_of(questions: tuple[str, ...], k: int) -> Places:
     """Return the places of the k nearest other questions, shape (n, k); -1 where there are less."""
     vectors = EmbeddedEmbedder().vectors(questions)
     itself = np.arange(len(questions))
-    return nearest(vectors, vectors, k, max_similarity=0.8, itself=itself).places
+    return find_nearest(vectors, vectors, k, max_similarity=0.8, itself=itself).places
 
 
 def shown(accuracies: Sequence[float], near: Places, rng: np.random.Generator) -> Places:

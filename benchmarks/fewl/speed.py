@@ -14,7 +14,7 @@ from benchmarks.fewl.sets import Record
 from trustassay.api import score
 from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.fewl.references import nearest
+from trustassay.metrics.fewl.references import find_nearest
 
 PLAIN = 5
 """Questions of the plain loop."""
@@ -56,7 +56,7 @@ def speed(n: int) -> None:
 def nearest_questions(records: Sequence[Record]) -> Any:
     """Return the places of ten neighbours of each question."""
     vectors = EmbeddedEmbedder().vectors([one["question"] for one in records])
-    return nearest(vectors, vectors, 10, itself=np.arange(len(vectors))).places
+    return find_nearest(vectors, vectors, 10, itself=np.arange(len(vectors))).places
 
 
 def _made_up(number: int) -> Record:
@@ -85,7 +85,9 @@ def neighbours(n: int, queries: int | None = None) -> None:
     vectors /= np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]  # without a copy
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds, busy = time.perf_counter(), time.process_time()
-    found = nearest(vectors[:queries], vectors, 10, max_similarity=0.8, itself=np.arange(queries))
+    found = find_nearest(
+        vectors[:queries], vectors, 10, max_similarity=0.8, itself=np.arange(queries)
+    )
     seconds, busy = time.perf_counter() - seconds, time.process_time() - busy
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(f"{queries:,} among {n:,} questions: {seconds:.0f} s, {busy:.0f} s of processors")

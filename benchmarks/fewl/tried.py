@@ -17,7 +17,7 @@ from benchmarks.fewl.figures import Floats, Systems
 from benchmarks.fewl.measuring import Variant
 from benchmarks.fewl.sets import SYSTEMS
 from benchmarks.fewl.tables import OURS_SIMILARITY, cells, measured_set, row
-from trustassay.backends.similarity import novel_agreement
+from trustassay.backends.similarity import compute_novel_agreement
 
 SAME = 0.5
 OTHERS = 10
@@ -34,7 +34,7 @@ def show(work: Path) -> None:
     for number, answers in enumerate(rows):
         for i, j in combinations(range(len(SYSTEMS)), 2):
             texts = (answers[i]["response"], answers[j]["response"], answers[i]["question"])
-            alike[number, i, j] = alike[number, j, i] = novel_agreement(*texts)
+            alike[number, i, j] = alike[number, j, i] = compute_novel_agreement(*texts)
     accuracy, right = dawid_skene(alike >= SAME)
     print(f"right with probability {dict(zip(SYSTEMS, accuracy.round(3).tolist(), strict=True))}")
     odds = accuracy * OTHERS / (1 - accuracy)

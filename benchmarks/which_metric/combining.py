@@ -15,9 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.statistics.calibration import fit_combination, fold_numbers
-from trustassay.statistics.correlation import Figure, auroc, weighted_auroc
+from trustassay.statistics.correlation import WeightedFigure, auroc, weighted_auroc
 from trustassay.statistics.intervals import Interval
-from trustassay.statistics.resampling import cluster_weights, generator, interval_of, paired_test
+from trustassay.statistics.resampling import (
+    bootstrap_test,
+    cluster_weights,
+    generator,
+    resample_interval,
+)
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -65,7 +70,7 @@ def auroc_with_interval(
     rng = generator(0, "which-metric", "alone")
     drawn = [figure(weights) for weights in cluster_weights(clusters, rng, resamples)]
     rarer = int(min(labels.sum(), len(labels) - labels.sum()))
-    interval = interval_of(np.concatenate(drawn), int(clusters.max()) + 1, rarer=rarer)
+    interval = resample_interval(np.concatenate(drawn), int(clusters.max()) + 1, rarer=rarer)
     return float(figure(np.ones((1, len(labels))))[0]), interval
 
 
@@ -88,7 +93,7 @@ def out_of_fold_gain(of: Scores, resamples: int = RESAMPLES) -> Difference:
     Folds are of whole questions. A pair of a right and a wrong answer counts only within a fold,
     since two folds are scored by two fits. The mean of five ways to part the questions.
     """
-    sides: tuple[list[Figure], list[Figure]] = ([], [])
+    sides: tuple[list[WeightedFigure], list[WeightedFigure]] = ([], [])
     chosen: dict[str, int] = {}
     for repeat in range(REPEATS):
         rng = generator(0, "which-metric", of.name, "folds", str(repeat))
@@ -123,7 +128,7 @@ def left_out_gain(of: Scores, others: Sequence[Scores], resamples: int = RESAMPL
     return _difference(of, sides[:1], sides[1:], {of.columns[best]: 1}, "left out", resamples)
 
 
-def within_folds(scores: Floats, labels: Floats, folds: Places) -> Figure:
+def within_folds(scores: Floats, labels: Floats, folds: Places) -> WeightedFigure:
     """Return the AUROC over pairs of answers of the same fold."""
     parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
     figures = [weighted_auroc(scores[places], labels[places]) for places in parts]
@@ -142,8 +147,8 @@ def within_folds(scores: Floats, labels: Floats, folds: Places) -> Figure:
 
 def _difference(
     of: Scores,
-    first: Sequence[Figure],
-    second: Sequence[Figure],
+    first: Sequence[WeightedFigure],
+    second: Sequence[WeightedFigure],
     chosen: Mapping[str, int],
     purpose: str,
     resamples: int,
@@ -153,14 +158,14 @@ def _difference(
     one, other = (float(np.mean([f(ones)[0] for f in side])) for side in (first, second))
     rng = generator(0, "which-metric", of.name, purpose)
     drawn = np.concatenate(list(_drawn(of.questions, first, second, rng, resamples)))
-    told = paired_test(one - other, drawn, len(np.unique(of.questions)))
+    told = bootstrap_test(one - other, drawn, len(np.unique(of.questions)))
     return Difference(len(of.labels), one, other, told.value, told.interval, told.p, chosen)
 
 
 def _drawn(
     questions: Places,
-    first: Sequence[Figure],
-    second: Sequence[Figure],
+    first: Sequence[WeightedFigure],
+    second: Sequence[WeightedFigure],
     rng: np.random.Generator,
     resamples: int,
 ) -> Iterator[Floats]:

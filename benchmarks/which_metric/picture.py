@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from benchmarks.which_metric.studying import Studied
-from trustassay.show.text import finalized, number
+from trustassay.show.text import number, spell_out_hidden
 from trustassay.statistics.intervals import Estimate
 
 SHOWN = {
@@ -77,7 +77,7 @@ def rows_of(one: Studied) -> Mapping[str, Estimate]:
 def panel(title: str, rows: Mapping[str, Estimate], left: float, top: float) -> Markup:
     """Return a panel: its title, a row for each score, and the axis."""
     bottom = HEAD + ROW * len(rows)
-    content = [Markup('<text class="head" x="0" y="16">{}</text>').format(finalized(title))]
+    content = [Markup('<text class="head" x="0" y="16">{}</text>').format(spell_out_hidden(title))]
     for mark in MARKS:
         kind = "chance" if mark == 0.5 else "grid"
         content.append(
@@ -109,7 +109,7 @@ def row(name: str, estimate: Estimate, y: float) -> Markup:
     ).format(
         NAMES - 8,
         y + 4,
-        finalized(SHOWN[name]),
+        spell_out_hidden(SHOWN[name]),
         bar,
         kind,
         x(value),

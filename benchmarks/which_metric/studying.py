@@ -13,8 +13,8 @@ from benchmarks.which_metric.combining import Scores
 from benchmarks.which_metric.scoring import scored, seconds
 from benchmarks.which_metric.sets import PublicSet, records
 from trustassay import study
-from trustassay.workflows.study.answers import Column, Cost, read_answers
-from trustassay.workflows.study.command import Figures, LabelStudy
+from trustassay.workflows.study.answers import MetricCost, ScoreColumn, read_answers
+from trustassay.workflows.study.command import EstimatesByColumn, LabelStudy
 
 OF_SEVERAL = re.compile(r"(?P<name>[^ ]+) \((?P<run>.+)\)")
 ALONE = {"judge": "judge-entailer"}
@@ -33,9 +33,9 @@ class Studied(NamedTuple):
     answers: int
     questions: int
     right: float
-    figures: Figures
+    figures: EstimatesByColumn
     scores: Scores
-    costs: Mapping[str, Cost]
+    costs: Mapping[str, MetricCost]
     seconds: Mapping[str, float | None]
     kinds: Sequence[str]
     """What is wrong with each answer, as its annotators called it; empty if not told."""
@@ -64,12 +64,12 @@ def studied(public: PublicSet, answers: int, out: Path, resamples: int) -> Studi
     )
 
 
-def wanted(column: Column) -> bool:
+def wanted(column: ScoreColumn) -> bool:
     """Return whether a column is a score, or a part that says how good an answer is."""
     return column.kind == "metric" or column.name.split(" ")[0].split(".")[1] in KEPT_PARTS
 
 
-def called(column: Column) -> str:
+def called(column: ScoreColumn) -> str:
     return column_name(column.name)
 
 

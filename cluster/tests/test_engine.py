@@ -24,7 +24,7 @@ from trustassay import api
 from trustassay.errors import BackendError, RunFolderError
 from trustassay.runs.intake import BadInputError
 from trustassay_cluster import engine
-from trustassay_cluster.ray_cluster import ClusterOptions, connected
+from trustassay_cluster.ray_cluster import ClusterOptions, connect_to_cluster
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed")
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
@@ -103,7 +103,7 @@ def test_it_is_said_where_one_process_is_faster(
     samples: int, address: str | None, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    message = engine.slower_than_local(samples, ClusterOptions(address=address))
+    message = engine.why_local_is_faster(samples, ClusterOptions(address=address))
     assert says in message and bool(says) == bool(message)
 
 
@@ -131,7 +131,7 @@ def test_a_faulty_record_and_a_missing_key_are_refused_before_anything_starts(
     def connect(_: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(engine, "connected", connect)
+    monkeypatch.setattr(engine, "connect_to_cluster", connect)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     jsonl(tmp_path / "a.jsonl", [*records(2), {"id": "q9", "question": "Where?"}])
     jsonl(tmp_path / "b.jsonl", [record(0, response=None)])
@@ -156,7 +156,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def started() -> Iterator[Any]:
-    with connected(ClusterOptions(workers=2)) as ray:
+    with connect_to_cluster(ClusterOptions(workers=2)) as ray:
         yield ray
 
 
@@ -212,7 +212,7 @@ def test_a_killed_worker_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     assert without_seconds(run) == without_seconds(whole)
     for name in FILES:
         assert (run / name).read_bytes() == (whole / name).read_bytes(), name
-    assert not (run / engine.HOME).exists()
+    assert not (run / engine.CLUSTER_FOLDER).exists()
     assert not list((tmp_path / "disk").iterdir())
     leases = cluster.get_actor(f"leases-{version('trustassay')}", namespace="trustassay")
     assert cluster.get(leases.leased.remote()) >= 60  # calls started as the service said

@@ -14,10 +14,10 @@ from tests.cli.conftest import Cli
 from tests.support import Recorder, jsonl, record
 
 from trustassay import score
-from trustassay.data.places import keys_of
+from trustassay.data.places import read_folder_keys
 from trustassay.errors import RunFolderError, UsageError
 from trustassay_cluster import export as exporting
-from trustassay_cluster.export import LIST, export
+from trustassay_cluster.export import LIST_FILE, export
 
 METRICS = ["grounding", "faithfulness"]
 
@@ -55,9 +55,13 @@ def exported(place: Path) -> list[dict[str, Any]]:
     """Return all rows below a folder, each with what its folders say."""
     files = sorted(place.rglob("*.parquet"))
     assert {str(one.relative_to(place)) for one in files} == {
-        *json.loads((place / LIST).read_text())["files"]
+        *json.loads((place / LIST_FILE).read_text())["files"]
     }
-    found = [(keys_of(str(one.relative_to(place))), row) for one in files for row in rows_of(one)]
+    found = [
+        (read_folder_keys(str(one.relative_to(place))), row)
+        for one in files
+        for row in rows_of(one)
+    ]
     assert not any(keys.keys() & row.keys() for keys, row in found)
     return [keys | row for keys, row in found]
 
@@ -135,7 +139,7 @@ def test_an_export_that_was_killed_is_repeated(
         patch.setattr(exporting._ExportTarget, "undo", lambda self, files: None)  # as of kill -9
         with pytest.raises(ZeroDivisionError):
             export(run, str(place))
-    assert json.loads((place / LIST).read_text())["complete"] is False
+    assert json.loads((place / LIST_FILE).read_text())["complete"] is False
     assert len(list(place.rglob("*.parquet"))) == 1
     export(scored(tmp_path, 4, append=True), str(place))
     assert len(exported(place)) == 16, "the file of the killed one is gone"
@@ -156,11 +160,11 @@ def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
 def test_rows_wait_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = scored(tmp_path, 8)
     table = by_id(rows_of(run / "assessments.parquet"))
-    monkeypatch.setattr(exporting, "HELD", 1)
+    monkeypatch.setattr(exporting, "MAX_WAITING_BYTES", 1)
     export(run, str(tmp_path / "small"), "model")
     assert by_id(without(exported(tmp_path / "small"), "model")) == table
-    monkeypatch.setattr(exporting, "HELD", 2**30)
-    monkeypatch.setattr(exporting, "ROWS", 1)
+    monkeypatch.setattr(exporting, "MAX_WAITING_BYTES", 2**30)
+    monkeypatch.setattr(exporting, "MAX_FILE_ROWS", 1)
     assert export(run, str(tmp_path / "rows"), "day").files == 8
 
 

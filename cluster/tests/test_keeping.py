@@ -22,18 +22,18 @@ from trustassay.calls.store import CallStore, StoredCall
 from trustassay.errors import BackendError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import run_options
+from trustassay.runs.intake import build_run_options
 from trustassay.runs.prepare import Preparation
 from trustassay_cluster.store import (
-    Keeper,
+    RunBackup,
     SharedReplies,
     Store,
     fetch,
     fetch_prepared,
-    finished,
+    is_finished,
     keep_prepared,
 )
-from trustassay_cluster.worker import Job, Worker
+from trustassay_cluster.worker import ClusterJob, Worker
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])
@@ -80,12 +80,12 @@ def test_a_folder_is_kept_and_fetched(tmp_path: Path, url: str) -> None:
     assert not fetch(store, "job/one", tmp_path / "other")
     with run.assessments_path.open("ab") as file:
         file.write(b'{"id": "half')  # a line that is being written
-    Keeper(run, store, "job/one").keep()
-    assert not finished(store, "job/one")
-    Keeper(run, store, "job/one").keep(finished=True)
-    assert finished(store, "job/one")
+    RunBackup(run, store, "job/one").keep()
+    assert not is_finished(store, "job/one")
+    RunBackup(run, store, "job/one").keep(finished=True)
+    assert is_finished(store, "job/one")
     other = RunFolder(tmp_path / "other")
-    keeper = Keeper(other, store, "job/one")
+    keeper = RunBackup(other, store, "job/one")
     assert keeper.fetch()
     assert len(other.assessments()) == 5
     assert not keeper.fetch()  # nothing more is kept than is here
@@ -95,15 +95,15 @@ def test_a_folder_is_kept_and_fetched(tmp_path: Path, url: str) -> None:
 
 def test_what_holds_more_is_not_replaced(tmp_path: Path, url: str) -> None:
     run, store = a_run(tmp_path), Store(url)
-    Keeper(run, store, "job/one").keep()
+    RunBackup(run, store, "job/one").keep()
     with run.assessments_path.open("ab") as file:
         file.write(b"{}\n")
     size = run.assessments_path.stat().st_size
-    assert not Keeper(run, store, "job/one").fetch()
+    assert not RunBackup(run, store, "job/one").fetch()
     assert run.assessments_path.stat().st_size == size
     run.assessments_path.unlink()
-    Keeper(run, store, "job/two").keep()  # before the first assessment
-    assert not Keeper(run, store, "job/two").fetch()
+    RunBackup(run, store, "job/two").keep()  # before the first assessment
+    assert not RunBackup(run, store, "job/two").fetch()
 
 
 @pytest.mark.parametrize("url", ["nothing://store", "s3://store"])
@@ -157,11 +157,13 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path, url: str) -> None:
     with LlmServer(latency_ms=30) as server:
 
         def worker(disk: str) -> Worker:
-            job = Job(
+            job = ClusterJob(
                 id="job",
                 metrics={"grounding": {"correctness": "none"}},
                 backends={"entailer": "lexical", "model": f"openai:m@{server.base_url}"},
-                options=run_options(report=False, cache=None, samples_at_once=2, calls_at_once=2),
+                options=build_run_options(
+                    report=False, cache=None, samples_at_once=2, calls_at_once=2
+                ),
                 store=url,
                 replies="replies",
                 scratch=str(tmp_path / disk),
@@ -184,7 +186,7 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path, url: str) -> None:
         assert asyncio.run(worker("two").score("s.jsonl")) == 24
         stats = server.stats()
         assert 24 <= stats["received"] <= 26  # two may have been in progress
-    assert finished(store, "job/runs/s.jsonl")
+    assert is_finished(store, "job/runs/s.jsonl")
     target = tmp_path / "kept"
     assert fetch(store, "job/runs/s.jsonl", target)
     used = json.loads((target / "summary.json").read_bytes())["usage"]["models"]

@@ -12,8 +12,8 @@ from tests.lazily import needed
 from tests.support import Recorder, jsonl, lines, record
 
 from trustassay import score
-from trustassay.data import Fault, InputError, read_samples
-from trustassay.data.reading import Located
+from trustassay.data import InputError, InputFault, read_samples
+from trustassay.data.reading import LocatedSample
 from trustassay.errors import RunFolderError
 from trustassay.runs.intake import default_folder
 from trustassay_cluster import lakes
@@ -26,8 +26,8 @@ catalogs = needed("pyiceberg.catalog.sql")
 
 def ids(source: str) -> list[str]:
     result = list(read_samples(source))
-    assert not [str(one) for one in result if isinstance(one, Fault)]
-    return [one.sample.id for one in result if isinstance(one, Located)]
+    assert not [str(one) for one in result if isinstance(one, InputFault)]
+    return [one.sample.id for one in result if isinstance(one, LocatedSample)]
 
 
 def table(n: int, start: int = 0) -> Any:
@@ -61,7 +61,9 @@ def test_the_rows_of_a_query_are_the_input(days: Path) -> None:
     assert ids(query(days)) == ["q0", "q1", "q2", "q3"]
     assert ids(query(days, "WHERE day = 2 ;")) == ["q2", "q3"]
     assert ids(query(days, "ORDER BY id DESC LIMIT 1 -- the last")) == ["q3"]
-    [sample] = [one for one in read_samples(query(days, "LIMIT 1")) if isinstance(one, Located)]
+    [sample] = [
+        one for one in read_samples(query(days, "LIMIT 1")) if isinstance(one, LocatedSample)
+    ]
     assert sample.sample.metadata["day"] == 1
     assert [one.text for one in sample.sample.documents or ()] == record(0)["documents"]
 
@@ -109,7 +111,7 @@ def test_an_error_amid_the_rows_says_after_which() -> None:
 
 def test_a_fault_names_the_query_and_the_row(days: Path) -> None:
     source = "duckdb:SELECT 'Q?' AS question, 'A.' AS response, [{'text': 3}] AS documents"
-    [fault] = [one for one in read_samples(source) if isinstance(one, Fault)]
+    [fault] = [one for one in read_samples(source) if isinstance(one, InputFault)]
     assert fault.where == f"{source[:80]}: row 1"
 
 
@@ -158,7 +160,7 @@ def test_rows_come_in_small_batches(tmp_path: Path) -> None:
     )
     read = read_samples(source)
     first = next(read)
-    assert isinstance(first, Located)
+    assert isinstance(first, LocatedSample)
     assert pyarrow.total_allocated_bytes() < 100_000_000
     read.close()  # type: ignore[attr-defined]
 

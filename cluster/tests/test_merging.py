@@ -182,7 +182,7 @@ def test_a_killed_merge_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     merged = merge(runs, out=tmp_path / "merged")
     whole = scored(source, tmp_path / "whole")
     assert without_seconds(merged.path) == without_seconds(whole)
-    assert not (tmp_path / "merged" / shards.MARK).exists()
+    assert not (tmp_path / "merged" / shards.MERGE_MARKER).exists()
 
 
 def test_a_call_that_one_shard_paid_for_counts_as_paid(tmp_path: Path) -> None:

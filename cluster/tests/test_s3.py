@@ -13,10 +13,10 @@ from tests.lazily import needed
 from tests.support import Recorder, record
 
 from trustassay import score
-from trustassay.data import Fault, InputError, read_samples
-from trustassay.data.reading import Located
+from trustassay.data import InputError, InputFault, read_samples
+from trustassay.data.reading import LocatedSample
 from trustassay.runs.intake import default_folder
-from trustassay_cluster.export import LIST, export
+from trustassay_cluster.export import LIST_FILE, export
 
 server = needed("moto.server", "moto is not installed")
 s3fs = needed("s3fs")
@@ -55,8 +55,8 @@ def put(files: Any, day: int, rows: list[dict[str, Any]]) -> None:
 
 def ids(source: str) -> list[str]:
     result = list(read_samples(source))
-    assert not [str(one) for one in result if isinstance(one, Fault)]
-    return [one.sample.id for one in result if isinstance(one, Located)]
+    assert not [str(one) for one in result if isinstance(one, InputFault)]
+    return [one.sample.id for one in result if isinstance(one, LocatedSample)]
 
 
 def test_a_bucket_is_read_by_path_pattern_and_query(bucket: Any) -> None:
@@ -81,9 +81,9 @@ def test_a_run_grows_with_its_bucket_and_its_table_follows(bucket: Any, tmp_path
     assert default_folder("s3://lake/logs") != state
     assert scored() == 4
     assert export(tmp_path / "run", "s3://lake/scores").rows == 5
-    listed = json.loads(bucket.cat_file(f"lake/scores/{LIST}"))["files"]
+    listed = json.loads(bucket.cat_file(f"lake/scores/{LIST_FILE}"))["files"]
     there = {one.removeprefix("lake/scores/") for one in bucket.find("lake/scores")}
-    assert there == {LIST, *listed}
+    assert there == {LIST_FILE, *listed}
     assert [one.partition("/")[0] for one in sorted(listed)] == ["day=1", "day=2", "day=3"]
 
 

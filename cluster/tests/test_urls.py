@@ -19,10 +19,10 @@ from tests.data.test_formats import table
 from tests.support import Recorder, jsonl, lines, record, records
 
 from trustassay import score
-from trustassay.data import Fault, InputError, read_samples
-from trustassay.data.reading import Located
+from trustassay.data import InputError, InputFault, read_samples
+from trustassay.data.reading import LocatedSample
 from trustassay.runs.intake import default_folder
-from trustassay_cluster.urls import BLOCK, RemoteFile
+from trustassay_cluster.urls import BLOCK_BYTES, RemoteFile
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def put(files: Any, path: str, rows: list[dict[str, Any]]) -> None:
     files.pipe_file(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
-def found(source: Any, **options: Any) -> list[Located]:
+def found(source: Any, **options: Any) -> list[LocatedSample]:
     result = list(read_samples(source, **options))
-    assert not [str(one) for one in result if isinstance(one, Fault)]
-    return [one for one in result if isinstance(one, Located)]
+    assert not [str(one) for one in result if isinstance(one, InputFault)]
+    return [one for one in result if isinstance(one, LocatedSample)]
 
 
 def days(files: Any) -> None:
@@ -107,7 +107,7 @@ def test_every_kind_of_file_is_read_as_here(memory: Any, tmp_path: Path, name: s
 
 def test_a_fault_names_the_url_and_the_line(memory: Any) -> None:
     memory.pipe_file("/a.jsonl", json.dumps(record(1)).encode() + b"\n{\n")
-    [fault] = [one for one in read_samples("memory://a.jsonl") if isinstance(one, Fault)]
+    [fault] = [one for one in read_samples("memory://a.jsonl") if isinstance(one, InputFault)]
     assert fault.where == "memory://a.jsonl:2"
 
 
@@ -245,8 +245,8 @@ def test_a_large_file_is_read_in_blocks(memory: Any, monkeypatch: pytest.MonkeyP
     files.content["a.jsonl"] = text
     stream = RemoteFile(files, "a.jsonl", "blocks://a.jsonl", {}).open("rb")
     assert sum(1 for _ in stream) == len(rows)
-    assert len(text) > 3 * BLOCK
-    assert max(asked) <= 2 * BLOCK
+    assert len(text) > 3 * BLOCK_BYTES
+    assert max(asked) <= 2 * BLOCK_BYTES
     assert sum(asked) < 1.2 * len(text)
 
 

@@ -10,7 +10,7 @@ import pytest
 from trustassay.capabilities import Message, Reply
 from trustassay.errors import AssessmentError, CallError
 from trustassay.metrics.harmonicity.perturbations import synonym_words
-from trustassay_papers.harmonicity.ascent import Ascent, Point, best_seen, climb
+from trustassay_papers.harmonicity.ascent import AscentOptions, AscentPoint, climb, find_best
 
 START = "Say it."
 
@@ -34,16 +34,18 @@ class Landscape:
         return np.array([np.cos(angle), np.sin(angle)], dtype=np.float32)
 
 
-def search(how: Ascent, model: Landscape | None = None) -> tuple[list[Point], Landscape]:
+def search(
+    how: AscentOptions, model: Landscape | None = None
+) -> tuple[list[AscentPoint], Landscape]:
     model = model or Landscape()
-    told: list[Point] = []
+    told: list[AscentPoint] = []
     points = asyncio.run(climb(START, model, how, told.append))  # type: ignore[arg-type]
     assert told == points
     return points, model
 
 
 def test_each_kept_point_lies_higher_than_the_one_before() -> None:
-    points, model = search(Ascent(steps=4, candidates=3, perturbations=4))
+    points, model = search(AscentOptions(steps=4, candidates=3, perturbations=4))
     kept = [point for point in points if point.kept]
     angles = [point.angle_degrees for point in kept]
     assert kept[0].prompt == START
@@ -54,7 +56,7 @@ def test_each_kept_point_lies_higher_than_the_one_before() -> None:
 
 
 def test_the_best_of_a_round_is_kept_and_the_next_starts_there() -> None:
-    points, _ = search(Ascent(steps=3, candidates=4, perturbations=3))
+    points, _ = search(AscentOptions(steps=3, candidates=4, perturbations=3))
     current = points[0]
     for step in (1, 2, 3):
         of_step = [point for point in points if point.step == step]
@@ -75,7 +77,9 @@ class Falling(Landscape):
 
 @pytest.mark.parametrize("descend", [False, True])
 def test_the_extremum_of_a_round_is_kept_also_where_it_is_worse(descend: bool) -> None:
-    how = Ascent(steps=6, candidates=3, perturbations=3, step_rule="extremum", descend=descend)
+    how = AscentOptions(
+        steps=6, candidates=3, perturbations=3, step_rule="extremum", descend=descend
+    )
     model = Landscape() if descend else Falling()
     points, _ = search(how, model)
     sign = -1 if descend else 1
@@ -88,14 +92,14 @@ def test_the_extremum_of_a_round_is_kept_also_where_it_is_worse(descend: bool) -
         fell += sign * (best.angle_degrees or 0) < sign * (current.angle_degrees or 0)
         current = best
     assert fell > 0
-    best = best_seen(points, how)
+    best = find_best(points, how)
     assert sign * (best.angle_degrees or 0) == max(sign * (p.angle_degrees or 0) for p in points)
     assert best is not current
     uphill, _ = search(
-        Ascent(steps=6, candidates=3, perturbations=3, descend=descend),
+        AscentOptions(steps=6, candidates=3, perturbations=3, descend=descend),
         Landscape() if descend else Falling(),
     )
-    assert best_seen(uphill, how) == [point for point in uphill if point.kept][-1]
+    assert find_best(uphill, how) == [point for point in uphill if point.kept][-1]
 
 
 def test_candidates_from_the_ball_are_the_prompts_behind_gamma() -> None:
@@ -109,7 +113,7 @@ def test_candidates_from_the_ball_are_the_prompts_behind_gamma() -> None:
             return await super().chat(text)
 
     model = Noting()
-    how = Ascent(
+    how = AscentOptions(
         steps=3,
         candidates=4,
         perturbations=4,
@@ -126,7 +130,7 @@ def test_candidates_from_the_ball_are_the_prompts_behind_gamma() -> None:
 
 
 def test_a_search_in_the_ball_ends_where_it_stays() -> None:
-    how = Ascent(steps=5, candidates=2, perturbations=3, candidate="ball")
+    how = AscentOptions(steps=5, candidates=2, perturbations=3, candidate="ball")
     points, _ = search(how, Landscape(flat=True))
     assert [point.step for point in points] == [0, 1, 1]
 
@@ -140,7 +144,7 @@ def test_length_and_range_hold_for_candidates_and_ball(candidate: str, long: int
             asked.append(str(text).removeprefix(START))
             return Reply(str(text))
 
-    how = Ascent(
+    how = AscentOptions(
         steps=1, candidates=5, perturbation="codes", candidate=candidate, length=1, range=300
     )
     points, _ = search(how, Noting())
@@ -151,45 +155,51 @@ def test_length_and_range_hold_for_candidates_and_ball(candidate: str, long: int
 
 
 def test_words_go_by_the_length() -> None:
-    points, _ = search(Ascent(steps=1, candidates=6, perturbations=1, candidate="words", length=1))
+    points, _ = search(
+        AscentOptions(steps=1, candidates=6, perturbations=1, candidate="words", length=1)
+    )
     added = [point.prompt.removeprefix(START + " ") for point in points[1:]]
     assert set(added) <= set(synonym_words())
 
 
 def test_descent_goes_down() -> None:
-    points, _ = search(Ascent(steps=3, candidates=4, perturbations=3, descend=True))
+    points, _ = search(AscentOptions(steps=3, candidates=4, perturbations=3, descend=True))
     kept = [point.angle_degrees for point in points if point.kept]
     assert kept == sorted(kept, reverse=True)  # type: ignore[type-var]
 
 
 def test_where_nothing_moves_the_start_stays() -> None:
-    points, _ = search(Ascent(steps=2, candidates=2, perturbations=2), Landscape(flat=True))
+    points, _ = search(AscentOptions(steps=2, candidates=2, perturbations=2), Landscape(flat=True))
     assert [point.kept for point in points] == [True, False, False, False, False]
     assert {point.gamma for point in points} == {0.0}
 
 
 def test_the_same_seed_gives_the_same_points_and_another_gives_others() -> None:
-    how = Ascent(steps=2, candidates=3, perturbations=3)
+    how = AscentOptions(steps=2, candidates=3, perturbations=3)
     assert search(how)[0] == search(how)[0]
-    assert search(how)[0] != search(Ascent(steps=2, candidates=3, perturbations=3, seed=1))[0]
+    assert (
+        search(how)[0] != search(AscentOptions(steps=2, candidates=3, perturbations=3, seed=1))[0]
+    )
 
 
 def test_more_steps_begin_with_the_same_points() -> None:
-    short = search(Ascent(steps=1, candidates=3, perturbations=3))[0]
-    long = search(Ascent(steps=3, candidates=3, perturbations=3))[0]
+    short = search(AscentOptions(steps=1, candidates=3, perturbations=3))[0]
+    long = search(AscentOptions(steps=3, candidates=3, perturbations=3))[0]
     assert long[: len(short)] == short
 
 
 @pytest.mark.parametrize("most", [4, 7, 8, 11, 20, 39, 40, 41])
 def test_a_budget_of_calls_is_never_exceeded(most: int) -> None:
-    points, model = search(Ascent(steps=5, candidates=3, perturbations=3, max_calls=most))
+    points, model = search(AscentOptions(steps=5, candidates=3, perturbations=3, max_calls=most))
     assert model.asked <= most
     assert len(points) == min(most // 4, 16)
 
 
 def test_candidates_that_are_refused_are_told_and_never_kept() -> None:
     model = Landscape(refuse="it. ")
-    how = Ascent(steps=2, candidates=3, perturbations=3, candidate="words", perturbation="control")
+    how = AscentOptions(
+        steps=2, candidates=3, perturbations=3, candidate="words", perturbation="control"
+    )
     points, _ = search(how, model)
     assert [point.error for point in points] == [None] + ["no such characters"] * 6
     assert [point.kept for point in points] == [True] + [False] * 6
@@ -197,7 +207,7 @@ def test_candidates_that_are_refused_are_told_and_never_kept() -> None:
 
 def test_a_start_that_cannot_be_measured_is_an_error() -> None:
     with pytest.raises(CallError, match="no such characters"):
-        search(Ascent(), Landscape(refuse="Say"))
+        search(AscentOptions(), Landscape(refuse="Say"))
 
 
 def test_a_start_without_an_angle_is_an_error() -> None:
@@ -206,7 +216,7 @@ def test_a_start_without_an_angle_is_an_error() -> None:
             return np.zeros(2)
 
     with pytest.raises(AssessmentError, match="cancel out"):
-        search(Ascent(), Zero())
+        search(AscentOptions(), Zero())
 
 
 @pytest.mark.parametrize(
@@ -224,4 +234,4 @@ def test_a_start_without_an_angle_is_an_error() -> None:
 )
 def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Ascent(**options)
+        AscentOptions(**options)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from trustassay_papers.harmonicity.ascent import Point
+from trustassay_papers.harmonicity.ascent import AscentPoint
 from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 
-START = Point(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True)
+START = AscentPoint(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True)
 
 
-def page_of(*points: Point) -> AscentPage:
+def page_of(*points: AscentPoint) -> AscentPage:
     return AscentPage({"model": "m"}, "headline", [], [START, *points])
 
 
@@ -28,28 +28,28 @@ def dots(page: AscentPage) -> list[tuple[str, float, float]]:
 
 
 def test_a_change_is_told_from_the_prompt_it_was_made_from() -> None:
-    first = Point(1, 1, "Say it. ab", "x", 0.3, 17, kept=True)
-    second = Point(2, 1, "Say it. ab cd", "x", 0.2, 11)
+    first = AscentPoint(1, 1, "Say it. ab", "x", 0.3, 17, kept=True)
+    second = AscentPoint(2, 1, "Say it. ab cd", "x", 0.2, 11)
     page = page_of(first, second)
     assert page.change(first) == [("new", " ab")]
     assert page.change(second) == [("same", " ab"), ("new", " cd")]
     assert (
         page.spell_characters(second),
-        page.spell_characters(Point(1, 2, "Say it. \u168d")),
+        page.spell_characters(AscentPoint(1, 2, "Say it. \u168d")),
     ) == ("", "U+168D")
 
 
 def test_a_change_inside_the_prompt_shows_the_whole() -> None:
-    page = page_of(Point(1, 1, "Sya it.", "x", 0.3, 17))
+    page = page_of(AscentPoint(1, 1, "Sya it.", "x", 0.3, 17))
     assert page.change(page.points[1]) == [("gone", "Say"), ("new", "Sya"), ("same", " it.")]
 
 
 def test_each_measured_prompt_is_a_dot_at_its_gamma() -> None:
     page = page_of(
-        Point(1, 1, "Say it. a", "x", 0.5, 30, kept=True),
-        Point(1, 2, "Say it. b", "x", 1.0, 90),
-        Point(2, 1, "Say it. c", error="refused"),
-        Point(2, 2, "Say it. d", "x", 0.1, 5.7),
+        AscentPoint(1, 1, "Say it. a", "x", 0.5, 30, kept=True),
+        AscentPoint(1, 2, "Say it. b", "x", 1.0, 90),
+        AscentPoint(2, 1, "Say it. c", error="refused"),
+        AscentPoint(2, 2, "Say it. d", "x", 0.1, 5.7),
     )
     found = dots(page)
     assert sorted(kind for kind, _, _ in found) == ["dot", "dot", "dot single", "dot single"]
@@ -74,7 +74,7 @@ def test_the_way_stays_level_until_the_next_rise(
     later: list[tuple[int, bool]], expected: str
 ) -> None:
     points = [
-        Point(step, 1, f"Say it. {step}", "x", 0.1 * step, 6.0 * step, kept=kept)
+        AscentPoint(step, 1, f"Say it. {step}", "x", 0.1 * step, 6.0 * step, kept=kept)
         for step, kept in later
     ]
     way = re.search(r'<path class="fit" d="([^"]+)"', page_of(*points).drawing)
@@ -90,17 +90,17 @@ def test_a_search_that_ended_at_its_start(tmp_path: Path) -> None:
 
 def test_only_an_angle_beyond_90_is_spoken_of(tmp_path: Path) -> None:
     words = "Beyond an angle of 90"
-    assert words not in written(page_of(Point(1, 1, "Say it. a", "x", 0.9, 80)), tmp_path)
-    assert words in written(page_of(Point(1, 1, "Say it. a", "x", 0.9, 100)), tmp_path)
+    assert words not in written(page_of(AscentPoint(1, 1, "Say it. a", "x", 0.9, 80)), tmp_path)
+    assert words in written(page_of(AscentPoint(1, 1, "Say it. a", "x", 0.9, 100)), tmp_path)
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>\u202e\x00"
     html = written(
         page_of(
-            Point(1, 1, "Say it." + evil, evil, 0.5, 30, kept=True),
-            Point(1, 2, evil, evil, 0.4, 24),
-            Point(1, 3, evil, error=evil),
+            AscentPoint(1, 1, "Say it." + evil, evil, 0.5, 30, kept=True),
+            AscentPoint(1, 2, evil, evil, 0.4, 24),
+            AscentPoint(1, 3, evil, error=evil),
         ),
         tmp_path,
     )
@@ -123,9 +123,9 @@ def test_calls_stand_below_the_steps_and_above_the_rows(tmp_path: Path) -> None:
         "headline",
         [],
         [
-            Point(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True, calls=11),
-            Point(1, 1, "Say it. a", "x", 0.5, 30, kept=True, calls=1033),
-            Point(2, 1, "Say it. a b", "x", 0.4, 24, calls=2044),
+            AscentPoint(0, 0, "Say it.", "It.", 0.1, 5.7, kept=True, calls=11),
+            AscentPoint(1, 1, "Say it. a", "x", 0.5, 30, kept=True, calls=1033),
+            AscentPoint(2, 1, "Say it. a b", "x", 0.4, 24, calls=2044),
         ],
     )
     words = re.findall("<text[^>]*>([^<]+)</text>", page.drawing)
@@ -140,8 +140,8 @@ def test_calls_stand_below_the_steps_and_above_the_rows(tmp_path: Path) -> None:
 
 def test_what_failed_is_a_cross_at_the_foot_with_its_reason(tmp_path: Path) -> None:
     page = page_of(
-        Point(1, 1, "Say it. a", "x", 0.5, 30, kept=True),
-        Point(1, 2, "Say it. \x07", error="400: <b>no</b>"),
+        AscentPoint(1, 1, "Say it. a", "x", 0.5, 30, kept=True),
+        AscentPoint(1, 2, "Say it. \x07", error="400: <b>no</b>"),
     )
     assert page.drawing.count('class="failed"') == 1
     assert "failed: 400: &lt;b&gt;no&lt;/b&gt;" in page.drawing
@@ -164,7 +164,7 @@ def test_what_failed_is_a_cross_at_the_foot_with_its_reason(tmp_path: Path) -> N
     ],
 )
 def test_what_no_reader_sees_is_spelled(tail: str, spelled: str, tmp_path: Path) -> None:
-    point = Point(1, 1, "Say it." + tail, "x", 0.5, 30, kept=True)
+    point = AscentPoint(1, 1, "Say it." + tail, "x", 0.5, 30, kept=True)
     page = page_of(point)
     assert page.spell_characters(point) == spelled
     html = written(page, tmp_path)
@@ -174,21 +174,22 @@ def test_what_no_reader_sees_is_spelled(tail: str, spelled: str, tmp_path: Path)
 
 
 def test_only_what_is_new_is_spelled() -> None:
-    first = Point(1, 1, "Say it. \u168d", "x", 0.3, 17, kept=True)
-    second = Point(2, 1, "Say it. \u168d \ua120", "x", 0.2, 11)
+    first = AscentPoint(1, 1, "Say it. \u168d", "x", 0.3, 17, kept=True)
+    second = AscentPoint(2, 1, "Say it. \u168d \ua120", "x", 0.2, 11)
     page = page_of(first, second)
     assert page.spell_characters(second) == "U+A120"
     assert page.name_characters(second) == "yi syllable tiep"
 
 
 def test_a_change_of_white_space_inside_is_told() -> None:
-    page = page_of(Point(1, 1, "Say  it.", "x", 0.3, 17))
+    page = page_of(AscentPoint(1, 1, "Say  it.", "x", 0.3, 17))
     assert page.spell_characters(page.points[1]) == "differs in white space"
 
 
 def test_a_descent_is_drawn_downwards() -> None:
     page = page_of(
-        Point(1, 1, "Say it. a", "x", 0.05, 3, kept=True), Point(1, 2, "Say it. b", "x", 0.4, 24)
+        AscentPoint(1, 1, "Say it. a", "x", 0.05, 3, kept=True),
+        AscentPoint(1, 2, "Say it. b", "x", 0.4, 24),
     )
     kept = [y for kind, _, y in dots(page) if kind == "dot"]
     assert len(kept) == 2

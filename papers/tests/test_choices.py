@@ -9,20 +9,22 @@ from pathlib import Path
 import pytest
 
 from trustassay.data.records import InputError
-from trustassay_papers.experiments.answers import Records, read_records
+from trustassay_papers.experiments.answers import RecordSelection, read_records
 from trustassay_papers.experiments.choices import (
-    Asked,
-    Choices,
+    FiveChoiceSetup,
     Grade,
+    QuestionChoices,
     first_letter,
-    five_choice,
-    graded,
-    published_grade,
-    published_outputs,
+    grade_as_published,
+    grade_reply,
+    read_published_outputs,
+    run_five_choice,
 )
 
 HALTT = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve() / "data" / "haltt4llm"
-CHOICES = Choices(("the river", "the sea", "the lake", "None of the above", "I don't know"), 0)
+CHOICES = QuestionChoices(
+    ("the river", "the sea", "the lake", "None of the above", "I don't know"), 0
+)
 
 
 @pytest.mark.parametrize(
@@ -45,16 +47,16 @@ CHOICES = Choices(("the river", "the sea", "the lake", "None of the above", "I d
     ],
 )
 def test_replies_are_graded_in_two_ways(reply: str, ours: Grade, published: str) -> None:
-    assert graded(reply, CHOICES) == ours
-    assert published_grade(reply, CHOICES) == published
+    assert grade_reply(reply, CHOICES) == ours
+    assert grade_as_published(reply, CHOICES) == published
 
 
 def test_shuffled_choices_keep_the_right_one() -> None:
-    shown = CHOICES.shuffled([2, 0, 4, 1, 3])
+    shown = CHOICES.shuffle([2, 0, 4, 1, 3])
     assert shown.texts[:2] == ("the lake", "the river")
     assert shown.right == 1
-    assert graded("B", shown).verdict == "right"
-    assert graded("C", shown).verdict == "unknown"
+    assert grade_reply("B", shown).verdict == "right"
+    assert grade_reply("C", shown).verdict == "unknown"
 
 
 def test_a_letter_is_first_as_a_label_alone() -> None:
@@ -92,21 +94,21 @@ Question 9: What is beyond the questions?
 
 def test_published_outputs_are_read_by_their_blocks(tmp_path: Path) -> None:
     (tmp_path / "questions.json").write_text(QUESTIONS)
-    questions = read_records(tmp_path / "questions.json", Records())
+    questions = read_records(tmp_path / "questions.json", RecordSelection())
     path = tmp_path / "results.txt"
     path.write_text(RESULTS.replace("{trail}", " "))
-    found = published_outputs(path, questions)
+    found = read_published_outputs(path, questions)
     assert {place: tuple(one) for place, one in found.items()} == {
         0: ("B. sea\n and more", "wrong"), 1: ("I don't know", "unknown"),
     }  # fmt: skip
     path.write_text(RESULTS.replace("What burns", "What cools"))
     with pytest.raises(InputError, match="question 2 is not that of the input"):
-        published_outputs(path, questions)
+        read_published_outputs(path, questions)
     path.write_text(RESULTS.replace("(uncertain)", ""))
     with pytest.raises(InputError, match="question 2: expected '"):
-        published_outputs(path, questions)
+        read_published_outputs(path, questions)
     with pytest.raises(InputError, match="begin with 'Total score:'"):
-        published_outputs(tmp_path / "questions.json", questions)
+        read_published_outputs(tmp_path / "questions.json", questions)
 
 
 PUBLISHED = {  # right, unknown, first letter A; computed from the files by other means
@@ -123,7 +125,9 @@ def test_counts_of_the_published_outputs(tmp_path: Path) -> None:
     name = "test_results_truthfulqa_trivia_questions.json_{}.txt"
     outputs = {model: HALTT / name.format(model) for model in PUBLISHED}
     source = HALTT / "truthfulqa_trivia_questions.json"
-    result = asyncio.run(five_choice(source, tmp_path, Asked(outputs=outputs), Records()))
+    result = asyncio.run(
+        run_five_choice(source, tmp_path, FiveChoiceSetup(outputs=outputs), RecordSelection())
+    )
     rows = {row["name"]: row for row in result.to_dict()["rows"]}
     for model, (right, unknown, first) in PUBLISHED.items():
         row = rows[model]

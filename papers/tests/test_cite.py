@@ -7,17 +7,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trustassay.judging.claims import build_claims
-from trustassay.text.citations import citation_markers, without_citations
-from trustassay.text.sentences import splitter
-from trustassay_papers.cite import uncited, with_citations
+from trustassay.text.citations import find_citations, strip_citations
+from trustassay.text.sentences import load_splitter
+from trustassay_papers.cite import find_uncited, insert_citations
 
-SPLIT = splitter("sentencex")
+SPLIT = load_splitter("sentencex")
 
 
 def cited(text: str, number: int = 1) -> str:
     """Cite one document after the other, starting with ``number``."""
-    sentences = uncited(text, SPLIT)
-    return with_citations(text, {s: number + i for i, s in enumerate(sentences)})
+    sentences = find_uncited(text, SPLIT)
+    return insert_citations(text, {s: number + i for i, s in enumerate(sentences)})
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_before_the_final_punctuation(text: str, expected: str) -> None:
 
 
 def test_only_the_sentences_that_are_named_get_one() -> None:
-    first, _, third = uncited("One. Two. Three.", SPLIT)
-    assert with_citations("One. Two. Three.", {third: 2, first: 5}) == "One [5]. Two. Three [2]."
-    assert with_citations("One.", {}) == "One."
+    first, _, third = find_uncited("One. Two. Three.", SPLIT)
+    assert insert_citations("One. Two. Three.", {third: 2, first: 5}) == "One [5]. Two. Three [2]."
+    assert insert_citations("One.", {}) == "One."
 
 
 WORDS = st.lists(
@@ -75,18 +75,18 @@ ANSWERS = st.lists(SENTENCES, min_size=1, max_size=6).flatmap(
 
 @given(ANSWERS)
 def test_the_metric_reads_back_what_was_placed(text: str) -> None:
-    before = uncited(text, SPLIT)
-    placed = with_citations(text, {s: i % 9 + 1 for i, s in enumerate(before)})
+    before = find_uncited(text, SPLIT)
+    placed = insert_citations(text, {s: i % 9 + 1 for i, s in enumerate(before)})
     after = [claim for claim in build_claims("", placed, SPLIT) if claim.hypothesis is not None]
     assert [claim.citations for claim in after] == [(i % 9 + 1,) for i in range(len(before))]
     assert [claim.hypothesis for claim in after] == [sentence.hypothesis for sentence in before]
-    assert uncited(placed, SPLIT) == []
+    assert find_uncited(placed, SPLIT) == []
 
 
 @given(st.one_of(ANSWERS, st.text(max_size=80), st.text(alphabet="a. [1]\n-!", max_size=40)))
 def test_without_its_citations_the_text_is_what_it_was(text: str) -> None:
-    assume(not citation_markers(text))
-    assert without_citations(cited(text)) == text
+    assume(not find_citations(text))
+    assert strip_citations(cited(text)) == text
 
 
 def test_code_that_ends_a_sentence_gets_no_citation() -> None:
@@ -96,8 +96,8 @@ def test_code_that_ends_a_sentence_gets_no_citation() -> None:
 
 @given(st.text(alphabet="ab. [12],\n-!", max_size=60))
 def test_citations_that_are_there_stay_in_their_order(text: str) -> None:
-    sentences = uncited(text, SPLIT)
-    placed = with_citations(text, dict.fromkeys(sentences, 777))
-    kept = [n for m in citation_markers(placed) for n in m.numbers if n != 777]
-    assert kept == [n for m in citation_markers(text) for n in m.numbers]
+    sentences = find_uncited(text, SPLIT)
+    placed = insert_citations(text, dict.fromkeys(sentences, 777))
+    kept = [n for m in find_citations(placed) for n in m.numbers if n != 777]
+    assert kept == [n for m in find_citations(text) for n in m.numbers]
     assert placed.replace(" [777]", "") == text

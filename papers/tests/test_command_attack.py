@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from trustassay.cli.main import app
 from trustassay_papers.cli import harmonicity as attack_command
-from trustassay_papers.harmonicity.ascent import Ascent
+from trustassay_papers.harmonicity.ascent import AscentOptions
 
 __all__ = ["one_server", "server"]
 
@@ -113,7 +113,7 @@ def test_the_search_of_the_authors_goes_on_from_the_extremum_and_tells_the_best(
 
 def test_the_defaults_of_the_command_are_those_of_the_search() -> None:
     defaults = inspect.signature(attack_command.attack).parameters
-    for field in dataclasses.fields(Ascent):
+    for field in dataclasses.fields(AscentOptions):
         name = {"max_calls": "calls", "range": "last"}.get(field.name, field.name)
         if name in defaults:
             assert defaults[name].default == field.default, name

@@ -144,7 +144,7 @@ def test_a_lower_score_may_be_the_better_one(tmp_path: Path) -> None:
     score(rows, metrics=Length(), out=tmp_path / "run")
     found = read_answers(tmp_path / "run", ["score"])
     assert [one.text for one in found.questions] == ["q0", "q2"]
-    assert (found.without["score"], found.alone) == (1, 1)
+    assert (found.missing_values["score"], found.too_few_answers) == (1, 1)
     select_sft(tmp_path / "run", tmp_path / "chosen", test_share=0)
     chosen = [row["messages"][1]["content"] for row in lines(tmp_path / "chosen" / "train.jsonl")]
     assert chosen == ["short", "bb"]

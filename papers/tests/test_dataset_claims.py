@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from trustassay.sample import Sample
 from trustassay_papers.dataset import (
     ClaimError,
-    asked_claims,
-    claims_prompt,
-    parsed_claims,
-    sentence_claims,
+    ask_claims,
+    load_claims_prompt,
+    parse_claims,
+    split_into_claims,
 )
 
 LONG = (
@@ -26,7 +26,7 @@ def sample(*answers: str) -> Sample:
 
 
 def test_sentences_of_the_gold_answer_each_once_without_citations() -> None:
-    assert sentence_claims(sample(LONG)) == (
+    assert split_into_claims(sample(LONG)) == (
         "Leaves hold chlorophyll.",
         "In autumn it breaks down.",
         "Dr. Green saw it.",
@@ -44,13 +44,13 @@ def test_sentences_of_the_gold_answer_each_once_without_citations() -> None:
     ],
 )
 def test_numbered_lines_are_claims(reply: str, claims: tuple[str, ...]) -> None:
-    assert parsed_claims(reply) == claims
+    assert parse_claims(reply) == claims
 
 
 @given(st.text())
 def test_every_reply_gives_claims_or_an_error_that_shows_it(reply: str) -> None:
     try:
-        assert all(parsed_claims(reply))
+        assert all(parse_claims(reply))
     except ClaimError as error:
         assert "has no numbered claims" in str(error)
 
@@ -62,7 +62,7 @@ def test_the_model_is_asked_once_for_each_answer() -> None:
         asked.append(prompt)
         return f"1. Claim {len(asked)}."
 
-    claims = asyncio.run(asked_claims(sample("First answer.", "Second answer."), ask))
+    claims = asyncio.run(ask_claims(sample("First answer.", "Second answer."), ask))
     assert claims == ("Claim 1.", "Claim 2.")
     assert "Answer: First answer.\nFacts:" in asked[0]
     assert asked[0].count("Question: ") == 2  # ours stands as written, the template is not run
@@ -70,4 +70,4 @@ def test_the_model_is_asked_once_for_each_answer() -> None:
 
 
 def test_the_prompt_has_a_version() -> None:
-    assert claims_prompt().name == "claims/1"
+    assert load_claims_prompt().name == "claims/1"

@@ -4,12 +4,12 @@ import asyncio
 from typing import Any
 
 from trustassay.capabilities import Entailment
-from trustassay.judging.passages import passage_premise
+from trustassay.judging.passages import build_premise
 from trustassay.metric import Context
 from trustassay.metrics.grounding import Grounding
-from trustassay.metrics.grounding.metric import Assessing
+from trustassay.metrics.grounding.metric import GroundingAssessor
 from trustassay.sample import Document, Sample
-from trustassay_papers.dataset import labelled
+from trustassay_papers.dataset import label_documents
 
 DOCUMENTS = [
     Document("a", "The capital is Paris.", "France"),
@@ -32,7 +32,7 @@ class Asked:
 def labels(threshold: float = 0.5, **fields: Any) -> tuple[list[tuple[int, ...]], Asked]:
     asked: Any = Asked()
     sample = Sample.parse({"id": "q", "question": "Capital?", **fields})
-    return asyncio.run(labelled(sample, DOCUMENTS, asked, threshold)), asked
+    return asyncio.run(label_documents(sample, DOCUMENTS, asked, threshold)), asked
 
 
 def test_short_answers_must_stand_there_and_be_entailed_with_the_question() -> None:
@@ -64,5 +64,5 @@ def test_the_threshold_moves_the_labels() -> None:
 def test_premises_are_those_of_the_metric() -> None:
     sample = Sample("q", "?", "x", documents=tuple(DOCUMENTS))
     models: Any = None
-    assessing = Assessing(Grounding(correctness="none"), Context(sample, models))
-    assert [passage_premise(d) for d in DOCUMENTS] == assessing.blocks
+    assessing = GroundingAssessor(Grounding(correctness="none"), Context(sample, models))
+    assert [build_premise(d) for d in DOCUMENTS] == assessing.blocks

@@ -13,7 +13,7 @@ from tests.workflows.test_distractors import NAMES, RECORDS, Listed
 from trustassay.calls.backends import Backends
 from trustassay.distractors import find_distractors
 from trustassay.runs.intake import BadInputError
-from trustassay_papers.distractors import DistractorOptions, find_in_file, loaded
+from trustassay_papers.distractors import DistractorOptions, find_in_file, load_backends
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -98,9 +98,9 @@ def test_equal_requests_are_asked_once_for_all_answers(tmp_path: Path) -> None:
 
 
 def test_what_is_named_is_loaded() -> None:
-    backends, names = loaded(["mine=python:tests.workflows.test_distractors:LISTED", "llm"])
+    backends, names = load_backends(["mine=python:tests.workflows.test_distractors:LISTED", "llm"])
     assert names == ("mine", "llm")
-    assert backends.named("distractors") == ("mine",)
+    assert backends.names_of_role("distractors") == ("mine",)
     assert backends.names() == {"distractors": {"mine": "listed/1"}}
 
 
@@ -109,9 +109,9 @@ def test_a_generator_is_a_source_and_is_counted(tmp_path: Path) -> None:
         return "1. Emily\n2. 1990" if "Jane" in prompt else "no"
 
     mine = "mine=python:tests.workflows.test_distractors:LISTED"
-    backends, names = loaded(mine, generator=write)
+    backends, names = load_backends(mine, generator=write)
     assert names == ("llm", "mine")
-    assert backends.named("entailer") == ("",)
+    assert backends.names_of_role("entailer") == ("",)
     options = DistractorOptions(sources=names)
     source = jsonl(tmp_path / "in.jsonl", RECORDS[:1])
     done = find_in_file(source, tmp_path / "out.jsonl", backends, options)

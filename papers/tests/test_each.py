@@ -15,13 +15,13 @@ from trustassay.calls.prices import BudgetReachedError
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
 from trustassay.sample import Sample
-from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
+from trustassay_papers.resumable import FileOptions, FileResult, FileWork, write_each
 
 ROWS = [{"id": str(number), "question": f"What is {number}?"} for number in range(9)]
 OPTIONS = FileOptions(samples_at_once=1, calls=CallOptions(cache=None))
 
 
-def written(out: Path, failing: dict[str, Exception], asked: list[str] | None = None) -> Done:
+def written(out: Path, failing: dict[str, Exception], asked: list[str] | None = None) -> FileResult:
     """Write a record of each row, of which some fail."""
 
     async def record_of(sample: Sample, _: Models) -> tuple[dict[str, Any], dict[str, int]]:

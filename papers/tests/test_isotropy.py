@@ -13,17 +13,17 @@ from tests.support import jsonl
 from trustassay.calls.backends import Backends
 from trustassay.capabilities import Vectors
 from trustassay.data.records import InputError
-from trustassay.metrics.harmonicity.perturbations import family
+from trustassay.metrics.harmonicity.perturbations import find_family
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 from trustassay_papers.harmonicity.isotropy import Isotropy
 from trustassay_papers.harmonicity.perturbed import (
-    TOGETHER,
-    Versions,
-    drawn_samples,
-    families,
+    TEXTS_PER_BATCH,
+    PerturbedVersions,
+    draw_samples,
     measure_isotropy,
-    versions,
+    perturb_samples,
+    resolve_families,
 )
 
 
@@ -53,26 +53,28 @@ def samples(n: int) -> list[Sample]:
     return [Sample.parse({"id": f"q{i}", "question": f"What is number {i}?"}) for i in range(n)]
 
 
-def measured(*made: Versions, embedder: Characters) -> list[Isotropy]:
+def measured(*made: PerturbedVersions, embedder: Characters) -> list[Isotropy]:
     return measure_isotropy(
         [(one.texts, one.perturbed) for one in made], Backends.of(embed=embedder)
     )
 
 
 def test_every_text_and_version_is_embedded() -> None:
-    made = versions(samples(TOGETHER // 4), family("control"), 4, seed=0)
+    made = perturb_samples(samples(TEXTS_PER_BATCH // 4), find_family("control"), 4, seed=0)
     embedder = Characters()
     (found,) = measured(made, embedder=embedder)
     assert set(embedder.seen) == {*made.texts, *(text for row in made.perturbed for text in row)}
-    assert len(embedder.seen) > TOGETHER
-    assert (found.texts, found.perturbations, found.width) == (TOGETHER // 4, 4, 32)
+    assert len(embedder.seen) > TEXTS_PER_BATCH
+    assert (found.texts, found.perturbations, found.width) == (TEXTS_PER_BATCH // 4, 4, 32)
     assert found.unchanged.value == 0
     assert found.shape
     assert 0 < found.cone.value < found.angle.value
 
 
 def test_several_perturbations_embed_each_text_once_and_are_as_each_alone() -> None:
-    made = [versions(samples(5), family(name), 3, seed=0) for name in ("control", "typo")]
+    made = [
+        perturb_samples(samples(5), find_family(name), 3, seed=0) for name in ("control", "typo")
+    ]
     embedder = Characters()
     found = measured(*made, embedder=embedder)
     assert len(embedder.seen) == len(set(embedder.seen))
@@ -82,7 +84,7 @@ def test_several_perturbations_embed_each_text_once_and_are_as_each_alone() -> N
 
 
 def test_an_embedder_that_does_not_see_the_characters() -> None:
-    made = versions(samples(5), family("control"), 3, seed=0)
+    made = perturb_samples(samples(5), find_family("control"), 3, seed=0)
     (found,) = measured(made, embedder=Deaf())
     assert found.unchanged.value == 1
     assert found.shape is None
@@ -91,15 +93,15 @@ def test_an_embedder_that_does_not_see_the_characters() -> None:
 
 def test_versions_are_seeded_by_sample_and_equal_questions_count_once() -> None:
     twice = [*samples(3), *samples(4)]
-    made = versions(twice, family("typo"), 2, seed=1)
+    made = perturb_samples(twice, find_family("typo"), 2, seed=1)
     assert len(made.texts) == 4
-    assert made == versions(samples(4), family("typo"), 2, seed=1)
-    assert made != versions(samples(4), family("typo"), 2, seed=2)
+    assert made == perturb_samples(samples(4), find_family("typo"), 2, seed=1)
+    assert made != perturb_samples(samples(4), find_family("typo"), 2, seed=2)
 
 
 def test_texts_that_cannot_be_perturbed_are_counted() -> None:
     found = [Sample.parse({"id": "a", "question": "2+2?"}), *samples(1)]
-    made = versions(found, family("typo"), 2, seed=0)
+    made = perturb_samples(found, find_family("typo"), 2, seed=0)
     assert (made.left_out, made.texts) == (1, ["What is number 0?"])
     with pytest.raises(ValueError, match="cannot be applied to any text"):
         measure_isotropy([([], [])], Backends.of(embed=Characters()))
@@ -111,7 +113,7 @@ def test_questions_are_drawn_at_random_with_a_seed(tmp_path: Path) -> None:
     path = jsonl(tmp_path / "in.jsonl", rows)
 
     def drawn(n: int, seed: int = 0, limit: int | None = None) -> list[int]:
-        return [int(s.question[2:]) for s in drawn_samples(path, n, seed=seed, limit=limit)]
+        return [int(s.question[2:]) for s in draw_samples(path, n, seed=seed, limit=limit)]
 
     first = drawn(20)
     assert first == sorted(set(first))
@@ -129,16 +131,16 @@ def test_questions_are_drawn_at_random_with_a_seed(tmp_path: Path) -> None:
 def test_faulty_records_are_told_or_left_out(tmp_path: Path) -> None:
     rows: list[Any] = [{"question": f"q {i}"} for i in range(5)] + [{"question": 3}]
     path = jsonl(tmp_path / "in.jsonl", rows)
-    assert len(drawn_samples(path, 3, limit=5)) == 3
+    assert len(draw_samples(path, 3, limit=5)) == 3
     with pytest.raises(BadInputError):
-        drawn_samples(path, 3)
-    assert len(drawn_samples(path, 9, skip_bad=True)) == 5
+        draw_samples(path, 3)
+    assert len(draw_samples(path, 9, skip_bad=True)) == 5
     with pytest.raises(InputError, match="no usable sample"):
-        drawn_samples(jsonl(tmp_path / "bad.jsonl", rows[-1:]), 3, skip_bad=True)
+        draw_samples(jsonl(tmp_path / "bad.jsonl", rows[-1:]), 3, skip_bad=True)
 
 
 def test_a_range_is_for_codes_among_several_families() -> None:
-    first, second = families(["typo", "codes"], last=200)
+    first, second = resolve_families(["typo", "codes"], last=200)
     assert (first.name, second.name) == ("typo", "codes")
     with pytest.raises(ValueError, match="range: applies to the perturbation codes, not to typo"):
-        families(["typo", "unicode"], last=200)
+        resolve_families(["typo", "unicode"], last=200)

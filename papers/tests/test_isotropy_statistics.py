@@ -41,7 +41,7 @@ def test_a_cross_about_a_text_is_isotropic() -> None:
     found = isotropy([[0, 0, 1]] * 3, [versions] * 3, rng())
     assert found.angle.value == pytest.approx(10)
     assert found.cone.value == pytest.approx(0, abs=1e-6)
-    assert found.within == pytest.approx(0, abs=1e-6)
+    assert found.largest_cone == pytest.approx(0, abs=1e-6)
     assert found.unchanged == (0.0, None)
     shape = found.shape
     assert shape
@@ -81,19 +81,19 @@ def test_all_in_one_direction() -> None:
     moved = unit(originals + 0.5 * np.eye(8)[0])
     found = isotropy(originals, np.repeat(moved[:, None], 4, axis=1), rng())
     assert found.shape
-    assert found.expected
+    assert found.cloud_shape
     assert found.shape.cosine
     assert found.shape.displacement.value == pytest.approx(1)
     assert found.shape.cosine.value == pytest.approx(1)
     assert found.cone.value == pytest.approx(found.angle.value)
-    assert found.expected.displacement.value == pytest.approx(0.5, abs=0.12)  # 1 / sqrt(4)
+    assert found.cloud_shape.displacement.value == pytest.approx(0.5, abs=0.12)  # 1 / sqrt(4)
 
 
 def test_a_random_cloud_looks_as_one_of_its_size_should() -> None:
     originals = unit(rng(1).normal(size=(60, 32)))
     versions = unit(originals[:, None] + 0.05 * rng(2).normal(size=(60, 10, 32)))
     found = isotropy(originals, versions, rng(3))
-    shape, expected = found.shape, found.expected
+    shape, expected = found.shape, found.cloud_shape
     assert shape
     assert expected
     assert shape.cosine
@@ -114,8 +114,8 @@ def test_what_does_not_move_has_no_direction() -> None:
     originals = unit(rng().normal(size=(5, 16)))
     found = isotropy(originals, np.repeat(originals[:, None], 3, axis=1), rng())
     assert found.unchanged == (1.0, None)
-    assert found.angle.value == found.cone.value == found.within == 0.0
-    assert (found.shape, found.expected) == (None, None)
+    assert found.angle.value == found.cone.value == found.largest_cone == 0.0
+    assert (found.shape, found.cloud_shape) == (None, None)
     half = np.repeat(originals[:, None], 2, axis=1)
     half[:, 1] = unit(half[:, 1] + 0.1)
     assert isotropy(originals, half, rng()).unchanged.value == 0.5

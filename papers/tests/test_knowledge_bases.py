@@ -14,7 +14,7 @@ from trustassay.distractors import Distractor, find_distractors
 from trustassay.errors import BackendError, CallError, UnknownNameError
 from trustassay_papers.backends.dbpedia import DBpediaSource, dbpedia_address, label_of, query_of
 from trustassay_papers.backends.spotlight import SpotlightLinker, spotlight_address
-from trustassay_papers.distractors import loaded
+from trustassay_papers.distractors import load_backends
 
 QUESTION, ANSWER = "who wrote it", "Jane Austen wrote it in 1815."
 QUICK = "?deadline=3&tries=3&patience=1"
@@ -29,7 +29,7 @@ def served(work: Callable[[KnowledgeBase], Awaitable[Any]]) -> Any:
 
 
 async def find(base: KnowledgeBase, options: str = QUICK, **others: Any) -> list[Distractor]:
-    backends, names = loaded(
+    backends, names = load_backends(
         f"dbpedia:{base.url}/sparql{options}", f"spotlight:{base.url}{options}"
     )
     calls = CallOptions(cache=others.pop("cache", None))

@@ -18,9 +18,9 @@ from trustassay.calls.client import CallOptions
 from trustassay.data.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.intake import RunOptions
-from trustassay_papers.experiments.answers import Records
-from trustassay_papers.experiments.learning import Asked, icl, sft
-from trustassay_papers.experiments.measuring import Setup
+from trustassay_papers.experiments.answers import RecordSelection
+from trustassay_papers.experiments.learning import LearningSetup, run_icl, run_sft
+from trustassay_papers.experiments.measuring import FewlSetup
 from trustassay_papers.tune import TuneOptions
 
 torch = Lazily("torch")
@@ -52,10 +52,10 @@ def source(folder: Path, n: int = 24) -> Path:
     return jsonl(folder / "answers.jsonl", rows)
 
 
-def setup(**options: Any) -> Setup:
+def setup(**options: Any) -> FewlSetup:
     metric = Fewl(form="agreement", penalty="none")
     calls = CallOptions(cache=None)
-    return Setup(
+    return FewlSetup(
         embedder=Axes(),
         similarities=("novel",),
         metric=metric,
@@ -79,8 +79,10 @@ def judge(prompt: str) -> str:
 
 
 def test_examples_that_are_true_make_answers_better(tmp_path: Path) -> None:
-    asked = Asked(follows, judge, examples=3)
-    result = icl(source(tmp_path), tmp_path / "out", setup(), Records(), asked).to_dict()
+    asked = LearningSetup(follows, judge, examples=3)
+    result = run_icl(
+        source(tmp_path), tmp_path / "out", setup(), RecordSelection(), asked
+    ).to_dict()
     rows = {row["name"]: row for row in result["rows"]}
     assert rows["FEWL against vanilla"]["win rate, %"]["value"] == 100
     assert rows["labels against vanilla"]["won, %"]["value"] == 100
@@ -100,10 +102,19 @@ def test_the_same_call_again_asks_nobody(tmp_path: Path) -> None:
         raise AssertionError("asked")
 
     path = source(tmp_path)
-    first = icl(path, tmp_path / "out", setup(), Records(), Asked(follows, judge, examples=3))
+    first = run_icl(
+        path,
+        tmp_path / "out",
+        setup(),
+        RecordSelection(),
+        LearningSetup(follows, judge, examples=3),
+    )
     silent.__qualname__, silent.__module__ = "follows", follows.__module__
-    again = Asked(silent, judge, examples=3)
-    assert icl(path, tmp_path / "out", setup(), Records(), again).to_dict() == first.to_dict()
+    again = LearningSetup(silent, judge, examples=3)
+    assert (
+        run_icl(path, tmp_path / "out", setup(), RecordSelection(), again).to_dict()
+        == first.to_dict()
+    )
 
 
 def test_questions_of_their_own_and_answers_that_fail(tmp_path: Path) -> None:
@@ -115,8 +126,8 @@ def test_questions_of_their_own_and_answers_that_fail(tmp_path: Path) -> None:
     questions = jsonl(
         tmp_path / "asked.jsonl", [{"id": f"n{i}", "question": f"thing {i}"} for i in (100, 101)]
     )
-    asked = Asked(sometimes, judge, examples=3, questions=questions)
-    result = icl(source(tmp_path), tmp_path / "out", setup(), Records(), asked)
+    asked = LearningSetup(sometimes, judge, examples=3, questions=questions)
+    result = run_icl(source(tmp_path), tmp_path / "out", setup(), RecordSelection(), asked)
     assert result.rows[0].cells[-1].values == {"value": 1}
     assert set(result.left_out) == {
         f"{arm}, n100" for arm in ("vanilla", "baseline", "FEWL", "labels")
@@ -125,7 +136,13 @@ def test_questions_of_their_own_and_answers_that_fail(tmp_path: Path) -> None:
 
 def test_where_both_choose_the_same_there_is_nothing_to_learn(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the same answer to all 24 questions"):
-        icl(source(tmp_path), tmp_path / "out", setup(single="one"), Records(), Asked("x:y", judge))
+        run_icl(
+            source(tmp_path),
+            tmp_path / "out",
+            setup(single="one"),
+            RecordSelection(),
+            LearningSetup("x:y", judge),
+        )
 
 
 @pytest.mark.torch
@@ -138,13 +155,15 @@ def test_a_tiny_model_is_tuned_by_every_arm(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     try:
         model = save_llama(tmp_path / "llama")
-        asked = Asked(
+        asked = LearningSetup(
             str(model),
             judge,
             Answering(max_tokens=12),
             tuning=TuneOptions(full=True, steps=60, batch=6, learning_rate=0.01),
         )
-        result = sft(source(tmp_path), tmp_path / "out", setup(), Records(), asked).to_dict()
+        result = run_sft(
+            source(tmp_path), tmp_path / "out", setup(), RecordSelection(), asked
+        ).to_dict()
     finally:
         torch.set_num_threads(threads)
     rows = {row["name"]: row for row in result["rows"]}

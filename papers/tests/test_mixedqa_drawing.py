@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from trustassay.sample import Sample
-from trustassay_papers.mixedqa.drawing import Draw, Recorded, answered, draws
+from trustassay_papers.mixedqa.drawing import Recorded, SourceDraw, build_draws, with_reply
 
 
 def question(number: int, split: str = "dev", source: str = "A", text: str = "") -> Sample:
@@ -21,21 +21,21 @@ def question(number: int, split: str = "dev", source: str = "A", text: str = "")
 
 def drawn(
     questions: Sequence[Sample], wanted: int, seed: int = 0, recorded: Recorded | None = None
-) -> list[Draw]:
-    return draws(questions, ["A", "B"], wanted, seed, recorded or {})
+) -> list[SourceDraw]:
+    return build_draws(questions, ["A", "B"], wanted, seed, recorded or {})
 
 
-def order(draw: Draw) -> list[str]:
-    return [one.id for one in reversed(draw.coming)]
+def order(draw: SourceDraw) -> list[str]:
+    return [one.id for one in reversed(draw.remaining)]
 
 
-def finished(draw: Draw, good: set[str]) -> tuple[list[str], int]:
+def finished(draw: SourceDraw, good: set[str]) -> tuple[list[str], int]:
     """Draw to the end: the questions that are kept, and how many were asked."""
     while questions := draw.next_questions():
         for one in questions:
             said = "Al" if one.id in good else ""
-            draw.settle(one, {"m": answered(one, "m", said)})
-    return [replies[0].id for replies in draw.kept], draw.asked
+            draw.keep_or_drop(one, {"m": with_reply(one, "m", said)})
+    return [replies[0].id for replies in draw.accepted], draw.tried
 
 
 QUESTIONS = [question(n) for n in range(40)] + [question(n, "test") for n in range(30)]
@@ -61,13 +61,13 @@ def test_the_first_that_are_answered_are_kept_and_no_more_asked(every: int) -> N
     kept, asked = finished(draw, good)
     assert kept == [name for name in names if name in good][:8]
     assert asked == names.index(kept[-1]) + 1  # not one beyond the last that was kept
-    assert not draw.short
+    assert not draw.is_short
 
 
 def test_a_source_that_runs_out_is_short() -> None:
     draw = drawn(QUESTIONS, 8)[0]
     kept, asked = finished(draw, {"A-dev-3"})
-    assert (kept, asked, draw.short) == (["A-dev-3"], 70, True)
+    assert (kept, asked, draw.is_short) == (["A-dev-3"], 70, True)
     assert draw.counts() == {"m": {"blank": 69}}
 
 
@@ -99,14 +99,17 @@ def test_a_question_whose_answer_was_held_back_does_not_hide_another_copy() -> N
 
 def test_recorded_answers_are_looked_at_before_a_model_is_asked() -> None:
     recorded = {
-        "old": {"what is number 1 of a dev": answered(QUESTIONS[1], "old", "One.")}
-        | {"what is number 2 of a dev": answered(QUESTIONS[2], "old", "I am not sure.")}
+        "old": {"what is number 1 of a dev": with_reply(QUESTIONS[1], "old", "One.")}
+        | {"what is number 2 of a dev": with_reply(QUESTIONS[2], "old", "I am not sure.")}
     }
     draw = drawn(QUESTIONS, 8, recorded=recorded)[0]
     assert [one.id for one in draw.next_questions()] == ["A-dev-1"]
     assert draw.counts() == {"old": {"no-reply": 68, "not-sure": 1}}
-    draw.settle(QUESTIONS[1], {"new": answered(QUESTIONS[1], "new", "Uno.")})
-    assert [(one.model, one.response) for one in draw.kept[0]] == [("new", "Uno."), ("old", "One.")]
+    draw.keep_or_drop(QUESTIONS[1], {"new": with_reply(QUESTIONS[1], "new", "Uno.")})
+    assert [(one.model, one.response) for one in draw.accepted[0]] == [
+        ("new", "Uno."),
+        ("old", "One."),
+    ]
     (missing,) = [one for one in draw.dropped if one.filter == "not-sure"]
     assert missing.to_dict() == {
         "id": "A-dev-2",
@@ -123,6 +126,6 @@ def test_one_model_that_does_not_answer_drops_the_question_and_all_reasons_are_t
     draw = drawn(QUESTIONS, 1)[0]
     (one,) = draw.next_questions()
     said = {"a": "Al", "b": "", "c": "I am not sure."}
-    draw.settle(one, {name: answered(one, name, text) for name, text in said.items()})
-    assert draw.kept == []
+    draw.keep_or_drop(one, {name: with_reply(one, name, text) for name, text in said.items()})
+    assert draw.accepted == []
     assert [(d.model, d.filter) for d in draw.dropped] == [("b", "blank"), ("c", "not-sure")]

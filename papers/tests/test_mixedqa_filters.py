@@ -13,8 +13,8 @@ from trustassay.sample import Sample
 from trustassay_papers.mixedqa.drawing import (
     QUESTION_FILTERS,
     REPLY_FILTERS,
-    question_filter,
-    reply_filter,
+    find_question_filter,
+    find_reply_filter,
 )
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve()
@@ -27,7 +27,7 @@ def of(question: str, *golds: str, **metadata: str) -> Sample:
 
 
 def reply(text: str, question: str = "Who wrote the long book?", *golds: str) -> str | None:
-    return reply_filter(Sample("q", question, text, answers=tuple((g,) for g in golds)))
+    return find_reply_filter(Sample("q", question, text, answers=tuple((g,) for g in golds)))
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,14 @@ def reply(text: str, question: str = "Who wrote the long book?", *golds: str) ->
     ],
 )
 def test_questions(question: str, gold: str | None, name: str | None) -> None:
-    assert question_filter(of(question, *([gold] if gold else []))) == name
+    assert find_question_filter(of(question, *([gold] if gold else []))) == name
 
 
 def test_hotpotqa_says_itself_what_compares() -> None:
-    assert question_filter(of("What do both have?", "wings", type="comparison")) == "comparison"
-    assert question_filter(of("What do both have?", "wings", type="bridge")) is None
+    assert (
+        find_question_filter(of("What do both have?", "wings", type="comparison")) == "comparison"
+    )
+    assert find_question_filter(of("What do both have?", "wings", type="bridge")) is None
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_long_replies_are_filtered_in_no_time() -> None:
     long = " ".join(str(number) for number in range(50_000))
     assert reply(long) is None
     assert reply("," + " " * 100_000) == "blank"
-    assert question_filter(of("Which," + " " * 50_000 + "?", "x")) is None
+    assert find_question_filter(of("Which," + " " * 50_000 + "?", "x")) is None
 
 
 @pytest.mark.skipif(not CHECKED.exists(), reason=f"no {CHECKED}; set TRUSTASSAY_SHARED")
@@ -128,7 +130,7 @@ def test_what_the_authors_kept_is_kept() -> None:
     questions: Counter[str | None] = Counter()
     replies: Counter[tuple[str, str | None]] = Counter()
     for item in items:
-        questions[question_filter(of(item["question"], *item["answers"]))] += 1
+        questions[find_question_filter(of(item["question"], *item["answers"]))] += 1
         for system in ("flan", "llama", "gpt"):
             found = reply(item[system]["pred"], item["question"], *item["answers"])
             replies[system, found] += 1
@@ -146,9 +148,12 @@ def test_yes_no_questions_are_mostly_known_by_their_form_alone() -> None:
     """HaluEval's questions are HotpotQA's; 57 of the 59 that yes or no answers."""
     items = [json.loads(line) for line in HOTPOT.read_text("utf-8").splitlines()]
     yes_no = [x["question"] for x in items if x["right_answer"].lower() in ("yes", "no")]
-    by_form = [question_filter(of(question, "something else")) for question in yes_no]
+    by_form = [find_question_filter(of(question, "something else")) for question in yes_no]
     assert (len(yes_no), by_form.count("yes-no")) == (59, 57)
-    assert {question_filter(of(question, "yes")) for question in yes_no} <= {"yes-no", "comparison"}
+    assert {find_question_filter(of(question, "yes")) for question in yes_no} <= {
+        "yes-no",
+        "comparison",
+    }
 
 
 def test_every_filter_is_explained() -> None:

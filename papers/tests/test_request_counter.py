@@ -14,16 +14,16 @@ from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError
-from trustassay_papers.request_counter import Counted, RequestCounter
+from trustassay_papers.request_counter import CountedFolderRequest, FolderRequestCounter
 
 ONE, TWO = ChatRequest.of("one"), ChatRequest.of("two")
 
 
-def opened(folder: Path, most: int | None = None) -> RequestCounter:
-    return RequestCounter(CallStore(folder / "calls.sqlite"), folder / "failures.jsonl", most)
+def opened(folder: Path, most: int | None = None) -> FolderRequestCounter:
+    return FolderRequestCounter(CallStore(folder / "calls.sqlite"), folder / "failures.jsonl", most)
 
 
-def sent(counted: Counted, fault: Exception | None = None, requests: int = 1) -> None:
+def sent(counted: CountedFolderRequest, fault: Exception | None = None, requests: int = 1) -> None:
     """Do as a call does: a try, in which ``requests`` leave; then the failure is told."""
     counted.admit()
     try:
@@ -35,13 +35,13 @@ def sent(counted: Counted, fault: Exception | None = None, requests: int = 1) ->
             if fault:
                 raise fault
     except CallError as error:
-        counted.failed(error)
+        counted.record_failure(error)
 
 
-def answered(folder: Path, counted: Counted, cached: int = 0) -> None:
+def answered(folder: Path, counted: CountedFolderRequest, cached: int = 0) -> None:
     store = CallStore(folder / "calls.sqlite")
     store.add([StoredCall(counted.key, "chat", "m", "[]", '"x"', 0.0, None, None, cached)])
-    store.close(alone=False)
+    store.close(is_last_user=False)
 
 
 def test_failed_tries_count_and_are_remembered(tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from trustassay_papers.experiments.rankings import truth_of
+from trustassay_papers.experiments.rankings import truthfulqa_score
 
 
 def test_truth_of_an_answer_is_the_tqa_metric() -> None:
-    assert truth_of([0.2, 0.7], [0.4, 0.1]) == pytest.approx(0.3)
+    assert truthfulqa_score([0.2, 0.7], [0.4, 0.1]) == pytest.approx(0.3)
     with pytest.raises(ValueError, match="at least"):
-        truth_of([0.2], [])
+        truthfulqa_score([0.2], [])

@@ -68,7 +68,7 @@ def test_only_the_answer_and_the_end_are_learnt(tmp_path: Path, begin: bool) -> 
     learnt = [token for token in columns["labels"] if token != -100]
     assert learnt[-1] == made.eos_token_id and learnt.count(made.eos_token_id) == 1
     assert made.decode(learnt[:-1]) == " sat"
-    before = one.tokens[: one.prompt]
+    before = one.tokens[: one.prompt_length]
     assert made.decode(before) == ("<s>the cat" if begin else "the cat")
 
 
@@ -77,7 +77,7 @@ def test_it_is_laid_out_as_a_reply_is_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path / "d.jsonl", chat("system:be", "user:the cat", "assistant:sat"))
     (one,) = encode(read_conversations(path), made)
     assert (
-        made.decode(one.tokens[: one.prompt])
+        made.decode(one.tokens[: one.prompt_length])
         == "<|system|>be<|end|><|user|>the cat<|end|><|assistant|>"
     )
-    assert made.decode(one.tokens[one.prompt :]) == "sat<|end|></s>"
+    assert made.decode(one.tokens[one.prompt_length :]) == "sat<|end|></s>"

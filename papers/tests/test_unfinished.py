@@ -40,7 +40,7 @@ def test_it_goes_on_after_the_last_whole_line(tmp_path: Path, torn: str) -> None
         part.write(torn)
     with UnfinishedFile(out, SETTINGS) as file:
         assert (file.done, file.counts["yes"]) == (2, 2)
-        assert list(file.todo("abc")) == [(2, "c")]
+        assert list(file.unfinished_items("abc")) == [(2, "c")]
         file.add(2, {"id": "c"})
         file.finish()
     assert ids(out) == ["a", "b", "c"]
@@ -56,7 +56,7 @@ def test_what_failed_is_tried_again_and_takes_its_place(tmp_path: Path) -> None:
         assert list(file.failed.values()) == [("a", "broken"), ("c", "broken")]
     assert ids(out) == ["b"]
     with UnfinishedFile(out, SETTINGS) as file:
-        assert list(file.todo("abcd")) == [(0, "a"), (2, "c"), (3, "d")]
+        assert list(file.unfinished_items("abcd")) == [(0, "a"), (2, "c"), (3, "d")]
         file.fail(0, "a", "still broken")
         file.add(2, {"id": "c"})
         file.add(3, {"id": "d"})
@@ -64,7 +64,7 @@ def test_what_failed_is_tried_again_and_takes_its_place(tmp_path: Path) -> None:
         assert dict(file.failed) == {0: ("a", "still broken")}
     assert ids(out) == ["b", "c", "d"]
     with UnfinishedFile(out, SETTINGS) as file:
-        assert list(file.todo("abcd")) == [(0, "a")]
+        assert list(file.unfinished_items("abcd")) == [(0, "a")]
         file.add(0, {"id": "a"})
         file.finish()
     assert ids(out) == ["a", "b", "c", "d"]

@@ -12,18 +12,18 @@ from tests.metrics.fewl.helpers import Angles, Known
 
 from trustassay import score
 from trustassay.metrics.fewl import Fewl
-from trustassay.runs.intake import run_options
+from trustassay.runs.intake import build_run_options
 from trustassay.sample import Sample
 from trustassay_papers.experiments.measuring import (
-    Measured,
-    Numbers,
-    Setup,
-    Variant,
+    FewlArrays,
+    FewlSetup,
+    FewlVariant,
+    MeasuredAnswers,
     measure,
     scores_of,
     variants_of,
 )
-from trustassay_papers.experiments.results import shares
+from trustassay_papers.experiments.results import build_share_cells
 
 N, TOLERANCE = 6, 1e-12
 
@@ -56,19 +56,19 @@ def similarity() -> Known:
     return Known(table)
 
 
-def measured(folder: Path) -> Measured:
-    setup = Setup(
+def measured(folder: Path) -> MeasuredAnswers:
+    setup = FewlSetup(
         embedder=Angles(),
         similarities=(similarity(),),  # type: ignore[arg-type]
         metric=Fewl(neighbours=2, max_similarity=1.0, temperature=0.5),
-        options=run_options(cache=None),
+        options=build_run_options(cache=None),
     )
     samples = [Sample.parse(one) for one in records()]
     return asyncio.run(measure(samples, setup, folder))
 
 
 @pytest.fixture(scope="module")
-def numbers(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> FewlArrays:
     return next(iter(measured(tmp_path_factory.mktemp("experiment")).numbers.values()))
 
 
@@ -78,17 +78,20 @@ OPTIONS = "neighbours=2,max_similarity=1,temperature=0.5"
 @pytest.mark.parametrize(
     ("variant", "options"),
     [
-        (Variant("uniform", "none", "eq1", "tv"), "weights=uniform,penalty=none"),
-        (Variant("ours", "nearest", "eq1", "tv"), "weights=ours"),
-        (Variant("ours", "random", "theory", "js"), "penalty=random,form=theory,divergence=js"),
-        (Variant("ideal", "nearest", "theory", "kl"), "weights=ideal,form=theory,divergence=kl"),
-        (Variant("single-best", "nearest", "eq1", "kl"), "weights=single-best,divergence=kl"),
-        (Variant("agreement", "nearest", "agreement", "tv"), "form=agreement"),
-        (Variant("agreement", "random", "agreement", "tv"), "form=agreement,penalty=random"),
+        (FewlVariant("uniform", "none", "eq1", "tv"), "weights=uniform,penalty=none"),
+        (FewlVariant("ours", "nearest", "eq1", "tv"), "weights=ours"),
+        (FewlVariant("ours", "random", "theory", "js"), "penalty=random,form=theory,divergence=js"),
+        (
+            FewlVariant("ideal", "nearest", "theory", "kl"),
+            "weights=ideal,form=theory,divergence=kl",
+        ),
+        (FewlVariant("single-best", "nearest", "eq1", "kl"), "weights=single-best,divergence=kl"),
+        (FewlVariant("agreement", "nearest", "agreement", "tv"), "form=agreement"),
+        (FewlVariant("agreement", "random", "agreement", "tv"), "form=agreement,penalty=random"),
     ],
 )
 def test_a_variant_is_the_metric_with_these_options(
-    variant: Variant, options: str, numbers: Numbers
+    variant: FewlVariant, options: str, numbers: FewlArrays
 ) -> None:
     run = score(
         records(),
@@ -101,16 +104,16 @@ def test_a_variant_is_the_metric_with_these_options(
     assert scores_of(variant, numbers) == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_single_is_the_metric_with_the_first_reference_alone(numbers: Numbers) -> None:
+def test_single_is_the_metric_with_the_first_reference_alone(numbers: FewlArrays) -> None:
     alone = [{**one, "references": {"a": one["references"]["a"]}} for one in records()]
     metric = f"fewl:{OPTIONS},weights=uniform"
     run = score(alone, metrics=metric, similarity=similarity(), embedder=Angles())
     expected = [one.score for one in run.assessments]
-    variant = Variant("single", "nearest", "eq1", "tv")
+    variant = FewlVariant("single", "nearest", "eq1", "tv")
     assert scores_of(variant, numbers) == pytest.approx(expected, abs=TOLERANCE)
 
 
-def test_all_combinations_stand_once(numbers: Numbers) -> None:
+def test_all_combinations_stand_once(numbers: FewlArrays) -> None:
     found = variants_of(numbers)
     # 3 divergences x 3 penalties x (2 alone + 3 weightings in 2 forms), and our form
     assert len(found) == len(set(found)) == 3 * 3 * (2 + 3 * 2) + 3
@@ -129,7 +132,7 @@ def test_a_second_measurement_goes_on_from_the_first(tmp_path: Path) -> None:
 
 def test_shares_have_intervals_even_where_no_draw_differs() -> None:
     won = np.array([[1.0] * 30, [0.0] * 30, [1.0, 0.0] * 15])
-    every, none, half = shares(won, 1 - won)
+    every, none, half = build_share_cells(won, 1 - won)
     assert every.values["interval"][0] == pytest.approx(100 * 0.05 ** (1 / 30))
     assert none.values["interval"] == pytest.approx((0, 100 * (1 - 0.05 ** (1 / 30))))
     low, high = half.values["interval"]
@@ -137,13 +140,16 @@ def test_shares_have_intervals_even_where_no_draw_differs() -> None:
     assert 60 < high < 70
     assert every.text == "100.0 (90.5 to 100.0)"
     assert none.values["ties"] == 100
-    few = shares(won[:, :19], won[:, :19])
+    few = build_share_cells(won[:, :19], won[:, :19])
     assert few[2].values["interval"] is None
 
 
 def test_several_units_of_a_question_are_one_in_the_interval() -> None:
     won = np.array([[1.0, 0.0] * 100])
-    (apart,), (together,) = shares(won, 1 - won), shares(won, 1 - won, np.arange(200) // 4)
+    (apart,), (together,) = (
+        build_share_cells(won, 1 - won),
+        build_share_cells(won, 1 - won, np.arange(200) // 4),
+    )
     assert together.values["interval"] != apart.values["interval"]
-    (few,) = shares(won, 1 - won, np.arange(200) // 20)
+    (few,) = build_share_cells(won, 1 - won, np.arange(200) // 20)
     assert few.values["interval"] is None

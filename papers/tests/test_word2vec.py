@@ -136,12 +136,12 @@ def test_wrong_uris_are_explained(uri: str, words: str) -> None:
 
 
 def test_named_sources() -> None:
-    assert resolve.named_sources("embedding,pos") == {"embedding": "embedding", "pos": "pos"}
-    assert resolve.named_sources(["mine=python:m:o", "dbpedia:http://h/sparql"]) == {
+    assert resolve.resolve_sources("embedding,pos") == {"embedding": "embedding", "pos": "pos"}
+    assert resolve.resolve_sources(["mine=python:m:o", "dbpedia:http://h/sparql"]) == {
         "mine": "python:m:o",
         "dbpedia": "dbpedia:http://h/sparql",
     }
     with pytest.raises(ValueError, match="two are called 'pos'"):
-        resolve.named_sources("pos,pos")
+        resolve.resolve_sources("pos,pos")
     with pytest.raises(ValueError, match="no source"):
-        resolve.named_sources("")
+        resolve.resolve_sources("")

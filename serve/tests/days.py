@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness
-from trustassay.runs.lines import encoded
+from trustassay.runs.lines import encode_assessment
 
 METRIC = Faithfulness()
 
@@ -22,7 +22,9 @@ def day_run(path: Path, bad: int, n: int, *, ids: str = "", failed: int = 0) -> 
         one = Assessment(
             name, "faithfulness", score, verdict, f"{verdict}!", parts | {"order": score}
         )
-        rows.append(one if i < n - failed else Assessment.failed(name, "faithfulness", "no reply"))
+        rows.append(
+            one if i < n - failed else Assessment.for_failure(name, "faithfulness", "no reply")
+        )
         model = "ab"[i % 2]
         samples.append(
             {"id": name, "question": f"What of {name}?", "response": "So.", "model": model}
@@ -38,7 +40,7 @@ def day_run(path: Path, bad: int, n: int, *, ids: str = "", failed: int = 0) -> 
     summary = {"metrics": {"faithfulness": METRIC.summarise(rows).to_dict()}, "calls": {}}
     path.mkdir(parents=True)
     (path / "samples.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples))
-    (path / "assessments.jsonl").write_bytes(b"".join(encoded(one) for one in rows))
+    (path / "assessments.jsonl").write_bytes(b"".join(encode_assessment(one) for one in rows))
     (path / "run.json").write_text(json.dumps(run, default=str))
     (path / "summary.json").write_text(json.dumps(summary, default=str))
     return path

@@ -15,7 +15,7 @@ from tests.support import record
 from trustassay import scorer
 from trustassay.errors import BackendError
 from trustassay_serve import BusyError, ClosingError, Part, Service, ServiceSettings, create_app
-from trustassay_serve.app import Meter, openapi
+from trustassay_serve.app import ServiceMetrics, build_openapi
 from trustassay_serve.requests import read_json, reply
 
 SECRET = "words-of-a-sample"
@@ -70,7 +70,7 @@ def test_a_part_has_its_routes() -> None:
 
 
 def test_the_document_tells_of_the_paths_that_are_served_and_of_their_schemas() -> None:
-    document = openapi(["/health", "/v1/score", "/mcp"], asks_token=False)
+    document = build_openapi(["/health", "/v1/score", "/mcp"], asks_token=False)
     assert set(document["paths"]) == {"/health", "/v1/score"}
     schemas = {"Health", "Error", "Document", "Passage", "Sample", "Found", "Result", "Line"}
     assert set(document["components"]["schemas"]) == schemas
@@ -78,7 +78,7 @@ def test_the_document_tells_of_the_paths_that_are_served_and_of_their_schemas() 
     assert set(responses) == set("200 400 401 408 413 415 421 422 429 500 503".split())
     assert [k for k, one in responses.items() if "headers" in one] == ["429", "503"]
     assert "security" not in document
-    both = openapi(["/health", "/beta/litellm_basic_guardrail_api"], asks_token=True)
+    both = build_openapi(["/health", "/beta/litellm_basic_guardrail_api"], asks_token=True)
     assert set(both["components"]["schemas"]) == {"Health", "Error"} | {
         "GuardrailRequest",
         "GuardrailDecision",
@@ -110,4 +110,4 @@ def test_an_error_that_nobody_foresaw_is_told_without_its_words() -> None:
 def test_a_missing_package_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(BackendError, match=r"pip install \./serve"):
-        Meter()
+        ServiceMetrics()

@@ -12,24 +12,24 @@ from hypothesis import strategies as st
 from serve.tests.upstream import DONE, USAGE, chunk, chunks
 
 from trustassay_serve.upstream import (
-    Event,
     StreamedAnswers,
+    StreamEvent,
     UpstreamError,
-    events,
     has_text,
+    read_events,
     without_choices,
 )
 
 STREAM = b": comment\n\n" + b"".join(chunks("One", " two.", usage=True))
 
 
-def read(pieces: Sequence[bytes], most: int = 10**7) -> list[Event]:
+def read(pieces: Sequence[bytes], most: int = 10**7) -> list[StreamEvent]:
     async def given_pieces() -> AsyncIterator[bytes]:
         for piece in pieces:
             yield piece
 
-    async def run() -> list[Event]:
-        return [event async for event in events(given_pieces(), most)]
+    async def run() -> list[StreamEvent]:
+        return [event async for event in read_events(given_pieces(), most)]
 
     return asyncio.run(run())
 

@@ -12,7 +12,7 @@ from trustassay_serve import eprocess
 from trustassay_serve.eprocess import (
     answers_evidence,
     change_day,
-    paired_evidence,
+    probe_evidence,
     starts_evidence,
 )
 
@@ -65,7 +65,7 @@ def test_changes_are_found_and_dated() -> None:
     logs = answers_evidence(s, n, 28)
     assert logs[:16].max() < math.log(100) < logs[-8]
     starts = starts_evidence(s, n, np.arange(60) % 7, 28)
-    assert np.logaddexp.reduce(starts) + eprocess.EACH > math.log(100)
+    assert np.logaddexp.reduce(starts) + eprocess.LOG_DAY_SHARE > math.log(100)
     likely, low, high = change_day(starts)
     assert low <= 45 - 28 <= high <= low + 4
     assert abs(likely - 17) <= 1
@@ -80,7 +80,7 @@ def test_days_that_differ_by_themselves_are_no_rise() -> None:
     s = rng.binomial(1000, 1 / (1 + np.exp(-odds))).astype(float)
     assert (answers_evidence(s, n, 28) > math.log(100)).any(axis=-1).mean() > 0.5
     starts = starts_evidence(s, n, np.arange(80) % 7, 28)
-    assert not (np.logaddexp.reduce(starts, axis=-1) + eprocess.EACH > math.log(100)).any()
+    assert not (np.logaddexp.reduce(starts, axis=-1) + eprocess.LOG_DAY_SHARE > math.log(100)).any()
 
 
 def test_one_odd_day_is_no_alarm_and_two_are() -> None:
@@ -88,9 +88,9 @@ def test_one_odd_day_is_no_alarm_and_two_are() -> None:
     s = np.random.default_rng(4).binomial(1000, 0.1, 40).astype(float)
     s[-1] = 900
     weekdays = np.zeros(40)
-    alone = np.logaddexp.reduce(starts_evidence(s, n, weekdays, 28)) + eprocess.EACH
+    alone = np.logaddexp.reduce(starts_evidence(s, n, weekdays, 28)) + eprocess.LOG_DAY_SHARE
     s[-3:] = 900
-    three = np.logaddexp.reduce(starts_evidence(s, n, weekdays, 28)) + eprocess.EACH
+    three = np.logaddexp.reduce(starts_evidence(s, n, weekdays, 28)) + eprocess.LOG_DAY_SHARE
     assert alone < math.log(100) < three
 
 
@@ -112,11 +112,11 @@ def test_any_days_give_numbers(days: list[tuple[int, int]]) -> None:
 
 def test_probes_by_hand_and_by_all_signs() -> None:
     stakes = eprocess.STAKES
-    assert paired_evidence([-1.0, -0.5]) == pytest.approx(
+    assert probe_evidence([-1.0, -0.5]) == pytest.approx(
         math.log(np.mean((1 - stakes) * (1 - stakes / 2)))
     )
-    assert paired_evidence([]) == 0
+    assert probe_evidence([]) == 0
     moved = np.array([1.0, 0.5, 0.25, 1.0])
     signs = itertools.product([-1, 1], repeat=4)
-    means = [math.exp(paired_evidence(moved * one)) for one in signs]
+    means = [math.exp(probe_evidence(moved * one)) for one in signs]
     assert np.mean(means) == pytest.approx(1)

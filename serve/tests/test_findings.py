@@ -7,10 +7,10 @@ import pytest
 from trustassay import Assessment
 from trustassay.metric import Metric
 from trustassay.registry import metric_from_text
-from trustassay_serve.integrations.resident import Finding, finding_of, refused
+from trustassay_serve.integrations.resident import IntegrationFinding, finding_of, findings_of_fault
 
 
-def found(metric: Metric, assessment: Assessment) -> Finding:
+def found(metric: Metric, assessment: Assessment) -> IntegrationFinding:
     return finding_of(metric, assessment)
 
 
@@ -32,7 +32,7 @@ def test_an_answer_that_needs_a_look_does_not_pass_whatever_its_verdict() -> Non
 
 def test_a_failure_has_no_score_and_does_not_pass() -> None:
     metric = metric_from_text("faithfulness")
-    one = found(metric, Assessment.failed("q1", "faithfulness", "no reply\nafter 30 s"))
+    one = found(metric, Assessment.for_failure("q1", "faithfulness", "no reply\nafter 30 s"))
     assert one.score is None
     assert one.passed is None
     assert one.passes(None) is False
@@ -59,13 +59,15 @@ def test_low_scores_are_good_where_the_metric_says_so() -> None:
 
 
 def test_a_threshold_is_taken_in_place_of_the_line() -> None:
-    one = Finding("faithfulness", 0.5, passed=False)
+    one = IntegrationFinding("faithfulness", 0.5, passed=False)
     assert [one.passes(threshold) for threshold in (None, 0.5, 0.51)] == [False, True, False]
 
 
 def test_a_refused_record_fails_for_every_metric() -> None:
     metrics = [metric_from_text(name) for name in ("faithfulness", "grounding")]
-    assert [(one.metric, one.error) for one in refused(metrics, "question: is missing")] == [
+    assert [
+        (one.metric, one.error) for one in findings_of_fault(metrics, "question: is missing")
+    ] == [
         ("faithfulness", "question: is missing"),
         ("grounding", "question: is missing"),
     ]
@@ -74,11 +76,11 @@ def test_a_refused_record_fails_for_every_metric() -> None:
 @pytest.mark.parametrize(
     ("finding", "comment"),
     [
-        (Finding("x", None), "no score: the metric gives no reason"),
-        (Finding("x", 1.0), ""),
-        (Finding("x", 1.0, verdict="good"), "good"),
-        (Finding("x", 1.0, lower_is_better=True), "low scores are good"),
+        (IntegrationFinding("x", None), "no score: the metric gives no reason"),
+        (IntegrationFinding("x", 1.0), ""),
+        (IntegrationFinding("x", 1.0, verdict="good"), "good"),
+        (IntegrationFinding("x", 1.0, lower_is_better=True), "low scores are good"),
     ],
 )
-def test_a_metric_may_say_little(finding: Finding, comment: str) -> None:
+def test_a_metric_may_say_little(finding: IntegrationFinding, comment: str) -> None:
     assert finding.comment == comment

@@ -14,7 +14,7 @@ import pytest
 from serve.tests.running import JSON, LEXICAL, Running, rest_of, serving
 from tests.support import record, run_command
 
-from trustassay_serve.requests import Limited, RequestError, TokenBuckets
+from trustassay_serve.requests import BodyLimiter, RequestError, TokenBuckets
 from trustassay_serve.service import ServiceSettings, read_tokens
 
 TOKEN, OTHER = "first-token-of-this-test", "second.token~of+this/test="
@@ -170,7 +170,7 @@ def test_bodies_are_bounded_together() -> None:
     async def sent(_message: Any) -> None: ...
 
     async def run() -> None:
-        limited = Limited(app, ServiceSettings(largest_body=100))
+        limited = BodyLimiter(app, ServiceSettings(largest_body=100))
         for most in (64, 128):
             free.clear()
             at_once = [

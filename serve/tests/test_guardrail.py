@@ -9,7 +9,7 @@ import pytest
 from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 from serve.tests.running import Reply
 
-from trustassay_serve.guardrail import Conversations
+from trustassay_serve.guardrail import PendingConversations
 
 pytest.importorskip("prometheus_client")
 PATH = "/beta/litellm_basic_guardrail_api"
@@ -166,18 +166,18 @@ def test_conversations_are_few_small_and_young() -> None:
     def record(size: int) -> dict[str, str]:
         return {"question": "x" * size}
 
-    kept = Conversations(most=3, most_bytes=1000, age_s=10)
+    kept = PendingConversations(most=3, most_bytes=1000, age_s=10)
     for i in range(5):
         kept.keep(f"c{i}", record(10), now=float(i))
-    assert [i for i in range(5) if kept.of(f"c{i}")] == [2, 3, 4]
+    assert [i for i in range(5) if kept.find(f"c{i}")] == [2, 3, 4]
     kept.keep("c2", record(20), now=5.0)
     kept.keep("c5", record(10), now=6.0)
-    assert [i for i in range(6) if kept.of(f"c{i}")] == [2, 4, 5]
-    assert kept.of("c2") == record(20)
+    assert [i for i in range(6) if kept.find(f"c{i}")] == [2, 4, 5]
+    assert kept.find("c2") == record(20)
     kept.keep("large", record(900), now=7.0)
-    assert kept.of("large")
-    assert kept.of("c4") is None
+    assert kept.find("large")
+    assert kept.find("c4") is None
     kept.keep("later", record(1), now=18.0)
-    assert kept.of("large") is None
+    assert kept.find("large") is None
     kept.keep("too large", record(2000), now=19.0)
-    assert kept.of("too large") is None
+    assert kept.find("too large") is None

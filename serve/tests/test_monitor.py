@@ -17,7 +17,7 @@ import pytest
 from serve.tests.days import day_run, day_runs
 from tests.cli.conftest import Cli, Said
 
-from trustassay.files import alone
+from trustassay.files import open_locked
 from trustassay_serve import monitor as monitoring
 
 CALM = [6, 8, 5, 7, 6, 9, 5, 7]
@@ -180,7 +180,7 @@ def test_bad_input_is_told_and_changes_nothing(cli: Cli, runs: list[Path], tmp_p
 
 
 def test_two_processes_do_not_write_one_state(cli: Cli, runs: list[Path]) -> None:
-    with alone(Path(".s.json.lock")):
+    with open_locked(Path(".s.json.lock")):
         said = cli("monitor", runs[0], "--state", "s.json")
     assert (said.status, "another process is using it" in said.err) == (2, True)
     assert cli("monitor", runs[0], "--state", "s.json").status == 0
@@ -212,7 +212,7 @@ def test_an_alarm_is_posted_until_it_was_taken_and_then_not_again(
     cli: Cli, runs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(monitoring, "WAITS_S", (0.0, 0.0))
-    monkeypatch.setenv(monitoring.KEY, "secret-key")
+    monkeypatch.setenv(monitoring.WEBHOOK_KEY_VARIABLE, "secret-key")
     got: list[tuple[str, dict[str, object]]] = []
     call = ("monitor", *runs, "--state", "s.json", *BY_ANSWER, "--figure", "faithfulness.mean")
     call = (*call, "--by", "nothing", "--webhook")

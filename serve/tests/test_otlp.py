@@ -18,7 +18,7 @@ from serve.tests.stores import Collector
 from trustassay import scorer
 from trustassay.workflows.scorer import Scorer
 from trustassay_serve import Service, ServiceSettings
-from trustassay_serve.otlp import ROOT_WITHIN_S, FullError, Receiver
+from trustassay_serve.otlp import ROOT_WITHIN_S, TooManyTracesError, TraceReceiver
 
 PASSAGE = "The Tagus runs through Lisbon."
 NOWHERE = "Nothing of it is known to anybody."
@@ -238,13 +238,13 @@ def received(work: Any, capacity: int = 4, settle_s: float = 5.0) -> Any:
     async def run() -> Any:
         async with scorer(metrics="faithfulness", entailer="lexical") as inside:
             service = Service(inside, ServiceSettings(capacity=capacity))
-            return await work(Receiver(service, settle_s, tell=told.append), inside)
+            return await work(TraceReceiver(service, settle_s, tell=told.append), inside)
 
     return asyncio.run(run()), told
 
 
 def test_a_trace_waits_for_its_root_and_for_what_comes_after_it() -> None:
-    async def work(receiver: Receiver, inside: Scorer) -> list[int]:
+    async def work(receiver: TraceReceiver, inside: Scorer) -> list[int]:
         steps = []
         child, root = spans(1)
         for now, given in ((0, [child]), (100, [root]), (104, []), (106, [])):
@@ -258,7 +258,7 @@ def test_a_trace_waits_for_its_root_and_for_what_comes_after_it() -> None:
 
 
 def test_a_trace_without_a_root_is_given_up() -> None:
-    async def work(receiver: Receiver, inside: Scorer) -> int:
+    async def work(receiver: TraceReceiver, inside: Scorer) -> int:
         receiver.take(spans(1)[:1], 1000, 0)
         await receiver.settle(ROOT_WITHIN_S + 1)
         receiver.take(spans(2) + spans(3) + spans(4) + spans(5), 4000, 700)  # there is room again
@@ -268,9 +268,9 @@ def test_a_trace_without_a_root_is_given_up() -> None:
 
 
 def test_too_many_traces_are_refused_together() -> None:
-    async def work(receiver: Receiver, inside: Scorer) -> int:
+    async def work(receiver: TraceReceiver, inside: Scorer) -> int:
         receiver.take(spans(1) + spans(2) + spans(3), 3000, 0)
-        with pytest.raises(FullError):
+        with pytest.raises(TooManyTracesError):
             receiver.take(spans(4) + spans(5), 2000, 1)
         receiver.take(spans(4), 1000, 1)
         await receiver.settle(100)

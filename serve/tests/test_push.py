@@ -12,7 +12,7 @@ from serve.tests.stores import KEYS, Store
 from tests.cli.conftest import Cli
 
 from trustassay import score
-from trustassay_serve.trace_stores import Target
+from trustassay_serve.trace_stores import TraceTarget
 
 TRACES = [f"{number + 1:032x}" for number in range(5)]
 ANSWERS = ["The Tagus runs through Lisbon.", "Nothing of it is known to anybody."]
@@ -180,18 +180,18 @@ def test_failed_scores_are_not_sent(cli: Cli, store: Store, tmp_path: Path) -> N
     ("sample", "target"),
     [
         ({"id": "t", "root_span": "s", "started": "1795773600000000000"},
-         Target("t", "s", True, "2026-11-27T10:00:00+00:00")),
+         TraceTarget("t", "s", True, "2026-11-27T10:00:00+00:00")),
         ({"id": "o", "traceId": "t", "startTime": "2026-11-27T10:00:00Z"},
-         Target("t", "o", False, "2026-11-27T10:00:00+00:00")),
+         TraceTarget("t", "o", False, "2026-11-27T10:00:00+00:00")),
         ({"id": "t", "trace_id": "t", "start_time": "2026-11-27 10:00:00"},
-         Target("t", None, True, "2026-11-27T10:00:00+00:00")),
+         TraceTarget("t", None, True, "2026-11-27T10:00:00+00:00")),
         ({"id": "x", "metadata": {"trace_id": "t"}, "timestamp": "yesterday"},
-         Target("t", "x", False, None)),
+         TraceTarget("t", "x", False, None)),
         ({"id": "x"}, None),
     ],
 )  # fmt: skip
-def test_what_a_sample_is_about(sample: dict[str, Any], target: Target | None) -> None:
-    assert Target.of(sample) == target
+def test_what_a_sample_is_about(sample: dict[str, Any], target: TraceTarget | None) -> None:
+    assert TraceTarget.of(sample) == target
 
 
 def test_traces_are_read_page_by_page_and_scored(cli: Cli, store: Store) -> None:

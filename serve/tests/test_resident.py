@@ -34,7 +34,7 @@ def record(number: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 def opened() -> int:
-    return len(open_scorers._opened)
+    return len(open_scorers._scorers_by_key)
 
 
 def test_a_scorer_is_opened_by_the_first_record_and_kept() -> None:
@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_written_leaves_no_scorer_open(tmp_path: Path) -
     others = [ResidentScorer("faithfulness", entailer="lexical", seed=n) for n in range(2)]
     for scorer in (others[0], broken, others[1]):
         scorer.score(record())
-    threads = [one[0] for one in open_scorers._opened.values()]
+    threads = [one[0] for one in open_scorers._scorers_by_key.values()]
     (tmp_path / "run" / "summary.json").mkdir()
     with pytest.raises(OSError, match="summary"):
         close_all()

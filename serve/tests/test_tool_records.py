@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from trustassay.data.reading import read_samples
-from trustassay.data.records import Fault
+from trustassay.data.records import InputFault
 from trustassay.sample import Sample
-from trustassay_serve.integrations.resident import simple, traced
+from trustassay_serve.integrations.resident import build_record, to_plain
 
 
 def sample_of(record: dict[str, Any]) -> Sample:
-    (found,) = read_samples([simple(record)])
-    assert not isinstance(found, Fault), str(found)
+    (found,) = read_samples([to_plain(record)])
+    assert not isinstance(found, InputFault), str(found)
     return found.sample
 
 
@@ -44,7 +44,7 @@ class Passage:
 )
 def test_questions_and_answers_are_found_in_every_form(inputs: Any, outputs: Any) -> None:
     context = [Passage("It was opened in 1911."), "It has seven arches."]
-    found = sample_of(traced(inputs, outputs, {"answer": "1911"}, context=context))
+    found = sample_of(build_record(inputs, outputs, {"answer": "1911"}, context=context))
     assert (found.question, found.response, found.claims) == ("When?", "In 1911.", ("1911",))
     assert [one.text for one in found.documents or ()] == [
         "It was opened in 1911.",
@@ -53,17 +53,17 @@ def test_questions_and_answers_are_found_in_every_form(inputs: Any, outputs: Any
 
 
 def test_a_right_answer_may_be_a_text() -> None:
-    assert sample_of(traced("When?", "In 1911.", "1911")).claims == ("1911",)
+    assert sample_of(build_record("When?", "In 1911.", "1911")).claims == ("1911",)
 
 
 def test_what_is_absent_is_left_out() -> None:
-    assert traced(None, None) == {}
-    assert traced("When?", None, metadata=None) == {"inputs": {"question": "When?"}}
+    assert build_record(None, None) == {}
+    assert build_record("When?", None, metadata=None) == {"inputs": {"question": "When?"}}
 
 
 def test_classes_and_other_objects_stay_as_they_are() -> None:
     other = object()
-    assert simple({"a": Passage, "b": other, "c": (1, 2)}) == {
+    assert to_plain({"a": Passage, "b": other, "c": (1, 2)}) == {
         "a": Passage,
         "b": other,
         "c": [1, 2],
@@ -72,10 +72,10 @@ def test_classes_and_other_objects_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("outputs", [MESSAGES, {"messages": MESSAGES}])
 def test_a_conversation_brings_its_question_along(outputs: Any) -> None:
-    found = sample_of(traced(None, outputs, context=["It was opened in 1911."]))
+    found = sample_of(build_record(None, outputs, context=["It was opened in 1911."]))
     assert (found.question, found.response) == ("Hi.", "In 1911.")
 
 
 @pytest.mark.parametrize("outputs", ["In 1911.", {"answer": "In 1911."}, ["In 1911."]])
 def test_an_answer_alone_is_not_taken_for_a_question(outputs: Any) -> None:
-    assert "inputs" not in traced(None, outputs)
+    assert "inputs" not in build_record(None, outputs)

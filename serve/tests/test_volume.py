@@ -83,7 +83,7 @@ def test_the_rule_is_the_one_that_was_measured() -> None:
         "daily_level": volume.DAILY_LEVEL,
         "assumed_spread": volume.ASSUMED_SPREAD,
         "assumed_days": volume.ASSUMED_DAYS,
-        "fewest_days": volume.FEWEST_DAYS,
+        "fewest_days": volume.MIN_DAYS,
     }
     rates = [one["per_10000_days"] for one in figures["false_alarms"]]
     assert max(rates) < 4 and sum(rates) / len(rates) < 1

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from trustassay.data.reading import Files
+from trustassay.data.reading import InputFiles
 from trustassay.errors import (
     BackendError,
     RunFolderError,
@@ -34,8 +34,8 @@ from trustassay.options import (
     check_keywords,
     shows_keywords,
 )
-from trustassay.progress import Steps, tell
-from trustassay.registry import metric_from_text, recorded_class
+from trustassay.progress import StepProgress, tell
+from trustassay.registry import find_recorded_class, metric_from_text
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
     from trustassay.workflows.scorer import EventsChoice, OpenScorer, Scorer
-    from trustassay.workflows.watch import Watched, WatchOptions
+    from trustassay.workflows.watch import WatchCounts, WatchOptions
 
 __all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
 
@@ -62,8 +62,8 @@ async def ascore(
 ) -> Run:
     """Score samples inside an event loop; see :func:`score`."""
     from trustassay.runs.execute import execute
-    from trustassay.runs.intake import row_index
-    from trustassay.runs.needs import settle
+    from trustassay.runs.intake import find_row_index
+    from trustassay.runs.needs import choose_backends
     from trustassay.runs.results import apply_calibrator
 
     # A temporary folder gets a report only on request; an explicit `report=` in `options` wins.
@@ -77,21 +77,23 @@ async def ascore(
     # samples when a model is given; otherwise a missing response is a fault of the sample.
     unanswered = False
     if "model" in backend_choices:
-        from trustassay.workflows.choose_metric import some_unanswered
+        from trustassay.workflows.choose_metric import has_unanswered
 
-        unanswered = some_unanswered(samples, settings.fields)
+        unanswered = has_unanswered(samples, settings.fields)
     # The caller who names no folder gets a temporary one, which lives as long as the run object.
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
     try:
         stores = settings.stores(folder)
-        backends = await settle(metric_list, backend_choices, stores=stores, unanswered=unanswered)
+        backends = await choose_backends(
+            metric_list, backend_choices, stores=stores, unanswered=unanswered
+        )
         outcome = await execute(samples, metric_list, backends, folder, settings)
         if calibrator:
             # In a thread, since fitting and rewriting the results is plain Python that would block
             # the event loop; `stop` ends it between two steps when the task is cancelled.
             def apply(stop: threading.Event) -> None:
-                steps = Steps(shown=settings.progress, stop=stop)
+                steps = StepProgress(visible=settings.progress, stop=stop)
                 apply_calibrator(folder, calibrator, metric_list, report=report, steps=steps)
 
             await run_in_thread(apply)
@@ -100,7 +102,7 @@ async def ascore(
         if out is None:
             shutil.rmtree(path, ignore_errors=True)
         raise
-    run = Run(folder, outcome, row_index(samples, outcome.intake, settings.limit))
+    run = Run(folder, outcome, find_row_index(samples, outcome.intake, settings.limit))
     if out is None:
         # Tied to `folder`, not to `run`: a user may keep only the folder and drop the run.
         weakref.finalize(folder, shutil.rmtree, path, ignore_errors=True)
@@ -114,24 +116,24 @@ def _read_arguments(
 
     Wrong names are reported before the samples are read.
     """
-    from trustassay.runs.intake import run_options
+    from trustassay.runs.intake import build_run_options
 
     metric_list = [] if metrics is None else _build_metrics(metrics)
     backend_choices, other_options = _split_options(options, metric_list)
     # From here on a path and a list of paths are one type.
-    samples = Files.of(samples)
+    samples = InputFiles.from_paths(samples)
     if metrics is None:
-        from trustassay.workflows.choose_metric import choose_metric, naming
+        from trustassay.workflows.choose_metric import choose_metric, describe_metrics
 
         # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
         result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
-            tell(f"{naming(result.metrics)}: {result.why}")
+            tell(f"{describe_metrics(result.metrics)}: {result.reason}")
         metric_list, samples = _build_metrics(result.metrics), result.source
         # The caller's own `why` comes last, and so takes precedence over the reason found here.
-        other_options = {"why": result.why, **other_options}
-    return metric_list, samples, backend_choices, run_options(**other_options)
+        other_options = {"why": result.reason, **other_options}
+    return metric_list, samples, backend_choices, build_run_options(**other_options)
 
 
 def _split_options(
@@ -151,9 +153,9 @@ def _split_options(
     Raises:
         UnknownNameError, UsageError: as :func:`~trustassay.options.check_keywords`.
     """
-    from trustassay.runs.needs import backend_words
+    from trustassay.runs.needs import list_backend_options
 
-    backend_names = set(backend_words())
+    backend_names = set(list_backend_options())
     check_keywords(options, option_group, {*backend_names, *argument_names}, metric_list)
     backend_choices = {name: value for name, value in options.items() if name in backend_names}
     # `backends={...}` holds capabilities of other packages, whose names are no keywords of ours.
@@ -176,13 +178,13 @@ def plan(
     Raises:
         As :func:`score`.
     """
-    from trustassay.runs.needs import settle
+    from trustassay.runs.needs import choose_backends
     from trustassay.runs.plan import plan as plan_calls
 
     async def rehearse() -> Plan:
         # Checked inside the coroutine, so that all errors reach the caller through `run_anywhere`.
         metric_list, source, backend_choices, settings = _read_arguments(samples, metrics, options)
-        backends = await settle(metric_list, backend_choices)
+        backends = await choose_backends(metric_list, backend_choices)
         return await plan_calls(
             source, metric_list, backends, settings, None if out is None else Path(out)
         )
@@ -199,7 +201,7 @@ def watch(
     options: WatchOptions,
     tell: Callable[[str], None] = print,
     **backend_choices: Unpack[BackendChoices],
-) -> Watched:
+) -> WatchCounts:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
 
     Args:
@@ -211,18 +213,18 @@ def watch(
     Raises:
         As :func:`score`.
     """
-    from trustassay.calls.client import shared_file
-    from trustassay.runs.needs import settle
+    from trustassay.calls.client import build_cache_path
+    from trustassay.runs.needs import choose_backends
     from trustassay.workflows.watch import Watch
 
-    async def follow() -> Watched:
+    async def follow() -> WatchCounts:
         metric_list = _build_metrics(metric)
         choices, _ = _split_options(backend_choices, metric_list, BackendChoices, ("metric", "out"))
         folder = RunFolder(Path(out))
         # Replies already paid for are looked up in the run's own store first, then in the shared
         # one.
-        stores = (folder.calls_path, shared_file(options.calls.cache))
-        backends = await settle(metric_list, choices, stores=stores)
+        stores = (folder.calls_path, build_cache_path(options.calls.cache))
+        backends = await choose_backends(metric_list, choices, stores=stores)
         return await Watch(Path(source), metric_list[0], backends, folder, options, tell).run()
 
     return run_anywhere(follow)
@@ -260,8 +262,8 @@ def scorer(
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
         BackendError: OpenTelemetry is asked for and not installed or configured.
     """
-    from trustassay.runs.intake import run_options
-    from trustassay.runs.needs import settle
+    from trustassay.runs.intake import build_run_options
+    from trustassay.runs.needs import choose_backends
     from trustassay.workflows.scorer import EvaluationEvents, OpenScorer, open_scorer
 
     metric_list = _build_metrics(metrics)
@@ -270,7 +272,7 @@ def scorer(
     # them.
     if unsupported := sorted(set(other_options) - set(ScorerOptions.__annotations__)):
         raise UsageError(f"{unsupported[0]}: not for a scorer, which takes complete single samples")
-    settings = run_options(**({"report": out is not None} | other_options))
+    settings = build_run_options(**({"report": out is not None} | other_options))
     folder = None if out is None else RunFolder(Path(out))
 
     @asynccontextmanager
@@ -278,7 +280,7 @@ def scorer(
     # models.
     async def open_session() -> AsyncIterator[Scorer]:
         events = EvaluationEvents.of(opentelemetry)
-        backends = await settle(metric_list, backend_choices)
+        backends = await choose_backends(metric_list, backend_choices)
         async with open_scorer(metric_list, backends, folder, settings, events) as result:
             yield result
 
@@ -352,7 +354,7 @@ def _on_cluster(
     """Score on a Ray cluster; a run that is already merged continues in this process, as any
     other."""
     try:
-        from trustassay_cluster.engine import HOME, score_on_cluster
+        from trustassay_cluster.engine import CLUSTER_FOLDER, score_on_cluster
         from trustassay_cluster.ray_cluster import ClusterOptions
     except ModuleNotFoundError:
         raise BackendError(
@@ -374,7 +376,7 @@ def _on_cluster(
     folder = Path(out)
     # A cluster's folder has HOME until its shards are merged. Without HOME nothing is left to
     # distribute, and new metrics or samples of the same run are scored here.
-    if (folder / "run.json").exists() and not (folder / HOME).exists():
+    if (folder / "run.json").exists() and not (folder / CLUSTER_FOLDER).exists():
         return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))
     result = score_on_cluster(samples, metric_list, backend_choices, folder, settings, cluster)
     if settings.calibrator:
@@ -400,7 +402,7 @@ def rescore(
         As :func:`score`.
     """
     from trustassay.runs.counts import DRAWN, UNIT
-    from trustassay.runs.needs import backend_words, recorded_backends
+    from trustassay.runs.needs import list_backend_options, load_recorded_backends
     from trustassay.runs.prepare import POOL
 
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
@@ -413,10 +415,14 @@ def rescore(
             f"{new.path}: a run cannot be scored into its own folder; choose another out"
         )
     if metrics is None:
-        classes = [recorded_class(name, options) for name, options in settings["metrics"].items()]
+        classes = [
+            find_recorded_class(name, options) for name, options in settings["metrics"].items()
+        ]
         metrics = [cls(**recorded_options) for cls, recorded_options in classes]
     metric_list = _build_metrics(metrics)
-    check_keywords(options, RescoreOptions, {*backend_words(), "metrics", "out"}, metric_list)
+    check_keywords(
+        options, RescoreOptions, {*list_backend_options(), "metrics", "out"}, metric_list
+    )
     new_options: dict[str, Any] = dict(options)
     # The old run's pool is a copy in its folder or the path of the user's file. Only metrics that
     # look at other samples need one; any other would refuse the option.
@@ -433,7 +439,7 @@ def rescore(
     # A `limit` makes another selection of samples, so the record of how they were drawn is void.
     if "limit" not in new_options:
         new_options[DRAWN] = settings.get(DRAWN)
-    recorded_choices = recorded_backends(
+    recorded_choices = load_recorded_backends(
         settings["backends"], metric_list, old.calls_path, new_options
     )
     return score(

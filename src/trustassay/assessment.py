@@ -63,7 +63,7 @@ class Assessment:
     when assessments are summarised, and not stored."""
 
     @classmethod
-    def failed(
+    def for_failure(
         cls, sample_id: str, metric: str, error: str, fault: str | None = None
     ) -> Assessment:
         """Return the assessment of a sample that could not be scored."""
@@ -104,7 +104,7 @@ class Figure:
     """Least and largest value, where unit and statistic do not determine them
     (:meth:`value_range`)."""
 
-    def within(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
+    def value_range(self, score_range: tuple[float, float]) -> tuple[float, float] | None:
         """Return the least and the largest possible value; ``None`` if there are no such bounds.
 
         A percentage lies between 0 and 100, a mean or a quantile of scores within ``score_range``.
@@ -195,7 +195,7 @@ class Summary:
     units: dict[str, int] = field(default_factory=dict)
     """Independent units behind a figure, such as questions, where these are fewer than samples."""
 
-    def put(
+    def add_figure(
         self,
         key: str,
         value: float | int | None,
@@ -203,7 +203,7 @@ class Summary:
         interval: Interval | str | None = None,
         *,
         units: int | None = None,
-        why: str = "",
+        reason: str = "",
     ) -> None:
         """Add a figure.
 
@@ -211,14 +211,14 @@ class Summary:
             key: its key. value: ``None`` if it does not apply. n: samples behind it.
             interval: the interval, or why there is none. units: independent units among the
                 samples.
-            why: why there is no value.
+            reason: why there is no value.
         """
         self.values[key], self.support[key] = value, n
         # Equal numbers say nothing that `support` does not say.
         if units is not None and units < n:
             self.units[key] = units
         if value is None:
-            self.not_applicable[key] = why
+            self.not_applicable[key] = reason
         elif isinstance(interval, str):
             self.without_interval[key] = interval
         elif interval is not None:
@@ -275,18 +275,18 @@ class Total:
 Statistic = Mean | Share | Quantile | Total
 
 
-CHUNK = 4096
+ASSESSMENTS_PER_CHUNK = 4096
 
 
-def chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
+def split_chunks(assessments: Iterable[Assessment]) -> Iterator[list[Assessment]]:
     """Yield assessments in lists of at most :data:`ASSESSMENTS_PER_CHUNK`, to bound the memory of
     large runs."""
     iterator = iter(assessments)
-    while chunk := list(islice(iterator, CHUNK)):
+    while chunk := list(islice(iterator, ASSESSMENTS_PER_CHUNK)):
         yield chunk
 
 
-def units_of(assessments: Iterable[Any]) -> Places | None:
+def collect_units(assessments: Iterable[Any]) -> Places | None:
     """Return the unit of each assessment, -1 for one that is its own; ``None`` if all are."""
     units = np.array(
         [-1 if assessment.unit is None else assessment.unit for assessment in assessments], np.int64
@@ -294,7 +294,7 @@ def units_of(assessments: Iterable[Any]) -> Places | None:
     return units if (units >= 0).any() else None
 
 
-def summarised(
+def compute_summary(
     statistics: Mapping[str, Statistic],
     assessments: Iterable[Any],
     score_range: tuple[float, float] = (0.0, 1.0),
@@ -327,11 +327,15 @@ def summarised(
         has_value = ~np.isnan(column)
         numbers, units_with_value = column[has_value], unit_of_each[has_value]
         if not len(numbers):
-            result.put(key, None, 0, why="no sample has it" if result.n else "no sample was scored")
+            result.add_figure(
+                key, None, 0, reason="no sample has it" if result.n else "no sample was scored"
+            )
             continue
-        interval = interval_of(statistic, numbers, units_with_value, score_range)
+        interval = compute_interval(statistic, numbers, units_with_value, score_range)
         value = _compute_value(statistic, numbers)
-        result.put(key, value, len(numbers), interval, units=intervals.units_in(units_with_value))
+        result.add_figure(
+            key, value, len(numbers), interval, units=intervals.count_units(units_with_value)
+        )
     return result
 
 
@@ -367,7 +371,7 @@ def _compute_value(statistic: Statistic, numbers: Any) -> float:
     return float(numbers.mean()) * (100 if isinstance(statistic, Share) else 1)
 
 
-def interval_of(
+def compute_interval(
     statistic: Statistic,
     numbers: Floats,
     units: Places,
@@ -386,28 +390,28 @@ def interval_of(
     mean = intervals.unit_mean(numbers, units)
     # Shares need fewer answers than means, whose spread has to be estimated as well; an extreme
     # quantile needs more, or its interval would end beyond the largest value.
-    fewest = intervals.FEWEST if isinstance(statistic, Share) else intervals.FEWEST_FOR_MEANS
+    fewest = intervals.MIN_UNITS if isinstance(statistic, Share) else intervals.MIN_UNITS_FOR_MEANS
     if isinstance(statistic, Quantile):
-        fewest = max(intervals.FEWEST, intervals.fewest_for_quantile(statistic.q))
-    if reason := intervals.too_few_units(
-        len(numbers), intervals.units_in(units), mean.units, fewest, what
+        fewest = max(intervals.MIN_UNITS, intervals.fewest_for_quantile(statistic.q))
+    if reason := intervals.reason_too_few_units(
+        len(numbers), intervals.count_units(units), mean.units, fewest, what
     ):
         return reason
     if isinstance(statistic, Quantile):
         # For dependent answers there is an interval of the median only.
-        if statistic.q != 0.5 and intervals.units_in(units) < len(numbers):
+        if statistic.q != 0.5 and intervals.count_units(units) < len(numbers):
             return "samples of one unit are not independent; of them only a median has an interval"
         result = intervals.unit_quantile_interval(numbers, units, statistic.q)
         return result or "too few units for this quantile"
     if isinstance(statistic, Share):
         low, high = intervals.mean_interval(*mean)
         return 100 * low, 100 * high
-    return intervals.bounded_interval(
+    return intervals.interval_within_bounds(
         mean, score_range if statistic.of == "score" else statistic.bounds
     )
 
 
-class Weighted(Protocol):
+class WeightedFigures(Protocol):
     """Figures that can be computed over resamples of a run, in which answers count several times.
 
     It holds n answers in a fixed order.
@@ -430,7 +434,7 @@ class Weighted(Protocol):
     def keys(self) -> Set[str]:
         """Return the keys of the figures."""
 
-    def counted(self, key: str, /) -> Bools:
+    def is_counted(self, key: str, /) -> Bools:
         """Return whether each answer is among those that a figure is a mean of, shape (n,).
 
         A figure that itself sorts answers into such groups, like an F1 of refusals, counts all
@@ -485,7 +489,7 @@ class WeightedColumns:
         """Return the keys of the figures."""
         return self.statistics.keys()
 
-    def counted(self, key: str) -> Bools:
+    def is_counted(self, key: str) -> Bools:
         """Return whether each answer contributes to a figure, shape (n,)."""
         return ~np.isnan(self.columns[key])
 

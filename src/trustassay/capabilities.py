@@ -46,7 +46,7 @@ MAX_ECHOED_CHARS = 2000
 """Characters of an unreadable reply that are shown to the model again."""
 
 
-def repair_turns(prompt: str, unreadable: str, instruction: str) -> tuple[Message, ...]:
+def build_repair_turns(prompt: str, unreadable: str, instruction: str) -> tuple[Message, ...]:
     """Return the turns that ask once more after a reply that could not be read.
 
     Args:
@@ -109,7 +109,7 @@ class TokenLogprob(NamedTuple):
     alternatives: tuple[tuple[str, float], ...] = ()
     """The most likely tokens at its position, with their log-probabilities."""
 
-    def stored(self, max_alternatives: int) -> list[Any]:
+    def to_json(self, max_alternatives: int) -> list[Any]:
         """Return the form in which a sample stores it: numbers to four digits.
 
         Args:
@@ -121,7 +121,7 @@ class TokenLogprob(NamedTuple):
         return [self.token, round(self.logprob, 4), *([rounded] if rounded else [])]
 
 
-def spell(tokens: Iterable[TokenLogprob], text: str) -> bool:
+def tokens_match_text(tokens: Iterable[TokenLogprob], text: str) -> bool:
     """Whether tokens spell a text; white space does not count.
 
     Those of a reply do not where its reasoning was removed, or where a token is part of a
@@ -229,7 +229,7 @@ class TokenVectors(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OptionChoice:
     """The option that a model chose."""
 
     index: int | None
@@ -286,7 +286,7 @@ class EndpointLimits:
                 raise UsageError(f"{name}: expected more than 0, got {value}")
 
 
-def limits_of(backend: Any) -> EndpointLimits:
+def find_limits(backend: Any) -> EndpointLimits:
     """Return the limits that a backend declares, or the default limits."""
     # A backend with batches has `limits` of another type, so an endpoint of it uses another name.
     result = getattr(backend, "endpoint_limits", None) or getattr(backend, "limits", None)
@@ -520,7 +520,7 @@ class Models(Protocol):
         role: str = "model",
         name: str = "",
         **parameters: Any,
-    ) -> Awaitable[Choice]:
+    ) -> Awaitable[OptionChoice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ...
 
         It is decided by the likelihood of the letters if the model supports it, otherwise by the

@@ -7,15 +7,15 @@ from uuid import uuid4
 
 from trustassay.api import Metrics, scorer
 from trustassay.data.arrow import Columns
-from trustassay.data.reading import Located, read_samples
-from trustassay.data.records import Fault
+from trustassay.data.reading import LocatedSample, read_samples
+from trustassay.data.records import InputFault
 from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.options import ScorerOptions, shows_keywords
 from trustassay.registry import metric_from_text
-from trustassay.runs.finished import one_line, reason_of
+from trustassay.runs.finished import describe_reason, one_line
 from trustassay.sample import Problem, SampleError
-from trustassay.workflows.open_scorers import opened
+from trustassay.workflows.open_scorers import get_open_scorer
 from trustassay.workflows.scorer import Assay, OpenScorer
 
 FAILED = "failed"
@@ -60,14 +60,14 @@ class Batch:
 
     def _score_rows(self, table: Any) -> list[Assay | str]:
         """Return, for each row, its assessments or the reason why the row is not a sample."""
-        threads = opened(self._key, self._open_scorer())
+        threads = get_open_scorer(self._key, self._open_scorer())
         futures: list[Future[Assay] | None] = [None] * len(table)
         # Rows keep their place; one that yields no record stays `None` and is reported as such.
-        records: list[Located | Fault | None] = [None] * len(table)
+        records: list[LocatedSample | InputFault | None] = [None] * len(table)
         for record in read_samples(table, fields=self._options.get("fields") or {}):
             # `where` reads "table: row 12", counted from 1.
             row = int(record.where.split(": ")[1].removeprefix("row ")) - 1
-            fault = Fault(record.where, (Problem("row", "holds several answers"),))
+            fault = InputFault(record.where, (Problem("row", "holds several answers"),))
             # A chat log can hold several answers in a row. The output has one value a row, so which
             # of them it would be about is undefined.
             records[row] = fault if records[row] else record
@@ -75,7 +75,7 @@ class Batch:
             # All rows are submitted before the first is awaited, so that they are scored in
             # batches.
             for row, record_of_row in enumerate(records):
-                if isinstance(record_of_row, Located):
+                if isinstance(record_of_row, LocatedSample):
                     futures[row] = threads.submit(record_of_row.sample)
             pairs = zip(records, futures, strict=True)
             return [_collect_row(number, *pair) for number, pair in enumerate(pairs, 1)]
@@ -86,10 +86,10 @@ class Batch:
 
 
 def _collect_row(
-    number: int, record: Located | Fault | None, future: Future[Assay] | None
+    number: int, record: LocatedSample | InputFault | None, future: Future[Assay] | None
 ) -> Assay | str:
     """Wait for the result of a row, or return why there is none, with the row's number from 1."""
-    if isinstance(record, Fault):
+    if isinstance(record, InputFault):
         problems: Sequence[Problem] = record.problems
     elif record is None or future is None:
         problems = (Problem("row", "holds no answer of its own"),)
@@ -98,7 +98,7 @@ def _collect_row(
             return future.result()
         except SampleError as error:
             # Fields are named as in the user's table, not as in our canonical form.
-            problems = [record.in_own_words(problem) for problem in error.problems]
+            problems = [record.use_original_names(problem) for problem in error.problems]
     return one_line(f"row {number}: " + "; ".join(map(str, problems)))
 
 
@@ -109,7 +109,7 @@ def _read_cell(name: str, metric: Metric, row: Assay | str) -> Any:
         return {"score": None, "verdict": FAILED, "reason": row}[name]
     assessment = row[metric.name]
     if name == "reason":
-        return reason_of(metric, assessment)
+        return describe_reason(metric, assessment)
     if assessment.error is not None:
         return FAILED if name == "verdict" else None
     return assessment.verdict if name == "verdict" else assessment.score

@@ -11,12 +11,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-BETTER = "openai:gpt-4o-mini"
+LARGER_ENTAILER = "openai:gpt-4o-mini"
 """An entailer for all languages that is more accurate than the embedded one, at a low price."""
-LOCAL = ("qwen2.5-coder-1.5b", "1.1 GB")
+LOCAL_SECOND_READER = ("qwen2.5-coder-1.5b", "1.1 GB")
 """A model for a second reader on this machine, which ``trustassay models get`` downloads, and its
 size."""
-READ_TWICE = frozenset({"faithfulness", "grounding"})
+METRICS_WITH_SECOND_READER = frozenset({"faithfulness", "grounding"})
 """The metrics that take a second reader."""
 
 NEAR_CHANCE_AUC = 0.6
@@ -48,7 +48,7 @@ class EntailerQuality:
     """The name under which the run records its entailer."""
     larger: Mapping[str, Any] | None = None
     """The cost of the same run with a larger judge, as in ``summary.json``."""
-    why: str = ""
+    metric_reason: str = ""
     """Why the metric was chosen, if the user named none."""
     sets: tuple[BenchmarkAuc, ...] = ()
     """The measurements, best first; empty for an entailer that was not measured."""
@@ -58,7 +58,7 @@ class EntailerQuality:
     """Kinds of errors that the entailer misses."""
     page: str = "docs/models/entailers.md"
     """The page of the documentation that says more."""
-    alone: bool = False
+    lacks_second: bool = False
     """Whether the run could have had a second reader, and had none."""
 
     @property
@@ -94,22 +94,25 @@ class EntailerQuality:
     @property
     def note(self) -> str:
         """The sentence, the price of a larger judge, and why the run's metric was chosen."""
-        metric_reason = f"Why this metric: {self.why}." if self.why else ""
-        return " ".join(filter(None, (self.sentence, self.way_out, metric_reason)))
+        metric_reason = f"Why this metric: {self.metric_reason}." if self.metric_reason else ""
+        return " ".join(filter(None, (self.sentence, self.advice, metric_reason)))
 
     @property
-    def way_out(self) -> str:
+    def advice(self) -> str:
         """How to have the same answers judged by a larger model, and the price.
 
         Empty if the entailer was not measured: then it may be the larger one already.
         """
         if not self.sets:
             return ""
-        message = f"A larger judge: --entailer {BETTER}"
-        name, size = LOCAL
+        message = f"A larger judge: --entailer {LARGER_ENTAILER}"
+        name, size = LOCAL_SECOND_READER
         command = f"`trustassay models get {name}` ({size})"
         # `* self.alone` leaves the advice out where the run has a second reader, or can have none.
-        local = f" A second reader on this machine: {command}, then --second {name}." * self.alone
+        local = (
+            f" A second reader on this machine: {command}, then --second {name}."
+            * self.lacks_second
+        )
         if not self.larger:
             return f"{message}.{local}"
         usd, samples = self.larger["usd"], self.larger["samples"]
@@ -119,11 +122,11 @@ class EntailerQuality:
         return f"{message}, {price} USD for {for_samples}.{local}"
 
 
-def entailer_quality(
+def find_entailer_quality(
     entailer: str,
     metrics: Collection[str],
     larger: Mapping[str, Any] | None = None,
-    why: str = "",
+    metric_reason: str = "",
     second: str | None = None,
 ) -> EntailerQuality:
     """Return the quality of an entailer for a run.
@@ -135,18 +138,18 @@ def entailer_quality(
     """
     raw = _read_measured().get(entailer)
     if raw is None:
-        return EntailerQuality(entailer, why=why)
+        return EntailerQuality(entailer, metric_reason=metric_reason)
     # The first metric with measurements of its own decides; others use the sets of plain pairs.
     set_name = next((name for name in metrics if name in raw["sets"]), PAIR_SETS)
     agreements = [BenchmarkAuc(**measurement) for measurement in raw["sets"][set_name]]
     copies = BenchmarkAuc("near copies", "hand-written minimal pairs", **raw["near_copies"])
     # The measurements are stored by set; `sentence` relies on the best coming first.
     agreements.sort(key=lambda measurement: -measurement.auc)
-    lacks_second = not second and not READ_TWICE.isdisjoint(metrics)
+    lacks_second = not second and not METRICS_WITH_SECOND_READER.isdisjoint(metrics)
     return EntailerQuality(
         entailer,
         larger,
-        why,
+        metric_reason,
         tuple(agreements),
         copies,
         tuple(raw["weak"]),

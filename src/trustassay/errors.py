@@ -25,7 +25,7 @@ CallFault = Literal[
 ]
 
 
-class Portable(BaseException):
+class PortableError(BaseException):
     """An error that survives pickling, so that another process can raise it again.
 
     It keeps class, message and attributes, whatever arguments its ``__init__`` takes.
@@ -51,7 +51,7 @@ class BackendError(RuntimeError):
     """A backend cannot be loaded or cannot answer; the message is written for users."""
 
 
-class CallError(Portable, BackendError):
+class CallError(PortableError, BackendError):
     """One call to an endpoint failed; ``kind`` says how, and the engine decides what to do.
 
     ``limited`` (429, with the seconds that the endpoint asks to wait), ``server`` (5xx),
@@ -81,7 +81,7 @@ class UsageError(ValueError):
     """
 
 
-class FaultsError(Portable, BackendError, UsageError):
+class FaultsError(PortableError, BackendError, UsageError):
     """Several faults prevent a run; ``faults`` has one line for each."""
 
     def __init__(self, faults: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ class UnknownNameError(UsageError):
     """A name or an option is unknown; the message suggests the nearest known ones."""
 
 
-class AssessmentError(Portable, RuntimeError):
+class AssessmentError(PortableError, RuntimeError):
     """Raised by a metric that cannot score a sample; the run records the message and continues.
 
     ``kind`` names the cause if it is to be counted: ``empty`` for answers without text.
@@ -108,7 +108,7 @@ class AssessmentError(Portable, RuntimeError):
         self.kind = kind
 
 
-def door(function: F) -> F:
+def trim_traceback(function: F) -> F:
     """Mark a function as one that users call: a UsageError is raised without its inner frames."""
     # A coroutine function needs a coroutine as wrapper, or its errors would escape unchanged.
     if inspect.iscoroutinefunction(function):
@@ -170,7 +170,7 @@ def check_choices(options: object, **allowed: Any) -> None:
             raise UnknownNameError(did_you_mean(f"value of {name}", str(value), names))
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """Return the command that installs trustassay with an optional extra, from a clone."""
     return f"pip install {requirement(extra)}"
 

@@ -164,7 +164,7 @@ STARTS_PER_TURN = 16
 """Number of coroutines that are started before other work of the event loop gets a turn."""
 
 
-async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
+async def gather_all(work: Iterable[Awaitable[T]]) -> list[T]:
     """Run awaitables at once and return their results in order.
 
     Waits for all of them, then raises the first failure by position. If this task is cancelled, all

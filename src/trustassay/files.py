@@ -26,7 +26,7 @@ class DiskFullError(OSError):
         return type(self), (Path(self.filename),)
 
 
-def is_full(error: OSError) -> bool:
+def is_disk_full(error: OSError) -> bool:
     """Whether a full disk, the quota or the maximum file size is the reason of an error."""
     return error.errno in DISK_FULL_ERRORS
 
@@ -39,7 +39,7 @@ def has_no_room(path: Path) -> bool:
 
 
 @contextmanager
-def named(path: Path, part: Path | None = None) -> Iterator[None]:
+def name_in_errors(path: Path, part: Path | None = None) -> Iterator[None]:
     """Add the file's name to system errors in the block; errors of writing lack it.
 
     Args:
@@ -55,7 +55,7 @@ def named(path: Path, part: Path | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
+def open_atomic(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
     """Open a file that becomes ``path`` at the end of the block, or is removed if the block raises.
 
     Until then it is ``.NAME.part`` in the same folder, or has another suffix. The rest of a killed
@@ -63,8 +63,8 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
     """
     # In the same folder, since a rename is atomic only within one file system.
     temporary = path.with_name(f".{path.name}{suffix}")
-    with named(path, temporary):
-        file = alone(temporary)
+    with name_in_errors(path, temporary):
+        file = open_locked(temporary)
         try:
             with file:
                 # Only now: before the lock is held, another process may still be writing.
@@ -78,14 +78,14 @@ def whole(path: Path, suffix: str = ".part") -> Iterator[IO[bytes]]:
             raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes) -> None:
     """Write a file completely or not at all; create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
+    with open_atomic(path) as file:
         file.write(content)
 
 
-def alone(part: Path, *, wait: bool = True) -> IO[bytes]:
+def open_locked(part: Path, *, wait: bool = True) -> IO[bytes]:
     """Open a file for appending, and lock it for this process.
 
     Args:
@@ -120,7 +120,7 @@ class Appender:
         Raises:
             DiskFullError: the line could not be written; no part of it is left.
         """
-        with named(self._path):
+        with name_in_errors(self._path):
             written_bytes = self._file.write(line)
             # A short write without an error is how a disk reports that it has just become full.
             if written_bytes != len(line):

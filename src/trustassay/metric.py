@@ -20,16 +20,16 @@ from trustassay.assessment import (
     Statistic,
     Summary,
     Total,
-    Weighted,
     WeightedColumns,
+    WeightedFigures,
+    compute_summary,
     read_figures,
-    summarised,
 )
-from trustassay.capabilities import Message, Models, repair_turns
+from trustassay.capabilities import Message, Models, build_repair_turns
 from trustassay.core import outcome as outcomes
 from trustassay.core.outcome import Outcome, OutcomeKind
 from trustassay.errors import AssessmentError, CallError
-from trustassay.judging.second_reader import READ, SecondReader
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, SecondReader
 from trustassay.sample import Problem, Sample
 from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
@@ -38,8 +38,8 @@ from trustassay.views import EvidenceRow, View
 # Authors of metrics import everything from here; assessment.py holds a part of it.
 __all__ = [
     "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
-    "Need", "Pool", "Quantile", "Share", "Summary", "Total", "Unread", "Weighted",
-    "asked_twice", "badness_of", "directions", "read_figures", "unless_empty",
+    "Need", "Pool", "Quantile", "Share", "Summary", "Total", "UnreadableReply", "WeightedFigures",
+    "ask_twice", "compute_badness", "directions", "read_figures", "reply_unless_empty",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class Need:
     field: Literal["documents"] | None = None
     """A field of the samples, counted by :class:`Inventory`, that serves an optional need in place
     of a backend; a run that has neither is refused."""
-    beside: str = ""
+    only_with: str = ""
     """The need exists only in a run that has a backend of this option name, as ``generator``."""
     embeddings: bool = False
     """Whether the chat model must be able to move the embeddings of a prompt."""
@@ -126,7 +126,7 @@ class Pool(Protocol):
     """All samples that a metric may read, in input order and with random access."""
 
     @property
-    def own(self) -> Pool:
+    def run_pool(self) -> Pool:
         """The samples of the run itself: this pool, unless the user gave a separate file as pool.
 
         In the run of a shard it holds the samples of all shards.
@@ -141,7 +141,7 @@ class Pool(Protocol):
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
 
-    async def filled(self, index: int, models: Models, /) -> Sample:
+    async def read_filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with its references, which are requested now for a separate file.
 
         The run's own samples are filled already; in the run of a shard, those of other shards are
@@ -235,7 +235,12 @@ class Metric(ABC):
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
         # These parts mark answers of any metric; neither end is better.
-        if part in (OTHER_LANGUAGE, READ, REFUSED_PART, BLANK_PART):  # marks of any metric
+        if part in (
+            OTHER_LANGUAGE,
+            PART_READ_BY_SECOND,
+            REFUSED_PART,
+            BLANK_PART,
+        ):  # marks of any metric
             return ""
         # "group:name" is looked up as "group:"; without a colon the slice is empty and finds
         # nothing.
@@ -290,11 +295,11 @@ class Metric(ABC):
     def needs(self) -> Sequence[Need]:
         """Return the needs of the metric."""
 
-    def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
+    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return this metric with every ``auto`` option settled for the samples of a run."""
         return self
 
-    def served_by(self, backends: Mapping[str, Any]) -> Self:
+    def with_backends(self, backends: Mapping[str, Any]) -> Self:
         """Return this metric with the names of a run's backends, as in ``run.json``.
 
         Options stay the same; what the metric says about itself (``title``, ``line``,
@@ -355,7 +360,7 @@ class Metric(ABC):
             AssessmentError: the sample cannot be scored; any other exception is treated the same.
         """
 
-    def assessed(
+    def build_assessment(
         self,
         sample: Sample,
         score: float | None,
@@ -377,10 +382,10 @@ class Metric(ABC):
         These are the figures declared with a statistic. A metric with formulas of its own overrides
         this method.
         """
-        result = summarised(self.statistics, assessments, self.score_range)
+        result = compute_summary(self.statistics, assessments, self.score_range)
         return result.with_settings(self.settings())
 
-    def weighted(self, assessments: Iterable[Assessment]) -> Weighted:
+    def build_weighted_figures(self, assessments: Iterable[Assessment]) -> WeightedFigures:
         """Return the figures that can be resampled, over ``assessments``, which are read once.
 
         These are the figures declared with a statistic. `compare` and `gate` use it to give the
@@ -429,7 +434,7 @@ class Metric(ABC):
         :meth:`problem` names something. A metric overrides this if it knows more, for example
         whether a refusal was right.
         """
-        reason = why_not_judged(assessment)
+        reason = find_not_judged_reason(assessment)
         if not self.counts_outcomes:
             # Without a line a refusal that has a score is scored: the method says so itself.
             if reason is None or (reason == outcomes.REFUSED and assessment.score is not None):
@@ -499,7 +504,7 @@ class MetricInfo:
             metric.stability_bound,
             {
                 # The range is fixed here: `value_range` needs the statistic, which is not stored.
-                key: dataclasses.replace(figure, range=figure.within((low, high)))
+                key: dataclasses.replace(figure, range=figure.value_range((low, high)))
                 for key, figure in metric.figures.items()
             },
             metric.ordered_by,
@@ -524,7 +529,7 @@ class MetricInfo:
         return cls(**{**raw, **typed_fields})
 
 
-def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
+def compute_badness(metric: MetricInfo, assessment: Assessment) -> float | None:
     """Return how bad an answer is by the value that orders its metric, from 0 (best) to 1.
 
     Every list of answers with the worst first is in this order. ``None`` without a score.
@@ -536,7 +541,7 @@ def badness_of(metric: MetricInfo, assessment: Assessment) -> float | None:
     return (value - low if metric.lower_is_better else high - value) / (high - low)
 
 
-def why_not_judged(assessment: Assessment) -> str | None:
+def find_not_judged_reason(assessment: Assessment) -> str | None:
     """Return why an assessment judges no answer, in a word or two; ``None`` if it does."""
     if assessment.error is not None:
         # Compared by text: a stored assessment has only the message.
@@ -567,22 +572,22 @@ def _get_qualified_name(function: Callable[..., Any]) -> str:
     return f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
 
 
-class Unread(NamedTuple):
+class UnreadableReply(NamedTuple):
     """A reply that cannot be read, and how to ask once more."""
 
-    said: str
+    reply: str
     """The text of the reply."""
-    words: str
+    instruction: str
     """The instruction that asks once more."""
     prompt: str
     """Name of that instruction's prompt file, for the stored call."""
 
 
-async def asked_twice(
+async def ask_twice(
     ask: Callable[[Sequence[Message], str], Awaitable[T]],
     prompt: str,
     name: str,
-    unread: Callable[[T], Unread | None],
+    unread: Callable[[T], UnreadableReply | None],
 ) -> tuple[T, T | None]:
     """Return the first reply, and a second one if the first cannot be read, otherwise ``None``.
 
@@ -593,10 +598,12 @@ async def asked_twice(
     first = await ask((Message("user", prompt),), name)
     if (problem := unread(first)) is None:
         return first, None
-    return first, await ask(repair_turns(prompt, problem.said, problem.words), problem.prompt)
+    return first, await ask(
+        build_repair_turns(prompt, problem.reply, problem.instruction), problem.prompt
+    )
 
 
-async def unless_empty(reply: Awaitable[T]) -> T | None:
+async def reply_unless_empty(reply: Awaitable[T]) -> T | None:
     """Return a reply; ``None`` if the call failed because the reply was empty."""
     try:
         return await reply

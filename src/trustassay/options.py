@@ -31,19 +31,19 @@ from typing import (
 )
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
-from trustassay.backends.registry import forms
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
-from trustassay.text.limits import LONGEST_ANSWER
+from trustassay.backends.registry import describe_forms
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_traceback
+from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
 if TYPE_CHECKING:
-    from trustassay.answering.styles import Answering, Pairing
+    from trustassay.answering.styles import Answering, AnswerPairing
     from trustassay.backends.resolve import (
         ChatChoice,
         EmbedderChoice,
         EntailerChoice,
         SimilarityChoice,
     )
-    from trustassay.calls.batching import Policy
+    from trustassay.calls.batching import BatchingPolicy
     from trustassay.calls.prices import Budget, Prices
     from trustassay.capabilities import EntityLinker, Retriever, SubstituteSource, TokenEmbedder
     from trustassay.metric import Metric
@@ -94,7 +94,7 @@ def Argument(text: str, metavar: str | None = None) -> Flag:  # noqa: N802 - rea
     return Flag(text, metavar=metavar, positional=True)
 
 
-def pairs(
+def read_pairs(
     option_texts: Sequence[str], flag: str, expected: str = "canonical=theirs"
 ) -> dict[str, str]:
     """Read options of the form ``KEY=VALUE``.
@@ -146,25 +146,27 @@ def _read_rows() -> dict[str, dict[str, Any]]:
     return result
 
 
-ROWS = _read_rows()
+ROW_OF_OPTION = _read_rows()
 """The content of ``options.csv``: fields of :class:`Flag` by option. Options of a single command
 have its name in front of theirs; a name without dashes makes an argument, which is shown by this
 name."""
 
 
-def row(option: str, kind: Any = None, **other_fields: Any) -> Flag:
+def build_flag(option: str, kind: Any = None, **other_fields: Any) -> Flag:
     """Return the flag of an option in ``options.csv``.
 
     Args:
         option: its name. kind: the type that the command line reads.
         other_fields: fields of :class:`Flag` that the table cannot express.
     """
-    return Flag(kind=kind, **ROWS[option] | other_fields)
+    return Flag(kind=kind, **ROW_OF_OPTION[option] | other_fields)
 
 
 def _backend_flag(option: str, uri_forms: str = "") -> Flag:
     """Return the flag of a backend; ``uri_forms`` lists the forms of its URIs for the help text."""
-    return row(option, str | None, help=ROWS[option]["help"].replace("FORMS", uri_forms))
+    return build_flag(
+        option, str | None, help=ROW_OF_OPTION[option]["help"].replace("FORMS", uri_forms)
+    )
 
 
 class BackendChoices(TypedDict, total=False):
@@ -174,43 +176,46 @@ class BackendChoices(TypedDict, total=False):
     capabilities, by name.
     """
 
-    model: Annotated["Models", _backend_flag("model", forms("chat model"))]
+    model: Annotated["Models", _backend_flag("model", describe_forms("chat model"))]
     judge: Annotated[
         "Models",
-        row("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
+        build_flag("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
     ]
     generator: Annotated["Models", _backend_flag("generator")]
-    references: Annotated["Models", row("references", list[str])]
+    references: Annotated["Models", build_flag("references", list[str])]
     second: Annotated["EntailerChoice | None", _backend_flag("second")]
     entailer: Annotated[
         "EntailerChoice | None",
-        _backend_flag("entailer", forms("entailer", DEFAULT_ENTAILER, "chat")),
+        _backend_flag("entailer", describe_forms("entailer", DEFAULT_ENTAILER, "chat")),
     ]
     embedder: Annotated[
-        "EmbedderChoice | None", _backend_flag("embedder", forms("embedder", DEFAULT_EMBEDDER))
+        "EmbedderChoice | None",
+        _backend_flag("embedder", describe_forms("embedder", DEFAULT_EMBEDDER)),
     ]
     similarity: Annotated["SimilarityChoice | None", _backend_flag("similarity")]
     retriever: Annotated["str | Retriever | None", _backend_flag("retriever")]
     token_embedder: Annotated["str | TokenEmbedder | None", _backend_flag("token_embedder")]
-    linker: Annotated["str | EntityLinker | None", _backend_flag("linker", forms("linker"))]
+    linker: Annotated[
+        "str | EntityLinker | None", _backend_flag("linker", describe_forms("linker"))
+    ]
     distractors: Annotated["WordSources", _backend_flag("distractors")]
     backends: Mapping[str, Any]
 
 
-Limit = Annotated[int | None, row("limit")]
-SkipBad = Annotated[bool, row("skip_bad")]
-Fields = Annotated[Mapping[str, str], row("fields")]
-Turns = Annotated[Literal["last", "all"], row("turns", str)]
-Seed = Annotated[int, row("seed")]
-Unit = Annotated[str | None, row("unit")]
-Pool = Annotated[Path_ | None, row("pool", Path | None)]
-SamplesAtOnce = Annotated[int | None, row("samples_at_once")]
-LongestAnswer = Annotated[int, row("longest_answer", default=LONGEST_ANSWER)]
-MaxTokens = Annotated[int, row("max_tokens")]
-CalibratorFile = Annotated[Path_ | None, row("calibrator", Path | None)]
+Limit = Annotated[int | None, build_flag("limit")]
+SkipBad = Annotated[bool, build_flag("skip_bad")]
+Fields = Annotated[Mapping[str, str], build_flag("fields")]
+Turns = Annotated[Literal["last", "all"], build_flag("turns", str)]
+Seed = Annotated[int, build_flag("seed")]
+Unit = Annotated[str | None, build_flag("unit")]
+Pool = Annotated[Path_ | None, build_flag("pool", Path | None)]
+SamplesAtOnce = Annotated[int | None, build_flag("samples_at_once")]
+LongestAnswer = Annotated[int, build_flag("longest_answer", default=MAX_ANSWER_CHARACTERS)]
+MaxTokens = Annotated[int, build_flag("max_tokens")]
+CalibratorFile = Annotated[Path_ | None, build_flag("calibrator", Path | None)]
 
 
-class Records(TypedDict, total=False):
+class RecordOptions(TypedDict, total=False):
     """Which part of the input is read, and how."""
 
     limit: Limit
@@ -218,50 +223,52 @@ class Records(TypedDict, total=False):
     skip_bad: SkipBad
 
 
-class Drawn(TypedDict, total=False):
+class DrawOptions(TypedDict, total=False):
     """Which part of the samples is drawn at random, and how a grown input is treated."""
 
-    append: Annotated[bool, row("append")]
-    sample: Annotated[str | int | None, row("sample", str | None)]
-    sample_by: Annotated[str | None, row("sample_by")]
+    append: Annotated[bool, build_flag("append")]
+    sample: Annotated[str | int | None, build_flag("sample", str | None)]
+    sample_by: Annotated[str | None, build_flag("sample_by")]
 
 
-class Spending(TypedDict, total=False):
+class SpendingOptions(TypedDict, total=False):
     """Where replies are shared, what they may cost, and how many are asked for at once.
 
-    policy: the optimisations in use (:class:`~trustassay.calls.batching.Policy`).
+    policy: the optimisations in use (:class:`~trustassay.calls.batching.BatchingPolicy`).
     """
 
     cache: Annotated[
         Path_ | None,
-        row("cache", str, default="", read=lambda text: None if text == "off" else Path(text)),
+        build_flag(
+            "cache", str, default="", read=lambda text: None if text == "off" else Path(text)
+        ),
     ]
-    prices: Annotated["Prices | Path_ | None", row("prices", Path | None)]
-    budget: Annotated["Budget | str | None", row("budget", str | None)]
-    calls_at_once: Annotated[int | None, row("calls_at_once")]
-    policy: "Policy"
+    prices: Annotated["Prices | Path_ | None", build_flag("prices", Path | None)]
+    budget: Annotated["Budget | str | None", build_flag("budget", str | None)]
+    calls_at_once: Annotated[int | None, build_flag("calls_at_once")]
+    policy: "BatchingPolicy"
 
 
-class SecondReading(TypedDict, total=False):
-    """How much a second reader reads: :class:`~trustassay.judging.second_reader.SecondOptions`."""
+class SecondReadingOptions(TypedDict, total=False):
+    """How much a second reader reads: :class:`~trustassay.judging.second_reader.SecondReaderOptions`."""
 
-    second_share: Annotated[float, row("second_share")]
-    second_budget: Annotated[str | None, row("second_budget")]
-    second_alone: Annotated[bool, row("second_alone")]
+    second_share: Annotated[float, build_flag("second_share")]
+    second_budget: Annotated[str | None, build_flag("second_budget")]
+    second_alone: Annotated[bool, build_flag("second_alone")]
 
 
-class ScorerOptions(BackendChoices, Spending, total=False):
+class ScorerOptions(BackendChoices, SpendingOptions, total=False):
     """Options of a scorer of single samples."""
 
     fields: Fields
     seed: Seed | None
     samples_at_once: SamplesAtOnce
     longest_answer: LongestAnswer
-    second_alone: Annotated[bool, row("second_alone")]
+    second_alone: Annotated[bool, build_flag("second_alone")]
     report: bool
 
 
-class RescoreOptions(BackendChoices, Spending, SecondReading, total=False):
+class RescoreOptions(BackendChoices, SpendingOptions, SecondReadingOptions, total=False):
     """How a stored run is scored again; the meanings are those of :class:`ScoreOptions`."""
 
     limit: Limit
@@ -277,12 +284,12 @@ class RescoreOptions(BackendChoices, Spending, SecondReading, total=False):
     why: str | None
     progress: bool | None
     answering: "Answering"
-    pairing: "Pairing"
+    pairing: "AnswerPairing"
     documents: Annotated[int, Flag(least=1)]
     diverse: Annotated[int | None, Flag(least=1)]
 
 
-class ScoreOptions(RescoreOptions, Drawn, total=False):
+class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     """How samples are read, filled, scored and paid for; see ``trustassay score --help``.
 
     fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
@@ -295,7 +302,7 @@ class ScoreOptions(RescoreOptions, Drawn, total=False):
     sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields of strata, with commas.
     append: ``out`` may hold the run of the input when it had fewer samples. drawn: of what a
     rescored run was. calls_from: a file of calls to start from. answering, pairing, documents,
-    diverse: fields of :class:`~trustassay.runs.fill.Filling`. cache: ``None`` for none. prices:
+    diverse: fields of :class:`~trustassay.runs.fill.FillOptions`. cache: ``None`` for none. prices:
     prices by model, or their file. budget: ``"5usd"``, ``"200k"``.
     """
 
@@ -305,51 +312,51 @@ class ScoreOptions(RescoreOptions, Drawn, total=False):
     calls_from: Path | None
 
 
-Engine = Annotated[str, row("engine")]
+Engine = Annotated[str, build_flag("engine")]
 """Where samples are scored: by this process, or by workers on a cluster."""
 
 
 class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
-    workers: Annotated[int | None, row("workers")]
-    cpus: Annotated[float, row("cpus", list[str], read=_read_per_worker, several=True)]
+    workers: Annotated[int | None, build_flag("workers")]
+    cpus: Annotated[float, build_flag("cpus", list[str], read=_read_per_worker, several=True)]
     gpus: Annotated[float, Flag(least=0)]
-    shards: Annotated[int | None, row("shards")]
-    store: Annotated[str | None, row("store")]
-    scratch: Annotated[str | None, row("scratch")]
+    shards: Annotated[int | None, build_flag("shards")]
+    store: Annotated[str | None, build_flag("store")]
+    scratch: Annotated[str | None, build_flag("scratch")]
 
 
 class EngineOptions(ScoreOptions, Cluster, total=False):
     """Also those of a run on a cluster, which is the package ``trustassay-cluster``."""
 
 
-class GivenLabels(TypedDict, total=False):
+class KnownLabelOptions(TypedDict, total=False):
     """Labels of some answers, which correct a judge's share of good ones."""
 
-    labels: Annotated[Sequence[Path_], row("labels", list[Path])]
-    labels_of: Annotated[Path_ | None, row("labels_of", Path | None)]
-    right_from: Annotated[float | None, row("right_from")]
-    right_words: Annotated[Sequence[str], row("right_words", list[str])]
-    label_columns: Annotated[Mapping[str, str], row("label_columns")]
+    labels: Annotated[Sequence[Path_], build_flag("labels", list[Path])]
+    labels_of: Annotated[Path_ | None, build_flag("labels_of", Path | None)]
+    right_from: Annotated[float | None, build_flag("right_from")]
+    right_words: Annotated[Sequence[str], build_flag("right_words", list[str])]
+    label_columns: Annotated[Mapping[str, str], build_flag("label_columns")]
 
 
 class AnswerOptions(TypedDict, total=False):
     """How models are asked for answers: fields of :class:`~trustassay.answering.Answering`."""
 
-    style: Annotated[str, row("style")]
-    prompt: Annotated[Path_ | None, row("prompt", Path | None)]
-    examples: Annotated[Path_ | None, row("examples", Path | None)]
-    temperature: Annotated[float, row("temperature")]
+    style: Annotated[str, build_flag("style")]
+    prompt: Annotated[Path_ | None, build_flag("prompt", Path | None)]
+    examples: Annotated[Path_ | None, build_flag("examples", Path | None)]
+    temperature: Annotated[float, build_flag("temperature")]
     max_tokens: MaxTokens
-    logprobs: Annotated[int | None, row("logprobs", int | None)]
+    logprobs: Annotated[int | None, build_flag("logprobs", int | None)]
 
 
 CLUSTER = tuple(Cluster.__annotations__)
 """The keywords that only a run on a cluster takes."""
 
 
-def declared(hint: Any) -> tuple[Any, Flag]:
+def read_annotation(hint: Any) -> tuple[Any, Flag]:
     """Return the type of an option and its flag, from its annotation."""
     if get_origin(hint) is Annotated:
         kind, *metadata = get_args(hint)
@@ -357,7 +364,7 @@ def declared(hint: Any) -> tuple[Any, Flag]:
     # In `Seed | None` the Annotated type is a member of a union.
     for part in get_args(hint):
         if get_origin(part) is Annotated:
-            kind, flag = declared(part)
+            kind, flag = read_annotation(part)
             return kind | None, flag
     return hint, Flag()
 
@@ -365,13 +372,13 @@ def declared(hint: Any) -> tuple[Any, Flag]:
 # ScoreOptions and its bases are part of EngineOptions: `__annotations__` of a TypedDict includes
 # those of its bases.
 FLAGS = {
-    name: declared(hint)[1]
+    name: read_annotation(hint)[1]
     for group in (EngineOptions, AnswerOptions)
     for name, hint in group.__annotations__.items()
 }
 
 
-def flag_of(name: str) -> str:
+def find_flag(name: str) -> str:
     """Return the command-line flag of an option, by its name in Python."""
     return FLAGS.get(name, Flag()).name or f"--{name.replace('_', '-')}"
 
@@ -437,7 +444,8 @@ def check_keywords(
     if faults := [
         f"{name}: expected {expected}, got {value!r:.60}"
         for name, value in keywords.items()
-        if name in hints and (expected := _find_expected_kind(value, declared(hints[name])[0]))
+        if name in hints
+        and (expected := _find_expected_kind(value, read_annotation(hints[name])[0]))
     ]:
         raise UsageError("; ".join(faults))
 
@@ -465,12 +473,12 @@ def shows_keywords(group: type) -> Callable[[F], F]:
     """
 
     def decorate(inner: F) -> F:
-        function = door(inner)
+        function = trim_traceback(inner)
         signature = inspect.signature(inner)
         # `**options` is replaced by its contents, for `help()`, notebooks and the documentation.
         parameters = {k: v for k, v in signature.parameters.items() if v.kind is not v.VAR_KEYWORD}
         for name, hint in group.__annotations__.items():
-            kind = declared(hint)[0]
+            kind = read_annotation(hint)[0]
             # Types behind TYPE_CHECKING are quoted; the text is shown without importing them.
             text = kind.__forward_arg__ if isinstance(kind, ForwardRef) else kind
             option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=text)

@@ -30,7 +30,7 @@ _quiet = False
 
 
 @contextmanager
-def quieted(quiet: bool = True) -> Iterator[None]:
+def silence(quiet: bool = True) -> Iterator[None]:
     """Show neither progress nor lines of :func:`tell` in this process until the end of the
     block."""
     global _quiet  # noqa: PLW0603 - standard error is one
@@ -56,20 +56,20 @@ class Progress:
         what: str,
         total: int | None = None,
         *,
-        shown: bool | None = True,
+        visible: bool | None = True,
         after_s: float = 0.0,
     ) -> None:
         self.what, self.total, self.done = what, total, 0
-        notebook = shown is not False and in_notebook()
-        self._shown = shown = (notebook if shown is None else shown) and not _quiet
-        self._first = shown
-        self._notebook = _NotebookBar(after_s) if shown and notebook else None
+        notebook = visible is not False and in_notebook()
+        self._shown = visible = (notebook if visible is None else visible) and not _quiet
+        self._first = visible
+        self._notebook = _NotebookBar(after_s) if visible and notebook else None
         self._recent: deque[tuple[float, int]] = deque()
         # As if a line had been printed before: the first one comes after `after_s`, or
         # LINE_EVERY_S.
         self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
-        in_terminal = shown and not notebook and sys.stderr is not None and sys.stderr.isatty()
+        in_terminal = visible and not notebook and sys.stderr is not None and sys.stderr.isatty()
         self._bar = _build_bar(what, total) if in_terminal and not after_s else None
         self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
 
@@ -86,7 +86,7 @@ class Progress:
         if self._notebook:
             self._notebook.end()
 
-    def first(self) -> bool:
+    def is_first_call(self) -> bool:
         """Return True for the first call only, and only if progress is shown."""
         first, self._first = self._first, False
         return first
@@ -109,13 +109,13 @@ class Progress:
             self._recent.append((now, self.done))
         if self._notebook:
             if self._notebook.is_time(now):
-                self._notebook.draw(self.line(now), self.done, self.total)
+                self._notebook.draw(self.describe(now), self.done, self.total)
             return
         if self._shown and now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
-            tell(self.line(now))
+            tell(self.describe(now))
 
-    def line(self, now: float) -> str:
+    def describe(self, now: float) -> str:
         """Return the state in words: count, rate, remaining time."""
         self._recent.append((now, self.done))
         # Two entries always stay, so that very slow work has a rate as well.
@@ -132,20 +132,20 @@ class Progress:
         rate = (self.done - done_at_start) / (now - window_start)
         text += f", {rate:.1f}/s"
         if self.total:
-            text += f", {duration((self.total - self.done) / rate)} left"
+            text += f", {format_duration((self.total - self.done) / rate)} left"
         return text
 
 
 # Items may take microseconds; redrawing for each would cost more than the work itself.
 ITEMS_PER_UPDATE = 16
-SHOWN_AFTER_S = 1.0
+SHOW_AFTER_S = 1.0
 
 
 class StoppedError(Exception):
     """Raised by a step of work that was asked to stop."""
 
 
-class Steps:
+class StepProgress:
     """Shows those steps of a piece of work that take longer than a second.
 
     Args:
@@ -153,15 +153,17 @@ class Steps:
         stop: once it is set, every step ends with a :class:`StoppedError`.
     """
 
-    def __init__(self, *, shown: bool | None = False, stop: threading.Event | None = None) -> None:
-        self._shown, self._stop = shown, stop or threading.Event()
+    def __init__(
+        self, *, visible: bool | None = False, stop: threading.Event | None = None
+    ) -> None:
+        self._shown, self._stop = visible, stop or threading.Event()
 
     @contextmanager
     def begin(self, what: str, total: int | None = None) -> Iterator[Callable[[], None]]:
         """Begin a step, and return the function to call for each of its ``total`` items."""
         self._raise_if_stopped()
         waiting = 0
-        with Progress(what, total, shown=self._shown, after_s=SHOWN_AFTER_S) as progress:
+        with Progress(what, total, visible=self._shown, after_s=SHOW_AFTER_S) as progress:
 
             def step() -> None:
                 nonlocal waiting
@@ -182,7 +184,7 @@ class Steps:
             raise StoppedError
 
 
-SILENT = Steps()
+SILENT = StepProgress()
 """Steps that are not shown and cannot be stopped."""
 
 
@@ -269,7 +271,7 @@ def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
     return bar
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration in words: ``12 s``, ``3 min``, ``2 h 05 min``."""
     if seconds < 90:
         return f"{seconds:.0f} s"

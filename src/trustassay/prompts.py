@@ -58,7 +58,7 @@ class Prompt:
             raise PromptError(f"{path}:{error.lineno}: {error.message}") from None
         return cls(f"{path.stem}/{result[1] if result else digest}", template)
 
-    def filled(self, **values: Any) -> str:
+    def fill(self, **values: Any) -> str:
         """Return the text of the prompt, without white space at its ends.
 
         Raises:
@@ -72,7 +72,7 @@ class Prompt:
             raise PromptError(f"prompt {self.name}: {type(error).__name__}: {error}") from None
 
 
-def shipped(package: str, name: str, user_file: str | os.PathLike[str] | None = None) -> Prompt:
+def load_prompt(package: str, name: str, user_file: str | os.PathLike[str] | None = None) -> Prompt:
     """Return the prompt ``prompts/NAME.jinja`` of a package, or the user's own file instead.
 
     Raises:
@@ -81,7 +81,7 @@ def shipped(package: str, name: str, user_file: str | os.PathLike[str] | None = 
     return _load_shipped(package, name) if user_file is None else Prompt.read(user_file)
 
 
-def shipped_for(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
+def prompt_property(package: str, name: str, option: str = "prompt") -> cached_property[Prompt]:
     """Return a cached property with a package's prompt, or with the user's file if an option names
     one.
 
@@ -89,7 +89,7 @@ def shipped_for(package: str, name: str, option: str = "prompt") -> cached_prope
         package, name: as for :func:`load_prompt`, whose errors the property raises.
         option: the attribute of the object that holds the user's file, or ``None``.
     """
-    return cached_property(lambda options: shipped(package, name, getattr(options, option)))
+    return cached_property(lambda options: load_prompt(package, name, getattr(options, option)))
 
 
 @cache
@@ -100,7 +100,7 @@ def _load_shipped(package: str, name: str) -> Prompt:
 
 
 @cache
-def shipped_examples(package: str) -> list[dict[str, Any]]:
+def load_examples(package: str) -> list[dict[str, Any]]:
     """Return the examples of a package, ``prompts/examples.jsonl``."""
     text = (files(package) / "prompts" / "examples.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
@@ -118,7 +118,7 @@ def _build_environment() -> jinja2.Environment:
     )
 
 
-def fence(texts: Iterable[str]) -> str:
+def build_fence(texts: Iterable[str]) -> str:
     """Return a run of equals signs, at least five, that is longer than any in the texts.
 
     A text between two such fences cannot end its own fence.

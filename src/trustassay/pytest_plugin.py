@@ -78,10 +78,10 @@ class AssertTrust:
 
     def _load_backends(self, metric: Metric) -> dict[str, Any]:
         """Return the backends that a metric uses; local ones are loaded, once each."""
-        from trustassay.runs.needs import demands_of
+        from trustassay.runs.needs import list_demands
 
-        demands = demands_of([metric], self._backends)
-        used_names = {demand.word for demand in demands}
+        demands = list_demands([metric], self._backends)
+        used_names = {demand.option_name for demand in demands}
         result = {word: backend for word, backend in self._backends.items() if word in used_names}
         for demand in demands:
             kind = demand.served

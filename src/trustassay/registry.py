@@ -31,14 +31,14 @@ _loaded: dict[tuple[str, str], type[Metric]] = {}
 """The classes of files that were named in this process, by class name and digest of the content."""
 
 
-def metric_class(name: str) -> type[Metric]:
+def load_metric_class(name: str) -> type[Metric]:
     """Return the class of an installed metric.
 
     Raises:
         UnknownNameError: there is none of this name, with the nearest names, or it cannot be
             loaded.
     """
-    entries = _entries()
+    entries = _read_entry_points()
     if name not in entries:
         raise UnknownNameError(did_you_mean("metric", name, entries))
     try:
@@ -163,7 +163,7 @@ class MetricFile:
             if not isinstance(getattr(result, text, None), str):
                 raise UnknownNameError(f"{subject}: expected a class variable `{text}`, a text")
         # Results are stored by a metric's name, so one name must not have two meanings.
-        if result.name in _entries():
+        if result.name in _read_entry_points():
             raise UnknownNameError(f"{subject}: its `name` is that of the metric {result.name}")
         return result
 
@@ -180,7 +180,9 @@ def _rebuild_metric(origin: MetricFile, state: Mapping[str, Any]) -> Metric:
     return metric
 
 
-def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric], dict[str, Any]]:
+def find_recorded_class(
+    name: str, settings: Mapping[str, Any]
+) -> tuple[type[Metric], dict[str, Any]]:
     """Return the class of a metric and its options, as a run recorded them.
 
     Raises:
@@ -190,7 +192,7 @@ def recorded_class(name: str, settings: Mapping[str, Any]) -> tuple[type[Metric]
     """
     origin = settings.get(ORIGIN)
     if not isinstance(origin, Mapping):
-        return metric_class(name), dict(settings)
+        return load_metric_class(name), dict(settings)
     result = _loaded.get((str(origin.get("class")), str(origin.get("sha256"))))
     if result is None:
         text = f"{FILE_PREFIX}{origin.get('file')}:{origin.get('class')}"
@@ -209,7 +211,7 @@ def metric_from_settings(name: str, settings: Mapping[str, Any]) -> Metric:
     Raises:
         UnknownNameError: as :func:`find_recorded_class`, or the metric no longer has an option.
     """
-    cls, settings = recorded_class(name, settings)
+    cls, settings = find_recorded_class(name, settings)
     fields_by_name = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key in settings:
         if key not in fields_by_name:
@@ -243,7 +245,7 @@ def metric_from_text(text: str) -> Metric:
         name = cls.name
     else:
         name, _, option_text = text.partition(":")
-        cls = metric_class(name)
+        cls = load_metric_class(name)
     options: dict[str, Any] = {}
     hints = typing.get_type_hints(cls)
     option_types = {f.name: hints[f.name] for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -297,7 +299,7 @@ def read_score(metric: Metric, option: str, raw: float | str) -> float:
 
 
 @cache
-def _entries() -> dict[str, Callable[[], Any]]:
+def _read_entry_points() -> dict[str, Callable[[], Any]]:
     return {entry.name: entry.load for entry in entry_points(group=ENTRY_POINT_GROUP)}
 
 

@@ -27,7 +27,7 @@ class Problem(NamedTuple):
         return f"{self.field}: {self.message}"
 
 
-def missing(sample: "Sample", **expected: str) -> list[Problem]:
+def find_missing(sample: "Sample", **expected: str) -> list[Problem]:
     """Return a problem for each of these fields that a sample lacks.
 
     An empty response or list of documents counts as present; any other empty field does not.
@@ -153,7 +153,7 @@ class Sample:
 
 
 CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
-TOKENS = "token_logprobs"
+TOKENS_FIELD = "token_logprobs"
 """Field of a sample with the tokens of its response: a list of [token, log-probability], each
 optionally with a list of alternatives in the same form, or of objects as OpenAI's endpoints return
 them."""
@@ -161,7 +161,7 @@ _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 """Fields that may be empty or 0, which does not make them absent."""
 
 
-def content_id(raw: Mapping[str, Any]) -> str:
+def compute_content_id(raw: Mapping[str, Any]) -> str:
     """Return an id for a record without one: 12 hexadecimal digits made from its content.
 
     ``steps`` do not count: they repeat what other fields were built from.
@@ -190,7 +190,7 @@ class _SampleParser:
         documents = self.read_documents(len(answers), len(claims))
         sample_id = raw.get("id")
         if sample_id is None:
-            sample_id = content_id(raw)
+            sample_id = compute_content_id(raw)
         # bool first, since it is a subclass of int.
         elif isinstance(sample_id, bool) or not isinstance(sample_id, str | int):
             self.add_fault("id", "expected text or a whole number", sample_id)
@@ -286,7 +286,7 @@ class _SampleParser:
             return None
         if isinstance(value, Mapping):
             # `datasets` stores a list of records as a record of lists.
-            value = rows_of_columns(value)
+            value = columns_to_rows(value)
         if not isinstance(value, list | tuple):
             self.add_fault("documents", "expected a list of documents", value)
             return None
@@ -418,7 +418,7 @@ def question_key(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def rows_of_columns(value: Mapping[str, Any]) -> Any:
+def columns_to_rows(value: Mapping[str, Any]) -> Any:
     """Turn a mapping of equally long columns (as `datasets` stores lists of records) into rows."""
     columns = {k: v for k, v in value.items() if isinstance(v, list | tuple)}
     # Not columns: the value is returned as it is, and reported by the caller.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-class Overlap(NamedTuple):
+class MatchScores(NamedTuple):
     """How well the tokens of an answer and a gold answer match."""
 
     precision: float
@@ -30,7 +30,7 @@ def greedy_match(
     gold: ArrayLike,
     answer_special: Collection[int] = (),
     gold_special: Collection[int] = (),
-) -> Overlap:
+) -> MatchScores:
     """Return BERTScore's precision, recall and F of two texts, from the vectors of their tokens.
 
     Each token is matched with the token of the other text that has the largest cosine; precision is
@@ -49,10 +49,10 @@ def greedy_match(
     ours = [i for i in range(cosines.shape[0]) if i not in answer_special]
     theirs = [i for i in range(cosines.shape[1]) if i not in gold_special]
     if not ours or not theirs:
-        return Overlap(0.0, 0.0, 0.0)
+        return MatchScores(0.0, 0.0, 0.0)
     precision = float(cosines.max(axis=1)[ours].mean())
     recall = float(cosines.max(axis=0)[theirs].mean())
-    return Overlap(precision, recall, harmonic_mean(precision, recall))
+    return MatchScores(precision, recall, harmonic_mean(precision, recall))
 
 
 def _scale_to_unit(rows: ArrayLike) -> NDArray[np.float64]:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 # Names in a run's folder.
 TRACEBACKS, INTERNAL = "tracebacks", "internal-error.txt"
-MOST = 20
+MAX_TRACEBACKS = 20
 """Maximum number of traceback files in a run's folder; further ones are not written."""
 MAX_TRACEBACK_CHARS = 16_000
 """Characters of a traceback; the middle of a longer one is left out."""
-SECRET = 8
+MIN_SECRET_CHARS = 8
 """Minimum length of a key that is a secret; shorter ones ("EMPTY", "none") are placeholders."""
 OWNER_ONLY_MODE = 0o600
 
@@ -36,13 +36,13 @@ _FILE = re.compile(r'(?<=File ")/[^"\n]*/(?=[^"/\n]+")')
 _PATH = re.compile(r"""(?<![\w:/.~-])/([^\s/'"<>:,;]+)/(?:[^\s/'"<>:,;]+/)*(?=[^\s/'"<>:,;]+)""")
 
 
-def hide(key: str) -> None:
+def hide_key(key: str) -> None:
     """Leave a key out of everything that is written, whichever variable it was in."""
-    if len(key) >= SECRET:
+    if len(key) >= MIN_SECRET_CHARS:
         _hidden.add(key)
 
 
-def shown(text: str) -> str:
+def redact(text: str) -> str:
     """Return a text for a file that people share: without keys, paths and control characters.
 
     Keys are those that were passed to :func:`hide_key`, the values of environment variables with
@@ -51,7 +51,7 @@ def shown(text: str) -> str:
     secrets = (value.strip() for name, value in os.environ.items() if _KEY_NAMES.search(name))
     # The longest first: a key that contains another one must not leave its rest behind.
     for key in sorted(_hidden.union(secrets), key=len, reverse=True):
-        if len(key) >= SECRET:
+        if len(key) >= MIN_SECRET_CHARS:
             text = text.replace(key, "[key]")
     text = _KEYS.sub("[key]", text)
     # Known folders by their text first, since they may contain spaces, at which the pattern ends.
@@ -71,7 +71,7 @@ def _find_import_folders() -> list[str]:
     return sorted((path for path in folders if path.count("/") > 1), key=len, reverse=True)
 
 
-def place_of(error: BaseException) -> str:
+def locate_error(error: BaseException) -> str:
     """Return file and line of the last frame outside of libraries: ``trustassay/texts.py:12``."""
     places = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
@@ -98,30 +98,30 @@ def _is_own_or_user_file(file: str) -> bool:
     return file.endswith(".py") and not file.startswith(outside)
 
 
-_redact_file = cache(shown)
+_redact_file = cache(redact)
 
 
-def words_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return kind, message and place of an error in one line, for a file that people share."""
-    return f"{type(error).__name__}: {shown(str(error))} ({place_of(error)})"
+    return f"{type(error).__name__}: {redact(str(error))} ({locate_error(error)})"
 
 
-def keep_failure(folder: Path, metric: str, error: BaseException) -> None:
+def write_failure(folder: Path, metric: str, error: BaseException) -> None:
     """Write the traceback of a metric's failure into a run's folder, one file for each place.
 
     A full disk does not end the run.
     """
     # The end of the name holds the place; no leading dot, which would hide the file.
-    name = re.sub(r"[^\w.-]+", "-", f"{metric}-{place_of(error)}")[-100:].lstrip(".")
+    name = re.sub(r"[^\w.-]+", "-", f"{metric}-{locate_error(error)}")[-100:].lstrip(".")
     path = folder / TRACEBACKS / f"{name}.txt"
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         # A fault that hits every sample gives one file, not a million.
-        if not path.exists() and len(list(path.parent.iterdir())) < MOST:
+        if not path.exists() and len(list(path.parent.iterdir())) < MAX_TRACEBACKS:
             _write(path, error)
 
 
-def keep_internal_error(run: Path | None, error: BaseException) -> Path | None:
+def write_internal_error(run: Path | None, error: BaseException) -> Path | None:
     """Write the traceback of a fault of the program, and return the file.
 
     It goes into the folder ``run`` if that holds a run, otherwise into the user's state folder,
@@ -143,7 +143,7 @@ def keep_internal_error(run: Path | None, error: BaseException) -> Path | None:
 
 def _write(path: Path, error: BaseException) -> Path:
     """Write a traceback, readable by its owner only, and return the path."""
-    text = shown("".join(traceback.format_exception(error)))
+    text = redact("".join(traceback.format_exception(error)))
     # A deep recursion: its beginning and its end tell what happened.
     if len(text) > MAX_TRACEBACK_CHARS:
         dropped = len(text) - MAX_TRACEBACK_CHARS

@@ -35,7 +35,7 @@ class Mark:
     """The judgement in words."""
 
 
-class Tie(NamedTuple):
+class EvidenceLink(NamedTuple):
     """A link from a passage to a place in the evidence, and the judgement there."""
 
     anchor: str
@@ -47,14 +47,14 @@ class Tie(NamedTuple):
     """The judgement."""
 
 
-class Judged(NamedTuple):
+class JudgedPiece(NamedTuple):
     """A piece of the response and its judgement."""
 
     text: str
     """The piece as it stands in the response."""
     mark: Mark
     """The judgement."""
-    why: str = ""
+    reason: str = ""
     """The reason in one line."""
 
 
@@ -66,7 +66,7 @@ class PassageNote:
     """Names of the gold answers that the passage supports."""
     computed: bool = False
     """Whether a model determined this, and not the sample's annotation."""
-    citing: Sequence[Tie] | None = None
+    citing: Sequence[EvidenceLink] | None = None
     """The places in the evidence that cite the passage, or that it decides."""
     tied_by: str = "cited by"
     """The words before these places."""
@@ -78,19 +78,19 @@ class View:
 
     data: Any = None
     """The template's ``view``."""
-    tells_response: bool = False
+    shows_response: bool = False
     """Whether the evidence shows the whole response, which is then not shown separately."""
-    tells_golds: bool = False
+    shows_golds: bool = False
     """The same for the gold answers."""
     passages: Mapping[int, PassageNote] = field(default_factory=dict)
     """Notes on passages by their number, from 1."""
-    shows: object = None
+    shared_key: object = None
     """A key: of several metrics with equal keys only the first one's evidence is drawn."""
-    judged: Sequence[Judged] = ()
+    judged: Sequence[JudgedPiece] = ()
     """Pieces of the response in their order, so that the bad ones can be marked in it."""
     mark: Mark | None = None
     """The judgement of the whole answer, if it says more than the verdict."""
-    why: str = ""
+    reason: str = ""
     """The reason in one line, if no bad piece has one."""
 
 
@@ -111,14 +111,13 @@ class EvidenceRow:
     __slots__ = ()
     row_kind: ClassVar[str] = ""
     """The value of the key ``kind``, which comes first; empty for rows without it."""
-    told_by: ClassVar[tuple[str, ...]] = ()
+    required: ClassVar[tuple[str, ...]] = ()
     """Fields that a row of this kind must have, with the right type."""
 
-    def __init_subclass__(cls, row_kind: str = "", told_by: tuple[str, ...] = ()) -> None:
-        # ``slots=True`` makes a class anew, without the keywords
+    def __init_subclass__(cls, row_kind: str = "", required: tuple[str, ...] = ()) -> None:
         # `slots=True` makes dataclass create the class a second time, without these keywords. The
         # values of the first time are in the class's dictionary, which is copied.
-        cls.row_kind, cls.told_by = row_kind or cls.row_kind, told_by or cls.told_by
+        cls.row_kind, cls.required = row_kind or cls.row_kind, required or cls.required
 
     def to_json(self) -> dict[str, Any]:
         """Return the row in the form in which it is stored."""
@@ -138,19 +137,19 @@ class EvidenceRow:
         result: dict[str, Any] = {}
         for name, (kind, default) in _read_fields(cls).items():  # type: ignore[arg-type]
             typed = _read_typed(item.get(name), kind)
-            if not typed and name in cls.told_by:
+            if not typed and name in cls.required:
                 return None
             result[name] = typed[0] if typed else default
         return cls(**result)
 
 
-class Rows:
+class EvidenceRows:
     """Evidence sorted by kind; ``other_items`` holds items of none of these kinds, which a report
     lists as data."""
 
     def __init__(self, evidence: Iterable[Any], *kinds: type[EvidenceRow]) -> None:
         self._rows: list[EvidenceRow] = []
-        self.rest: list[Mapping[str, Any]] = []
+        self.other_items: list[Mapping[str, Any]] = []
         for item in evidence:
             # The first kind that fits: kinds without a `row_kind` are told apart by their required
             # fields.
@@ -158,9 +157,9 @@ class Rows:
             if row is not None:
                 self._rows.append(row)
             else:
-                self.rest.append(item if isinstance(item, Mapping) else {"value": item})
+                self.other_items.append(item if isinstance(item, Mapping) else {"value": item})
 
-    def of(self, kind: type[R]) -> list[R]:
+    def select(self, kind: type[R]) -> list[R]:
         """Return the rows of one kind, in their order."""
         return [row for row in self._rows if isinstance(row, kind)]
 
@@ -212,7 +211,7 @@ def _read_typed(value: Any, kind: Any) -> tuple[Any, ...]:
     return (value,) if fits and (kind in (Any, bool) or not isinstance(value, bool)) else ()
 
 
-MOST_WORDS = 4000
+MAX_WORDS_COMPARED = 4000
 """Words beyond which two answers are shown without marks: the comparison takes time in proportion
 to their product."""
 # A word with the space before it; or the space at the end, so that the matches add up to the text.
@@ -226,7 +225,7 @@ class Piece(NamedTuple):
     text: str
 
 
-def word_differences(original: str, other: str) -> list[Piece] | None:
+def diff_words(original: str, other: str) -> list[Piece] | None:
     """Return ``other`` in pieces, including words of ``original`` that it lacks.
 
     ``None`` if one of the two has more than :data:`MAX_WORDS_COMPARED` words.
@@ -235,7 +234,7 @@ def word_differences(original: str, other: str) -> list[Piece] | None:
         _WORD_WITH_SPACE.findall(original),
         _WORD_WITH_SPACE.findall(other),
     )
-    if max(len(original_words), len(other_words)) > MOST_WORDS:
+    if max(len(original_words), len(other_words)) > MAX_WORDS_COMPARED:
         return None
     # Words are compared without their space, so that a line break is no difference.
     alike = [[word.strip() for word in words] for words in (original_words, other_words)]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.answering import Answering
-from trustassay.answering.styles import answers_in, diverse_request
+from trustassay.answering.styles import build_diverse_request, parse_answers
 from trustassay.sample import Sample
 
 
@@ -26,22 +26,24 @@ from trustassay.sample import Sample
     ],
 )
 def test_numbered_answers_are_read(reply: str, expected: tuple[str, ...]) -> None:
-    assert answers_in(reply, 5) == expected
+    assert parse_answers(reply, 5) == expected
 
 
 def test_one_answer_is_the_whole_reply() -> None:
-    assert answers_in(" 1. One\n2. Two ", 1) == ("1. One\n2. Two",)
+    assert parse_answers(" 1. One\n2. Two ", 1) == ("1. One\n2. Two",)
 
 
 @given(reply=st.text(alphabet=st.characters(), max_size=300), n=st.integers(1, 6))
 def test_any_reply_gives_at_most_n_different_answers(reply: str, n: int) -> None:
-    found = answers_in(reply, n)
+    found = parse_answers(reply, n)
     assert len(found) <= n
     assert len(set(found)) == len(found)
 
 
 def test_the_request_is_as_long_as_its_answers() -> None:
-    request = diverse_request(Sample("a", "Why so?"), 5, Answering(temperature=0.7, max_tokens=50))
+    request = build_diverse_request(
+        Sample("a", "Why so?"), 5, Answering(temperature=0.7, max_tokens=50)
+    )
     assert request.max_tokens == 250
     assert request.temperature == 0.7
     assert request.prompt == "diverse-answers/1"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.answering.styles import AnswerPairs, Pairing, pairs_in
+from trustassay.answering.styles import AnswerPairing, AnswerPairs, parse_pairs
 from trustassay.sample import Sample
 
 ASKED = """1. Wrong Answer: The capital is Lyon.
@@ -15,7 +15,7 @@ ASKED = """1. Wrong Answer: The capital is Lyon.
 
 
 def test_the_layout_that_is_asked_for() -> None:
-    assert pairs_in(ASKED) == AnswerPairs(
+    assert parse_pairs(ASKED) == AnswerPairs(
         ("The capital is Lyon.", "The capital is Nice, on the coast."),
         ("Paris is the capital.", "It is Paris."),
         0,
@@ -32,26 +32,26 @@ def test_the_layout_that_is_asked_for() -> None:
     ],
 )
 def test_other_wrappings(text: str) -> None:
-    assert pairs_in(text) == AnswerPairs(("x",), ("y",), 0)
+    assert parse_pairs(text) == AnswerPairs(("x",), ("y",), 0)
 
 
 def test_halves_of_pairs_are_dropped_and_counted() -> None:
     text = "1. Wrong Answer: a\n2. Wrong Answer: b\n2. Non-Wrong Answer: c\n3. Non-Wrong Answer: d"
-    assert pairs_in(text) == AnswerPairs(("b",), ("c",), 2)
+    assert parse_pairs(text) == AnswerPairs(("b",), ("c",), 2)
 
 
 def test_a_cut_last_item_is_no_pair() -> None:
-    assert pairs_in("1. Wrong Answer: a\n1. Non-Wrong Answer:") == AnswerPairs((), (), 1)
+    assert parse_pairs("1. Wrong Answer: a\n1. Non-Wrong Answer:") == AnswerPairs((), (), 1)
 
 
 @given(st.text())
 def test_any_text_gives_as_many_of_both(text: str) -> None:
-    found = pairs_in(text)
+    found = parse_pairs(text)
     assert len(found.wrong) == len(found.corrected)
 
 
 def test_the_prompt_says_question_and_number() -> None:
-    request = Pairing(pairs=7).request(Sample("a", "Which town?"))
+    request = AnswerPairing(pairs=7).request(Sample("a", "Which town?"))
     assert "Write 7 wrong answers" in request.messages[0].content
     assert "Which town?" in request.messages[0].content
     assert request.prompt == "wrong-answers/1"
@@ -59,9 +59,9 @@ def test_the_prompt_says_question_and_number() -> None:
 
 def test_fewer_than_one_pair_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="pairs: expected 1 or more, got 0"):
-        Pairing(pairs=0)
+        AnswerPairing(pairs=0)
 
 
 def test_an_item_without_words_does_not_take_the_next_one() -> None:
     text = "1. Wrong Answer:\n1. Non-Wrong Answer: right\n2. Wrong Answer:\n  two\n2. Non-Wrong: 2"
-    assert pairs_in(text) == (("two",), ("2",), 1)
+    assert parse_pairs(text) == (("two",), ("2",), 1)

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.backends.test_http import Handler, asked, failing, saying
-from trustassay.backends.http import Address, HttpEndpoint, in_bytes
+from trustassay.backends.http import EndpointAddress, HttpEndpoint, parse_size
 from trustassay.errors import CallError, UnknownNameError
 
 MB = 1_000_000
@@ -90,7 +90,7 @@ def test_many_large_replies_at_once_take_little_more_than_one() -> None:
         app.router.add_route("*", "/{tail:.*}", sending(plain))
         async with TestServer(app) as server:
             base = str(server.make_url(""))
-            http = HttpEndpoint(Address.parse("test", f"m@{base}", base="", key=""), "x")
+            http = HttpEndpoint(EndpointAddress.parse("test", f"m@{base}", base="", key=""), "x")
             try:
                 posts = (http.post("/", {"n": n}) for n in range(8))
                 replies = await asyncio.gather(*posts, return_exceptions=True)
@@ -163,10 +163,10 @@ def test_the_limit_is_an_option_of_the_uri(told: bool) -> None:
     [("16MB", 16 * MB), ("500kB", 500_000), ("1GiB", 2**30), ("4096", 4096), ("1.5 m", 1_500_000)],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert in_bytes(text) == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1TB", "0", "nan"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UnknownNameError, match="option max_reply of test"):
-        Address.parse("test", f"m?max_reply={text}", base="http://x", key="")
+        EndpointAddress.parse("test", f"m?max_reply={text}", base="http://x", key="")

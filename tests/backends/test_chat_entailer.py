@@ -19,9 +19,9 @@ from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.backends.chat_entailer import (
     ChatEntailer,
-    Judging,
-    entailment_by_tokens,
-    judging_of,
+    EntailmentOptions,
+    compute_entailment_by_tokens,
+    split_entailment_options,
 )
 from trustassay.backends.resolve import entailer
 from trustassay.calls.prices import Price, Prices
@@ -88,17 +88,19 @@ def test_it_reads_the_languages_in_which_its_model_was_measured() -> None:
 
 def test_probabilities_are_those_of_the_verdicts_first_tokens() -> None:
     others = [(" CONTR", 0.2), ("Neither", 0.1), (" Well", 0.05), ("supports", 0.05)]
-    found = entailment_by_tokens(told("SUPPORTS", ("SUP", 0.6, others), ("PORTS", 1.0, ())))
+    found = compute_entailment_by_tokens(told("SUPPORTS", ("SUP", 0.6, others), ("PORTS", 1.0, ())))
     assert found == pytest.approx((0.65 / 0.95, 0.1 / 0.95, 0.2 / 0.95))
 
 
 def test_the_verdicts_token_is_found_behind_other_words_and_reasoning() -> None:
     first = [("Verdict", 1.0, ()), (":", 1.0, ()), (" ", 1.0, ())]
     last = ("N", 0.5, [("C", 0.5)])
-    found = entailment_by_tokens(told("Verdict: NEITHER", *first, last, ("EITHER", 1.0, ())))
+    found = compute_entailment_by_tokens(
+        told("Verdict: NEITHER", *first, last, ("EITHER", 1.0, ()))
+    )
     assert found == pytest.approx((0, 0.5, 0.5))
     thought = [("<think>", 1.0, ()), ("supports?", 1.0, ()), ("</think>", 1.0, ())]
-    found = entailment_by_tokens(told("NEITHER", *thought, last, ("EITHER", 1.0, ())))
+    found = compute_entailment_by_tokens(told("NEITHER", *thought, last, ("EITHER", 1.0, ())))
     assert found == pytest.approx((0, 0.5, 0.5))
 
 
@@ -114,17 +116,17 @@ def test_the_verdicts_token_is_found_behind_other_words_and_reasoning() -> None:
     ids=["untold", "too little", "elsewhere", "no verdict", "another text"],
 )
 def test_tokens_that_do_not_tell_decide_nothing(reply: Reply) -> None:
-    assert entailment_by_tokens(reply) is None
+    assert compute_entailment_by_tokens(reply) is None
 
 
 def test_numbers_that_are_none_decide_nothing() -> None:
     for value in (math.nan, math.inf, -math.inf):
         reply = Reply("SUPPORTS", logprobs=(TokenLogprob("SUPPORTS", value),))
-        found = entailment_by_tokens(reply)
+        found = compute_entailment_by_tokens(reply)
         assert found is None or found == (1, 0, 0)
 
 
-def asked(model: Says, judging: Judging | None = None) -> Any:
+def asked(model: Says, judging: EntailmentOptions | None = None) -> Any:
     return asyncio.run(ChatEntailer(model, judging).aentailment(PAIR, model.reply))
 
 
@@ -151,10 +153,10 @@ def test_a_reply_without_a_verdict_is_asked_for_once_more(unread: str) -> None:
 
 def test_repeats_are_asked_where_no_probabilities_are_told() -> None:
     model = Says(lambda r: ["SUPPORTS", "CONTRADICTS", "SUPPORTS", "Hm.", "SUPPORTS"][r.repeat])
-    assert asked(model, Judging(repeats=5)) == (0.75, 0, 0.25)
+    assert asked(model, EntailmentOptions(repeats=5)) == (0.75, 0, 0.25)
     assert [(r.temperature, r.repeat) for r in model.requests] == [(1, i) for i in range(5)]
     tells = Says(lambda _: told("SUPPORTS", ("SUPPORTS", 0.75, [("NEITHER", 0.25)])))
-    assert asked(tells, Judging(repeats=5)) == (0.75, 0.25, 0)
+    assert asked(tells, EntailmentOptions(repeats=5)) == (0.75, 0.25, 0)
     assert len(tells.requests) == 1
 
 
@@ -162,7 +164,7 @@ def test_repeats_are_asked_where_no_probabilities_are_told() -> None:
 def test_too_few_verdicts_are_a_failure_of_the_pair(good: int, repeats: int) -> None:
     model = Says(lambda r: "SUPPORTS" if r.repeat < good else "<b>Hm.</b>")
     with pytest.raises(UnparsedError, match=r"none of.*<b>Hm\.</b>") as error:
-        asked(model, Judging(repeats=repeats))
+        asked(model, EntailmentOptions(repeats=repeats))
     assert error.value.kind == "unparsed"
     assert len(model.requests) == max(repeats, 2)
 
@@ -173,11 +175,14 @@ def test_too_few_verdicts_are_a_failure_of_the_pair(good: int, repeats: int) -> 
 def test_options_are_taken_out_of_the_uri_and_stand_in_the_name() -> None:
     found = entailer("openai:m@http://host/v1?rpm=5&repeats=3&body.x=1&max_tokens=9")
     assert isinstance(found, ChatEntailer)
-    assert found.judging == Judging(3, 9)
+    assert found.judging == EntailmentOptions(3, 9)
     assert found.name == "openai:m@http://host/v1?body.x=1&repeats=3&max_tokens=9"
     again = entailer(found.name)
     assert (again.name, found.chat_model.name) == (found.name, "openai:m@http://host/v1?body.x=1")
-    assert judging_of("replay:a?model=b?c&d=e") == ("replay:a?model=b?c&d=e", Judging())
+    assert split_entailment_options("replay:a?model=b?c&d=e") == (
+        "replay:a?model=b?c&d=e",
+        EntailmentOptions(),
+    )
 
 
 @pytest.mark.parametrize("scheme", ["anthropic", "gemini"])
@@ -206,12 +211,12 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
     own = tmp_path / "own.jinja"
     own.write_text("{# version 7 #}{{ hypothesis }}|{{ premise }}")
     model = Says(lambda _: "SUPPORTS")
-    asked(model, Judging(prompt=str(own)))
+    asked(model, EntailmentOptions(prompt=str(own)))
     assert model.requests[0].messages[0].content == "|".join(reversed(PAIR))
     assert model.requests[0].prompt == "own/7"
     own.write_text("{{ premise }} {{ nothing }}")
     with pytest.raises(BackendError, match="nothing"):
-        ChatEntailer(model, Judging(prompt=str(own)))
+        ChatEntailer(model, EntailmentOptions(prompt=str(own)))
 
 
 def test_nothing_in_a_pair_is_read_as_a_template() -> None:

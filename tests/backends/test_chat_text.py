@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.backends.chat_text import as_read, says_nothing, split_reasoning
+from trustassay.backends.chat_text import says_nothing, split_reasoning, strip_reasoning
 from trustassay.capabilities import Reply
 
 CODE = "Models write:\n```\n<think>\nhm\n</think>\n```\nand then the answer."
@@ -92,9 +92,9 @@ def test_every_text_can_be_read(text: str, finish: str) -> None:
 
 def test_a_replys_own_reasoning_comes_first() -> None:
     reply = Reply("<think>b</think>x", others=("<think>c</think>y", "z"), reasoning="a")
-    read = as_read(reply)
+    read = strip_reasoning(reply)
     assert (read.text, read.others, read.reasoning) == ("x", ("y", "z"), "a\n\nb")
-    assert as_read(read) == read
+    assert strip_reasoning(read) == read
 
 
 def test_silence() -> None:

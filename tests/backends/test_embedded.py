@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 from trustassay import embedder, entailer
 from trustassay.backends import embedded as encoding
 from trustassay.backends.embedded import (
-    LONGEST,
+    MAX_TOKENS,
     EmbeddedEmbedder,
     EmbeddedEntailer,
+    compute_encoder_features,
+    compute_features,
     cut_pairs,
-    encoder_features,
-    inputs,
+    cut_windows,
     is_copied,
-    windows,
 )
 from trustassay.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
@@ -111,7 +111,7 @@ def test_no_text_is_too_long(model: EmbeddedEntailer, kind: str) -> None:
     assert np.allclose(rows.sum(axis=1), 1)
     assert rows[2, 0] > 0.5
     for parts in cut_pairs(model._encoder.tokenizer, [(text, FACT), (text, text)], 80, 50):
-        assert max(len(tokens.ids) for part in parts for tokens in part) <= LONGEST
+        assert max(len(tokens.ids) for part in parts for tokens in part) <= MAX_TOKENS
 
 
 def test_pieces_of_a_window_hold_all_its_tokens(model: EmbeddedEntailer) -> None:
@@ -146,7 +146,7 @@ def test_the_weakest_part_of_a_long_statement_counts(model: EmbeddedEntailer) ->
 def test_are_of_their_protocols(model: EmbeddedEntailer, vectors: EmbeddedEmbedder) -> None:
     assert isinstance(model, Entailer)
     assert isinstance(vectors, Embedder)
-    assert model.name == vectors.name == f"embedded:{encoding.card()['version']}"
+    assert model.name == vectors.name == f"embedded:{encoding.read_card()['version']}"
 
 
 def test_vectors_are_unit_and_know_subjects(vectors: EmbeddedEmbedder) -> None:
@@ -163,7 +163,7 @@ def test_texts_that_the_tokenizer_takes_for_the_same_are_computed_once(
     ran: list[int] = []
     run = vectors._encoder.run
 
-    def counted(tokens: Sequence[encoding.Tokens]) -> Any:
+    def counted(tokens: Sequence[encoding.EncodedText]) -> Any:
         ran.append(len(tokens))
         return run(tokens)
 
@@ -188,7 +188,7 @@ def test_a_text_of_one_piece_is_its_piece(vectors: EmbeddedEmbedder) -> None:
 
 def test_uris() -> None:
     assert isinstance(entailer("embedded"), EmbeddedEntailer)
-    version = encoding.card()["version"]
+    version = encoding.read_card()["version"]
     assert isinstance(entailer(f"embedded:{version}?threads=1"), EmbeddedEntailer)
     assert isinstance(embedder("embedded?threads=1"), EmbeddedEmbedder)
     with pytest.raises(BackendError, match="this installation has"):
@@ -221,7 +221,7 @@ def test_wrong_label_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_checksums_are_those_of_the_files() -> None:
     import hashlib
 
-    for name, digest in encoding.card()["sha256"].items():
+    for name, digest in encoding.read_card()["sha256"].items():
         content = (encoding.weights_folder() / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest, name
 
@@ -244,7 +244,7 @@ def test_nothing_is_loaded_before_it_is_needed() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(), st.integers(1, 60), st.integers(1, 40))
 def test_windows_hold_every_word_in_order(premise: str, size: int, step: int) -> None:
-    found = windows(premise, size, step)
+    found = cut_windows(premise, size, step)
     assert found
     held = [word for window in found for word in window.split()]
     position = 0
@@ -256,7 +256,7 @@ def test_windows_hold_every_word_in_order(premise: str, size: int, step: int) ->
 
 def test_windows_of_whole_sentences_overlap() -> None:
     text = " ".join(f"Sentence {i} has six words." for i in range(12))  # 60 words
-    found = windows(text, size=15, step=10)
+    found = cut_windows(text, size=15, step=10)
     assert all(window.startswith("Sentence") and window.endswith("words.") for window in found)
     assert found[0].split()[1] == "0"
     assert "Sentence 11" in found[-1]
@@ -265,7 +265,7 @@ def test_windows_of_whole_sentences_overlap() -> None:
 
 
 def test_title_stands_in_each_window() -> None:
-    found = windows("Title: Bridges\n" + FILLER * 6, size=45, step=30)
+    found = cut_windows("Title: Bridges\n" + FILLER * 6, size=45, step=30)
     assert len(found) > 2
     assert all(window.startswith("Title: Bridges\n") for window in found)
 
@@ -296,7 +296,7 @@ def test_a_copied_sentence_is_entailed(model: EmbeddedEntailer) -> None:
 
 def test_encoder_features_by_hand() -> None:
     """Two windows; the second speaks more for entailment: 2 - ln(e^0 + e^0) = 2 - ln 2."""
-    found = encoder_features(np.array([[0.0, 0.0, 3.0], [2.0, 0.0, 0.0]]))
+    found = compute_encoder_features(np.array([[0.0, 0.0, 3.0], [2.0, 0.0, 0.0]]))
     assert found["entailment"] == pytest.approx(2 - np.log(2))
     total = np.e**2 + 2
     assert found["contradiction"] == pytest.approx(1 / total)
@@ -306,11 +306,13 @@ def test_encoder_features_by_hand() -> None:
 def test_inputs_by_hand() -> None:
     """Of the hypothesis's three content words the premise holds two; even logits: a third each."""
     premise, hypothesis = "The opera was written in Vienna.", "The opera was written by Weiss."
-    one = inputs(np.zeros((1, 3)), premise, hypothesis)
+    one = compute_features(np.zeros((1, 3)), premise, hypothesis)
     assert one["containment"] == pytest.approx(2 / 3)
     assert one["containment_unless_contradicted"] == pytest.approx(2 / 3 * 2 / 3)
     assert one["several_windows"] == one["containment_across"] == 0
-    several = inputs(np.zeros((2, 3)), premise, hypothesis)
+    several = compute_features(np.zeros((2, 3)), premise, hypothesis)
     assert several["several_windows"] == 1
     assert several["containment_across"] == pytest.approx(2 / 3)
-    assert inputs(np.zeros((1, 3)), premise, "It was not written.")["negation_differs"] == 1
+    assert (
+        compute_features(np.zeros((1, 3)), premise, "It was not written.")["negation_differs"] == 1
+    )

@@ -19,9 +19,9 @@ from tests.tiny_gguf import CONTEXT, HEADS, LAYERS, WIDTH, write_gguf
 from trustassay import score
 from trustassay.answering import Answering
 from trustassay.backends import gguf
-from trustassay.backends.chat_entailer import ChatEntailer, yes_by_odds
-from trustassay.backends.gguf import GgufChat, GgufFile, Job
-from trustassay.backends.registry import fault_of, load
+from trustassay.backends.chat_entailer import ChatEntailer, compute_yes_probability
+from trustassay.backends.gguf import GgufChat, GgufFile, GgufJob
+from trustassay.backends.registry import find_fault, load
 from trustassay.calls.client import CallOptions
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
@@ -78,7 +78,7 @@ def test_what_cannot_be_loaded_is_said(file: Path, tmp_path: Path) -> None:
     assert "version 1" in said(b"GGUF\1\0\0\0" + data[8:])
     assert "its head cannot be read" in said(data[:200])
     assert "tensors begin behind its end" in said(data[: len(data) - 20_000])
-    assert fault_of("chat model", f"gguf:{tmp_path}/none.gguf") == (
+    assert find_fault("chat model", f"gguf:{tmp_path}/none.gguf") == (
         f"gguf:{tmp_path}/none.gguf: there is no such file"
     )
     with pytest.raises(BackendError, match=r"^gguf:.*: it cannot be read: Is a directory$"):
@@ -217,13 +217,13 @@ def test_system_messages_are_part_of_the_prompt(model: GgufChat) -> None:
 
 def test_short_replies_that_share_a_beginning_go_to_one_sequence() -> None:
     texts = ["two passages: a", "one passage: b", "two passages: c", "one passage: d", "else"]
-    short = [Job(text, {"max_tokens": 1}, 1) for text in texts]
+    short = [GgufJob(text, {"max_tokens": 1}, 1) for text in texts]
     assert list(gguf._group_in_runs(short)) == [[4], [1, 3], [0, 2]]
     long = [job._replace(body={"max_tokens": 100}) for job in short]
     assert list(gguf._group_in_runs(long)) == [[4], [1], [3], [0], [2]]
     assert list(gguf._group_in_runs([])) == []
     examples = "Question and answer. " * 100  # longer to read than the reply is to write
-    chosen = [Job(f"{examples}{text}", {"max_tokens": 64}, 1) for text in "ab"]
+    chosen = [GgufJob(f"{examples}{text}", {"max_tokens": 64}, 1) for text in "ab"]
     assert list(gguf._group_in_runs(chosen)) == [[0, 1]]
     written = [job._replace(body={"max_tokens": 300}) for job in chosen]
     assert list(gguf._group_in_runs(written)) == [[0], [1]]
@@ -362,10 +362,12 @@ def test_odds_without_yes_and_no_are_none() -> None:
         logs = tuple((text, math.log(chance)) for text, chance in told)
         return Reply(told[0][0], logprobs=(TokenLogprob(*logs[0], logs),))
 
-    assert yes_by_odds(reply((" Yes", 0.6), ("NO", 0.2))) == pytest.approx(0.75)
-    assert yes_by_odds(reply(("Yes", 0.3), ("yes", 0.3), ("The", 0.4))) == pytest.approx(1.0)
-    assert yes_by_odds(reply(("The", 0.6), ("Yes", 0.3))) is None
-    assert yes_by_odds(Reply("Yes")) is None
+    assert compute_yes_probability(reply((" Yes", 0.6), ("NO", 0.2))) == pytest.approx(0.75)
+    assert compute_yes_probability(
+        reply(("Yes", 0.3), ("yes", 0.3), ("The", 0.4))
+    ) == pytest.approx(1.0)
+    assert compute_yes_probability(reply(("The", 0.6), ("Yes", 0.3))) is None
+    assert compute_yes_probability(Reply("Yes")) is None
 
 
 def test_a_model_that_says_neither_fails_its_pair(model: GgufChat) -> None:

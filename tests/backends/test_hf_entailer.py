@@ -181,7 +181,7 @@ def test_dropout_is_off(nli: Path, entailer: HuggingFaceEntailer, tmp_path: Path
 def test_errors_are_one_line_without_tokens() -> None:
     with (
         pytest.raises(BackendError, match=r"^hf:x: denied for hf_\*\*\*$"),
-        hf_loading.one_line("hf:x", Exception),
+        hf_loading.errors_in_one_line("hf:x", Exception),
     ):
         raise OSError("\ndenied for hf_AbCdEfGhIjKl\nmore lines")
 
@@ -264,7 +264,7 @@ def test_two_labels(tmp_path: Path) -> None:
     ],
 )
 def test_label_columns(labels: Sequence[str], columns: tuple[int, ...]) -> None:
-    assert hf_entailer.label_columns(labels) == columns
+    assert hf_entailer.find_label_columns(labels) == columns
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_label_columns(labels: Sequence[str], columns: tuple[int, ...]) -> None:
 )
 def test_label_columns_refused(labels: Sequence[str]) -> None:
     with pytest.raises(BackendError, match=r"give their meaning"):
-        hf_entailer.label_columns(labels)
+        hf_entailer.find_label_columns(labels)
 
 
 # ----------------------------------------------------------------------------------------- scores
@@ -367,7 +367,7 @@ def test_windows_hold_the_whole_pair(entailer: HuggingFaceEntailer, nli: Path) -
     cls, sep = tokenizer.cls_token_id, tokenizer.sep_token_id
     room = LIMIT - 3 - len(other)
     assert owners == [0] + [1] * (len(inputs) - 1)
-    for one, (start, end) in zip(inputs[1:], hf_entailer.windows(170, room), strict=True):
+    for one, (start, end) in zip(inputs[1:], hf_entailer.compute_windows(170, room), strict=True):
         assert one["input_ids"] == [cls, *own[start:end], sep, *other, sep]
         assert one["token_type_ids"] == [0] * (room + 2) + [1] * (len(other) + 1)
         assert one["attention_mask"] == [1] * LIMIT
@@ -416,7 +416,7 @@ def test_limit_of_other_architectures(architecture: str, tmp_path: Path) -> None
 @given(st.integers(1, 60), st.integers(1, 300))
 def test_windows_cover_everything(room: int, more: int) -> None:
     length = room + more
-    found = hf_entailer.windows(length, room)
+    found = hf_entailer.compute_windows(length, room)
     assert found[0][0] == 0
     assert found[-1][1] == length
     assert all(end - start == room for start, end in found)
@@ -427,7 +427,7 @@ def test_windows_cover_everything(room: int, more: int) -> None:
 
 @given(st.lists(st.integers(1, 50), min_size=1), st.integers(1, 200))
 def test_batches_are_within_the_budget(lengths: list[int], tokens: int) -> None:
-    found = [batch.tolist() for batch in hf_loading.batches(lengths, tokens)]
+    found = [batch.tolist() for batch in hf_loading.split_in_batches(lengths, tokens)]
     assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
     assert all(len(b) == 1 or len(b) * max(lengths[i] for i in b) <= tokens for b in found)
 
@@ -435,7 +435,7 @@ def test_batches_are_within_the_budget(lengths: list[int], tokens: int) -> None:
 def test_best_windows_by_hand() -> None:
     rows = np.array([[0.1, 0.9, 0], [0.5, 0.5, 0], [0.7, 0.3, 0], [0.7, 0.1, 0.2], [0.2, 0, 0.8]])
     np.testing.assert_array_equal(
-        hf_entailer.best_windows(rows, [0, 0, 1, 1, 2]),
+        hf_entailer.select_best_windows(rows, [0, 0, 1, 1, 2]),
         [[0.5, 0.5, 0], [0.7, 0.3, 0], [0.2, 0, 0.8]],
     )
 
@@ -444,7 +444,7 @@ def test_probabilities_by_hand() -> None:
     # Powers 1 and 3 of 4; 1000 would overflow if the largest were not taken away.
     logits = np.array([[0.0, np.log(3)], [1000.0, 1000.0]])
     np.testing.assert_allclose(
-        hf_entailer.probabilities(logits, (1, 0)), [[0.75, 0.25, 0], [0.5, 0.5, 0]]
+        hf_entailer.compute_probabilities(logits, (1, 0)), [[0.75, 0.25, 0], [0.5, 0.5, 0]]
     )
 
 

@@ -13,8 +13,13 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from trustassay.backends.endpoint_chat import parameter_refused
-from trustassay.backends.http import Address, HttpEndpoint, RefusalError, worded
+from trustassay.backends.endpoint_chat import find_refused_parameter
+from trustassay.backends.http import (
+    EndpointAddress,
+    HttpEndpoint,
+    RefusalError,
+    describe_error_body,
+)
 from trustassay.errors import CallError
 
 KEY = "sk-geheim-0123456789/+="
@@ -34,7 +39,7 @@ def asked(handler: Handler, body: Any = None, options: str = "") -> Any:
         app.router.add_route("*", "/{tail:.*}", handler)
         async with TestServer(app) as server:
             base = str(server.make_url("/v1"))
-            address = Address.parse("test", f"m@{base}{options}", base="", key="TEST_KEY")
+            address = EndpointAddress.parse("test", f"m@{base}{options}", base="", key="TEST_KEY")
             http = HttpEndpoint(address, "Authorization", "Bearer ").with_headers(x_extra="1")
             try:
                 return await http.post("/answer", {} if body is None else body)
@@ -138,7 +143,7 @@ def test_nobody_there_and_a_reply_that_breaks_off() -> None:
     assert failing(broken).kind == "connection"
 
     async def nobody() -> None:
-        address = Address.parse("test", "m@http://127.0.0.1:9", base="", key="TEST_KEY")
+        address = EndpointAddress.parse("test", "m@http://127.0.0.1:9", base="", key="TEST_KEY")
         http = HttpEndpoint(address, "Authorization")
         try:
             await http.post("/answer", {})
@@ -152,10 +157,13 @@ def test_nobody_there_and_a_reply_that_breaks_off() -> None:
 
 def test_the_endpoints_own_words_are_shown_and_cut() -> None:
     assert "400: Bad thing" in str(failing(saying('{"error": {"message": "Bad thing"}}', 400)))
-    assert worded('{"detail": [{"msg": "Extra inputs", "loc": ["body"]}]}') == "Extra inputs"
-    assert worded('{"message": "m", "code": 1}') == "m"
-    assert worded('{"error": {}}') == '{"error": {}}'
-    assert worded(" two\n lines ") == "two lines"
+    assert (
+        describe_error_body('{"detail": [{"msg": "Extra inputs", "loc": ["body"]}]}')
+        == "Extra inputs"
+    )
+    assert describe_error_body('{"message": "m", "code": 1}') == "m"
+    assert describe_error_body('{"error": {}}') == '{"error": {}}'
+    assert describe_error_body(" two\n lines ") == "two lines"
     assert len(str(failing(saying("x" * 10_000, 500)))) < 400
 
 
@@ -224,7 +232,7 @@ def test_redirects_are_told_and_not_followed() -> None:
 def test_a_proxy_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "socks5://me:geheim@127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)
-    address = Address.parse("test", "m@http://example.invalid", base="", key="TEST_KEY")
+    address = EndpointAddress.parse("test", "m@http://example.invalid", base="", key="TEST_KEY")
     with pytest.raises(CallError) as error:
         asyncio.run(HttpEndpoint(address, "Authorization").post("/answer", {}))
     assert error.value.kind in ("closed", "connection")
@@ -272,7 +280,9 @@ def test_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_endpoint_outlives_an_event_loop(unused_tcp_port: int) -> None:
-    address = Address.parse("test", f"m@http://127.0.0.1:{unused_tcp_port}", base="", key="NONE")
+    address = EndpointAddress.parse(
+        "test", f"m@http://127.0.0.1:{unused_tcp_port}", base="", key="NONE"
+    )
     http = HttpEndpoint(address, "Authorization")
 
     async def once() -> Any:
@@ -324,4 +334,4 @@ NAMES = ("temperature", "seed", "stop", "logprobs", "top_logprobs", "max_tokens"
     ],
 )  # fmt: skip
 def test_which_parameter_is_refused(said: str, refused: str | None) -> None:
-    assert parameter_refused(RefusalError("", said), NAMES) == refused
+    assert find_refused_parameter(RefusalError("", said), NAMES) == refused

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from tests.llm_server import LlmServer
 from trustassay.backends import inventory
-from trustassay.backends.inventory import tried
+from trustassay.backends.inventory import try_backend
 from trustassay.cli.main import app
 from trustassay.errors import UnknownNameError
 
@@ -54,7 +54,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_works(uri: str, capability: str, state: str) -> None:
-    found = tried(uri)
+    found = try_backend(uri)
     assert (found.name, found.capability, found.state) == (uri, capability, state)
     assert found.load.endswith(" s") and not found.broken
     assert found.speed.endswith(" s per call") != uri.startswith("replay")
@@ -77,14 +77,14 @@ def test_what_works(uri: str, capability: str, state: str) -> None:
 def test_what_does_not(uri: str, words: str) -> None:
     if uri.startswith("hf:"):
         pytest.importorskip("transformers")
-    found = tried(uri)
+    found = try_backend(uri)
     assert found.broken and words in found.state
 
 
 @pytest.mark.parametrize("uri", ["", "opnai:m", "lexical:x", "openai:m?x=1"])
 def test_names_that_nothing_answers_to(uri: str) -> None:
     with pytest.raises(UnknownNameError):
-        tried(uri)
+        try_backend(uri)
 
 
 def test_endpoints_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +97,13 @@ def test_endpoints_are_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
             f"anthropic:m@{server.root}",
             f"gemini:m@{server.root}",
         ]
-        found = [tried(uri) for uri in uris]
+        found = [try_backend(uri) for uri in uris]
         assert [f.state for f in found] == [
             "works", "works, 32 dimensions", "works", "works",
         ]  # fmt: skip
         assert server.stats()["answered"] == 4
         server.change(refuse="max_tokens,max_completion_tokens")
-        assert tried(uris[0]).state == "works, without max_tokens"
+        assert try_backend(uris[0]).state == "works, without max_tokens"
 
 
 @pytest.mark.slow
@@ -112,8 +112,11 @@ def test_local_models_are_what_they_can_do(tmp_path: Path) -> None:
     from tests.tiny_chat import save_llama
     from tests.tiny_models import train_nli
 
-    assert tried(f"hf:{save_llama(tmp_path / 'chat')}").capability == "chat"
-    assert tried(f"hf:{train_nli(tmp_path / 'nli', steps=0)}?check=no").capability == "entailment"
+    assert try_backend(f"hf:{save_llama(tmp_path / 'chat')}").capability == "chat"
+    assert (
+        try_backend(f"hf:{train_nli(tmp_path / 'nli', steps=0)}?check=no").capability
+        == "entailment"
+    )
 
 
 # ------------------------------------------------------------------------------------ the command
@@ -143,7 +146,7 @@ def test_keys_are_told_as_set_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_address_with_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_BASE_URL", "https://me:geheim@host")
-    found = [f for f in inventory.backends(check=False) if f.name == "gemini:MODEL"]
+    found = [f for f in inventory.iterate_backends(check=False) if f.name == "gemini:MODEL"]
     assert found[0].broken and "geheim" not in found[0].state
 
 

@@ -112,7 +112,7 @@ def test_a_scheme_of_another_package_is_a_scheme_like_others() -> None:
     assert judge.scores([("a", "b")]).tolist() == [[1, 0, 0]]
     (reply,) = trustassay.chat("acme:m").ask(["Well?"])
     assert isinstance(reply, Reply) and reply.text == "Yes."
-    assert registry.price_provider("acme:m") == "openai"
+    assert registry.find_price_provider("acme:m") == "openai"
 
 
 @pytest.mark.usefixtures("installed")
@@ -120,11 +120,11 @@ def test_what_is_known_of_it_before_it_is_loaded() -> None:
     assert registry.takes_time("embedder", "acme:m")
     assert registry.takes_time("similarity", "cosine:acme:m")
     assert not registry.takes_time("chat model", "acme:m")
-    assert registry.fault_of("chat model", "acme:m") is None
+    assert registry.find_fault("chat model", "acme:m") is None
     expected = "acme:m: acme_c is missing: pip install acme[c]"
-    assert registry.fault_of("similarity", "cosine:acme:m") == expected
+    assert registry.find_fault("similarity", "cosine:acme:m") == expected
     with pytest.raises(UnknownNameError, match="unknown option of acme 'regoin'; did you mean"):
-        registry.fault_of("entailer", "chat:acme:m?regoin=us")
+        registry.find_fault("entailer", "chat:acme:m?regoin=us")
 
 
 @pytest.mark.usefixtures("installed")
@@ -165,7 +165,9 @@ def test_who_does_not_use_a_broken_plugin_never_meets_it(tmp_path: Path) -> None
 @pytest.mark.usefixtures("installed")
 def test_models_lists_what_packages_add(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    found = {one.name: one for one in inventory.plugins() if one.package.startswith(("ac", "sh"))}
+    found = {
+        one.name: one for one in inventory.iterate_plugins() if one.package.startswith(("ac", "sh"))
+    }
     assert found["acme"].state == "chat model, embedder, retriever, similarity"
     assert (found["acme"].package, found["acme"].kind) == ("acme-trust 1.2", "scheme")
     assert {one.kind for one in found.values()} == {"scheme", "metric", "capability", "command"}

@@ -16,8 +16,8 @@ from trustassay.backends.functions import FunctionEmbedder, FunctionSimilarity
 from trustassay.backends.similarity import (
     AgreementSimilarity,
     NovelWordsSimilarity,
-    novel_agreement,
-    word_likeness,
+    compute_novel_agreement,
+    compute_word_likeness,
 )
 from trustassay.capabilities import Probabilities, QuestionSimilarity
 from trustassay.errors import BackendError, UnknownNameError
@@ -53,19 +53,19 @@ QUESTION = "Who wrote the opera Natalka Poltavka?"
     ],
 )
 def test_novel_words_by_hand(first: str, second: str, expected: float) -> None:
-    assert novel_agreement(first, second, QUESTION) == pytest.approx(expected)
-    assert novel_agreement(second, first, QUESTION) == pytest.approx(expected)
+    assert compute_novel_agreement(first, second, QUESTION) == pytest.approx(expected)
+    assert compute_novel_agreement(second, first, QUESTION) == pytest.approx(expected)
     found = NovelWordsSimilarity().scores([(first, second, QUESTION)])
     assert found == pytest.approx([expected])
 
 
 def test_spellings_of_a_word_are_alike() -> None:
     """abcd and abce: pairs ^a ab bc cd d$ and ^a ab bc ce e$ share three: 2 x 3 / 10."""
-    assert word_likeness("abcd", "abce") == pytest.approx(0.6)
-    assert word_likeness("kotliarevskyi", "kotlyarevsky") > 0.5
-    assert word_likeness("abcd", "wxyz") == 0
-    assert word_likeness("1994", "1995") == 0
-    assert word_likeness("a1", "a1") == 1
+    assert compute_word_likeness("abcd", "abce") == pytest.approx(0.6)
+    assert compute_word_likeness("kotliarevskyi", "kotlyarevsky") > 0.5
+    assert compute_word_likeness("abcd", "wxyz") == 0
+    assert compute_word_likeness("1994", "1995") == 0
+    assert compute_word_likeness("a1", "a1") == 1
 
 
 @pytest.mark.parametrize("shared", ["", "abcdefghij"])
@@ -74,7 +74,7 @@ def test_long_answers_take_little_time(shared: str) -> None:
     letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrstuvwxyz"), (2, 1000, 8))
     first, second = (" ".join(shared + "".join(word) for word in one) for one in letters)
     start = time.process_time()
-    novel_agreement(first, second)
+    compute_novel_agreement(first, second)
     assert time.process_time() - start < 0.5
 
 
@@ -108,9 +108,9 @@ def test_agreement_is_the_mean_of_words_and_entailment() -> None:
 
 @given(first=st.text(), second=st.text(), question=st.text())
 def test_novel_agreement_is_bounded_and_symmetric(first: str, second: str, question: str) -> None:
-    found = novel_agreement(first, second, question)
+    found = compute_novel_agreement(first, second, question)
     assert 0 <= found <= 1 + 1e-9
-    assert found == pytest.approx(novel_agreement(second, first, question))
+    assert found == pytest.approx(compute_novel_agreement(second, first, question))
 
 
 def test_they_are_had_by_name() -> None:
@@ -150,7 +150,7 @@ def shorter(text: str, reference: str) -> bool:
 
 
 def test_a_function_is_an_embedder() -> None:
-    found = resolve.blocking(
+    found = resolve.make_blocking(
         resolve.embedder(lambda texts: [[len(text), 0.0, 1.0] for text in texts])
     )
     vectors = found.vectors(["a", "bcd"])
@@ -163,6 +163,6 @@ def test_a_function_is_an_embedder() -> None:
 
     for wrong in ([[1.0]], [1.0, 2.0], [[float("nan")], [1.0]], "no", [[0.0], [1.0]]):
         with pytest.raises(BackendError, match="expected 2 vectors of finite numbers"):
-            resolve.blocking(resolve.embedder(partial(answer, wrong))).vectors(["a", "b"])
+            resolve.make_blocking(resolve.embedder(partial(answer, wrong))).vectors(["a", "b"])
     with pytest.raises(BackendError, match="is a class"):
         resolve.embedder(FunctionEmbedder)  # type: ignore[arg-type]

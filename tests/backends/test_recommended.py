@@ -13,28 +13,28 @@ from tests.hub import model_of
 from tests.tiny_gguf import write_gguf
 from trustassay.backends import gguf, recommended
 from trustassay.backends.chat_entailer import ChatEntailer
-from trustassay.backends.recommended import Recommended, models_folder
-from trustassay.backends.registry import fault_of, find, load, takes_time
-from trustassay.entailer_quality import LOCAL, READ_TWICE
+from trustassay.backends.recommended import RecommendedModel, models_folder
+from trustassay.backends.registry import find, find_fault, load, takes_time
+from trustassay.entailer_quality import LOCAL_SECOND_READER, METRICS_WITH_SECOND_READER
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.judging.second_reader import ROLE
 from trustassay.metrics import Faithfulness, Grounding
 
 ROOT = Path(__file__).parents[2]
-EVERY = recommended.recommended().values()
+EVERY = recommended.load_recommended().values()
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recommended:
+def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RecommendedModel:
     """Return the only model of the list, whose file is not there."""
     monkeypatch.setenv("TRUSTASSAY_MODELS", str(tmp_path))
     model = model_of(b"")
-    monkeypatch.setattr(recommended, "recommended", lambda: {model.name: model})
+    monkeypatch.setattr(recommended, "load_recommended", lambda: {model.name: model})
     return model
 
 
 @pytest.mark.parametrize("model", EVERY, ids=lambda one: one.name)
-def test_the_list_is_well_formed(model: Recommended) -> None:
+def test_the_list_is_well_formed(model: RecommendedModel) -> None:
     assert re.fullmatch(r"[a-z0-9.-]+", model.name)
     assert re.fullmatch("[0-9a-f]{64}", model.sha256)
     assert re.fullmatch("[0-9a-f]{40}", model.revision)
@@ -45,9 +45,9 @@ def test_the_list_is_well_formed(model: Recommended) -> None:
 
 def test_a_file_is_known_by_its_size() -> None:
     for model in EVERY:
-        assert recommended.languages_of(model.bytes) == tuple(model.languages)
+        assert recommended.find_languages(model.bytes) == tuple(model.languages)
         assert not model.languages or "en" in model.languages
-    assert recommended.languages_of(5) == ()
+    assert recommended.find_languages(5) == ()
 
 
 def test_smaller_models_come_first() -> None:
@@ -64,10 +64,10 @@ def test_what_was_measured_is_on_the_page_of_entailers() -> None:
 
 
 def test_the_model_that_the_reports_name_is_of_the_list_and_its_size() -> None:
-    name, size = LOCAL
-    assert recommended.named_model(name).size == size
+    name, size = LOCAL_SECOND_READER
+    assert recommended.find_recommended(name).size == size
     metrics = (Faithfulness(), Grounding())
-    assert {one.name for one in metrics} == READ_TWICE
+    assert {one.name for one in metrics} == METRICS_WITH_SECOND_READER
     assert all(any(need.role == ROLE for need in one.needs()) for one in metrics)
 
 
@@ -75,7 +75,7 @@ def test_an_address_has_a_fixed_revision_and_a_mirror_takes_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    model = recommended.named_model("qwen2.5-coder-0.5b")
+    model = recommended.find_recommended("qwen2.5-coder-0.5b")
     rest = f"{model.repository}/resolve/{model.revision}/{model.file}"
     assert model.address == f"https://huggingface.co/{rest}"
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/hub/")
@@ -92,14 +92,14 @@ def test_the_folder_is_among_the_user_s_data(monkeypatch: pytest.MonkeyPatch) ->
     assert models_folder() == Path.home() / "own"
 
 
-WAYS: tuple[Callable[[str, str], object], ...] = (load, find, fault_of, takes_time)
+WAYS: tuple[Callable[[str, str], object], ...] = (load, find, find_fault, takes_time)
 NAMED = [(way, kind, "") for way in WAYS for kind in ("chat model", "entailer")]
 NAMED += [(way, "entailer", "chat:") for way in WAYS if way is not find]
 
 
 @pytest.mark.parametrize(("way", "kind", "before"), NAMED)
 def test_a_model_that_is_not_here_is_named_with_its_command(
-    tiny: Recommended, way: Callable[[str, str], object], kind: str, before: str
+    tiny: RecommendedModel, way: Callable[[str, str], object], kind: str, before: str
 ) -> None:
     words = r"^tiny-1b is not on this machine: run trustassay models get tiny-1b \(0.0 GB\)$"
     with pytest.raises(BackendError, match=words):
@@ -107,7 +107,7 @@ def test_a_model_that_is_not_here_is_named_with_its_command(
 
 
 def test_a_name_is_the_file_that_was_fetched(
-    tiny: Recommended, monkeypatch: pytest.MonkeyPatch
+    tiny: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a name and by the path a model has one name of its own, so that its replies are shared."""
     write_gguf(tiny.path)
@@ -121,16 +121,16 @@ def test_a_name_is_the_file_that_was_fetched(
 
 
 def test_without_its_package_the_name_says_what_to_install(
-    tiny: Recommended, monkeypatch: pytest.MonkeyPatch
+    tiny: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_gguf(tiny.path)
     monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
-    fault = fault_of("chat model", tiny.name)
+    fault = find_fault("chat model", tiny.name)
     assert fault is not None
     assert fault.startswith("tiny-1b: xllamacpp is missing: pip install ")
 
 
-def test_a_name_that_is_nearly_right_is_told(tiny: Recommended) -> None:
+def test_a_name_that_is_nearly_right_is_told(tiny: RecommendedModel) -> None:
     for kind in ("chat model", "entailer"):
         with pytest.raises(UnknownNameError, match="did you mean tiny-1b"):
             load(kind, "tiny-1")

@@ -9,7 +9,7 @@ import pytest
 from tests.lazily import needed
 from tests.tiny_chat import save_llama
 from trustassay.backends.hf_chat import HuggingFaceChat
-from trustassay.backends.hf_loading import silenced
+from trustassay.backends.hf_loading import silence_libraries
 
 transformers = needed("transformers")
 
@@ -28,7 +28,7 @@ def test_nothing_is_printed_while_a_model_is_loaded(
 def test_the_switches_stand_as_before_afterwards() -> None:
     logging = transformers.utils.logging
     before = transformers.logging.get_verbosity(), logging.is_progress_bar_enabled()
-    with silenced():
+    with silence_libraries():
         assert transformers.logging.get_verbosity() == logging.ERROR
         assert not logging.is_progress_bar_enabled()
     assert (transformers.logging.get_verbosity(), logging.is_progress_bar_enabled()) == before

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.backends.embedded import EmbeddedEntailer, with_quantities
-from trustassay.backends.verifier import compare, relation, verdict
+from trustassay.backends.embedded import EmbeddedEntailer, apply_quantities
+from trustassay.backends.verifier import compare_quantities, compute_verdict, match_quantities
 from trustassay.text import quantities
 
 WALL = "The wall around the garden is 3 feet high. The gate is 5 feet wide."
@@ -32,7 +32,7 @@ FILM = "The film opened on 12 March 1994 and earned $3.5 million. It has 146 rev
     ],
 )
 def test_contradicted(premise: str, hypothesis: str) -> None:
-    assert verdict(premise, hypothesis) < -0.3
+    assert compute_verdict(premise, hypothesis) < -0.3
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_contradicted(premise: str, hypothesis: str) -> None:
     ],
 )
 def test_supported(premise: str, hypothesis: str) -> None:
-    assert verdict(premise, hypothesis) > 0.3
+    assert compute_verdict(premise, hypothesis) > 0.3
 
 
 @pytest.mark.parametrize(
@@ -68,23 +68,26 @@ def test_supported(premise: str, hypothesis: str) -> None:
     ],
 )
 def test_nothing_is_said(premise: str, hypothesis: str) -> None:
-    assert verdict(premise, hypothesis) == 0
+    assert compute_verdict(premise, hypothesis) == 0
 
 
 def test_what_is_copied_is_not_supported_once_more() -> None:
-    assert verdict(FILM, "146 reviews are there of the film.") == 0
+    assert compute_verdict(FILM, "146 reviews are there of the film.") == 0
 
 
 def test_the_spans_that_decide() -> None:
     statement = "The wall around the garden is 3 metres high."
-    (found,) = compare(WALL, statement)
+    (found,) = match_quantities(WALL, statement)
     assert statement[slice(*found.span)] == "3 metres"
     assert WALL[slice(*found.differing)] in ("3 feet", "5 feet")
 
 
 def test_rounding_and_conversion_leave_room() -> None:
     def related(told: str, said: str) -> int:
-        return relation(quantities.read(told).quantities[0], quantities.read(said).quantities[0])
+        return compare_quantities(
+            quantities.read_quantities(told).quantities[0],
+            quantities.read_quantities(said).quantities[0],
+        )
 
     assert related("3,512,000 people", "3.5 million people") == 1
     assert related("3.4 million people", "3.5 million people") == -1
@@ -111,21 +114,21 @@ def test_the_built_in_entailer_follows_it() -> None:
 
 
 def test_nothing_is_said_of_very_long_texts() -> None:
-    assert verdict("7 dogs, " * 100_000, "There are 3 dogs.") == 0
-    assert verdict("There are 3 dogs.", "7 dogs, " * 1_000) == 0
+    assert compute_verdict("7 dogs, " * 100_000, "There are 3 dogs.") == 0
+    assert compute_verdict("There are 3 dogs.", "7 dogs, " * 1_000) == 0
 
 
 def test_a_copied_sentence_stays_supported() -> None:
     row = (0.98, 0.01, 0.01)
     weights = {"supported": 3.0, "contradicted": 3.0, "contradiction": 1.0}
     copied = "The gate is 5 feet wide."
-    assert with_quantities(row, f"{WALL} {copied[:-1]}, not 7.", copied, weights) == row
+    assert apply_quantities(row, f"{WALL} {copied[:-1]}, not 7.", copied, weights) == row
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
 @settings(max_examples=200)
 def test_every_pair_has_a_verdict(premise: str, hypothesis: str) -> None:
-    assert -1 <= verdict(premise, hypothesis) <= 1
+    assert -1 <= compute_verdict(premise, hypothesis) <= 1
 
 
 @pytest.mark.parametrize(
@@ -138,8 +141,8 @@ def test_the_time_is_linear_in_hostile_texts(part: str) -> None:
     def seconds(times: int) -> float:
         text = part * times
         begun = time.process_time()
-        verdict(text, hypothesis)
-        verdict(hypothesis, text)
+        compute_verdict(text, hypothesis)
+        compute_verdict(hypothesis, text)
         return time.process_time() - begun
 
     seconds(10)

@@ -3,10 +3,10 @@ import pytest
 
 from trustassay.backends.word_substitutes import (
     DrawnWords,
+    NamePart,
     NearWords,
-    Part,
     WordTable,
-    parts_of,
+    split_name,
     word_table,
 )
 from trustassay.capabilities import SubstitutesRequest
@@ -30,8 +30,8 @@ COMMON = {
 
 
 def parts(words: str) -> list[tuple[str, str]]:
-    found = parts_of(words, lambda w: KINDS.get(w, ""), lambda w: COMMON.get(w.lower(), ""))
-    assert all(isinstance(one, Part) for one in found)
+    found = split_name(words, lambda w: KINDS.get(w, ""), lambda w: COMMON.get(w.lower(), ""))
+    assert all(isinstance(one, NamePart) for one in found)
     return [(words[one.start : one.end], one.group) for one in found]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
 from trustassay.calls.backends import Backends
-from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Policy, batches
+from trustassay.calls.batching import CHARACTERS_PER_TOKEN, BatchingPolicy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import BatchLimits, Entailment, Probabilities
@@ -23,13 +23,15 @@ def ask(
     entailer: Any,
     *rounds: Sequence[Pair],
     store: CallStore | None = None,
-    policy: Policy | None = None,
+    policy: BatchingPolicy | None = None,
 ) -> list[list[Entailment | BaseException]]:
     """Ask for the pairs of each round at once, one round after another."""
 
     async def work() -> list[list[Entailment | BaseException]]:
         gatherers = Client(
-            Backends.of(entail=entailer), CallOptions(policy=policy or Policy()), own=store
+            Backends.of(entail=entailer),
+            CallOptions(policy=policy or BatchingPolicy()),
+            own_store=store,
         )
         models = SampleModels(gatherers)
         try:
@@ -111,9 +113,9 @@ def test_forgotten_replies_come_from_the_store(
 
 def test_each_policy_can_be_switched_off() -> None:
     twice, alone, unsorted = Recorder(), Recorder(), Recorder()
-    ask(twice, [("a", "b")] * 3, policy=Policy(once=False))
-    ask(alone, pairs_of([1, 2, 3]), policy=Policy(together=False))
-    ask(unsorted, pairs_of([3, 1, 2]), policy=Policy(sort=False))
+    ask(twice, [("a", "b")] * 3, policy=BatchingPolicy(deduplicate=False))
+    ask(alone, pairs_of([1, 2, 3]), policy=BatchingPolicy(collect=False))
+    ask(unsorted, pairs_of([3, 1, 2]), policy=BatchingPolicy(sort=False))
     assert twice.asked == {("a", "b"): 3}
     assert [len(b) for b in alone.batches] == [1, 1, 1]
     assert unsorted.batches == [pairs_of([3, 1, 2])]
@@ -192,7 +194,7 @@ def test_what_the_size_of_a_batch_changes_in_the_last_digits_is_rounded_away() -
             return np.array([(0.25 + noise, 0.75 - noise, 0.0)] * len(pairs))
 
     pairs = pairs_of([1, 2, 3, 4])
-    alone = ask(Noisy(), pairs, policy=Policy(together=False))
+    alone = ask(Noisy(), pairs, policy=BatchingPolicy(collect=False))
     assert ask(Noisy(), pairs) == alone == [[Entailment(0.25, 0.75, 0.0)] * 4]
 
 

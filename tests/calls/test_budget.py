@@ -19,8 +19,8 @@ from trustassay.calls.prices import (
     BudgetReachedError,
     Price,
     Prices,
-    Tokens,
-    estimated_tokens,
+    TokenCounts,
+    estimate_tokens,
 )
 from trustassay.calls.store import Usage
 from trustassay.capabilities import ChatRequest
@@ -58,11 +58,11 @@ def test_what_is_no_budget_is_named(text: str) -> None:
 def test_a_price_is_found_by_model_by_backend_and_by_pattern() -> None:
     prices = Prices(TABLE)
     # 1,000 tokens of a prompt at 0.15 and 2,000 of a reply at 0.60 USD a million.
-    assert prices.usd(GPT, Tokens(1000, 2000)) == pytest.approx(0.00135)
+    assert prices.usd(GPT, TokenCounts(1000, 2000)) == pytest.approx(0.00135)
     assert prices.of("openai:mistral-7b@http://127.0.0.1:1/v1?api-version=1") == Price(1, 2)
     assert Prices({GPT: Price(7, 7)}).of(GPT) == Price(7, 7)
     assert prices.of("openai:org/mistral-7b@http://h/v1") is None
-    assert prices.usd("anthropic:other@https://h", Tokens(1, 1)) is None
+    assert prices.usd("anthropic:other@https://h", TokenCounts(1, 1)) is None
     assert prices.of("openai:gpt-4o-mini") == Price(0.15, 0.60)
     at = Prices({"m@2024:a/b": Price(3, 3)})
     assert at.of("openai:m@2024:a/b@https://h/v1") == Price(3, 3)
@@ -97,8 +97,8 @@ def test_a_table_is_read(tmp_path: Path) -> None:
 
 def test_tokens_are_estimated_by_length() -> None:
     request = ChatRequest.of("x" * 400, system="y" * 40, max_tokens=50, n=3)
-    assert estimated_tokens(request) == Tokens(440 // 4 + 8, 150)
-    assert estimated_tokens(ChatRequest.of("")).reply == 256
+    assert estimate_tokens(request) == TokenCounts(440 // 4 + 8, 150)
+    assert estimate_tokens(ChatRequest.of("")).reply == 256
 
 
 # ---- the ledger ----
@@ -120,10 +120,10 @@ def test_what_was_spent_before_counts_and_what_was_local_does_not() -> None:
     async def work() -> None:
         before = {GPT: Usage(1, 600, 300), "hf:local": Usage(9, 10**6, 10**6)}
         mine = ledger(1000, spent=before)
-        assert await mine.reserve(GPT, Tokens(50, 50)) == 100
+        assert await mine.reserve(GPT, TokenCounts(50, 50)) == 100
         with pytest.raises(BudgetReachedError, match="budget of 999 tokens is reached"):
             mine_two = ledger(999, spent=before)
-            await mine_two.reserve(GPT, Tokens(50, 50))
+            await mine_two.reserve(GPT, TokenCounts(50, 50))
 
     run(work)
 
@@ -131,16 +131,16 @@ def test_what_was_spent_before_counts_and_what_was_local_does_not() -> None:
 def test_who_waits_for_a_reservation_gets_what_is_left_of_it() -> None:
     async def work() -> None:
         mine = ledger(100)
-        first = await mine.reserve(GPT, Tokens(40, 40))
-        second = asyncio.create_task(mine.reserve(GPT, Tokens(40, 40)))
+        first = await mine.reserve(GPT, TokenCounts(40, 40))
+        second = asyncio.create_task(mine.reserve(GPT, TokenCounts(40, 40)))
         await asyncio.sleep(1)
         assert not second.done()
-        await mine.settle(first, GPT, Tokens(10, 5))
+        await mine.settle(first, GPT, TokenCounts(10, 5))
         assert await second == 80
         with pytest.raises(BudgetReachedError):  # 15 are spent and 80 will not be
-            third = asyncio.create_task(mine.reserve(GPT, Tokens(40, 40)))
+            third = asyncio.create_task(mine.reserve(GPT, TokenCounts(40, 40)))
             await asyncio.sleep(0)
-            await mine.settle(80, GPT, Tokens(40, 30))
+            await mine.settle(80, GPT, TokenCounts(40, 30))
             await third
 
     run(work)
@@ -150,7 +150,7 @@ def test_a_failed_call_costs_nothing() -> None:
     async def work() -> None:
         mine = ledger(100)
         for _ in range(50):
-            await mine.settle(await mine.reserve(GPT, Tokens(50, 50)), GPT, None)
+            await mine.settle(await mine.reserve(GPT, TokenCounts(50, 50)), GPT, None)
 
     run(work)
 
@@ -172,12 +172,12 @@ def test_the_ledger_is_never_overdrawn_and_nobody_waits_for_ever(
 
         async def call(most: int, share: float, fails: bool) -> None:
             nonlocal spent
-            reserved = await mine.reserve(GPT, Tokens(most, 0))
+            reserved = await mine.reserve(GPT, TokenCounts(most, 0))
             paid = None
             try:
                 await asyncio.sleep(rng.random())
                 if not fails:
-                    paid = Tokens(round(most * share), 0)
+                    paid = TokenCounts(round(most * share), 0)
                     spent += sum(paid)
             finally:
                 await mine.settle(reserved, GPT, paid)

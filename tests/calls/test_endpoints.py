@@ -17,7 +17,7 @@ from trustassay.calls.prices import Budget, BudgetReachedError, Prices
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
-from trustassay_papers.request_counter import RequestCounter
+from trustassay_papers.request_counter import FolderRequestCounter
 
 
 @dataclass
@@ -125,7 +125,7 @@ def test_equal_requests_are_one_call_and_give_up_alone() -> None:
 
 def test_what_was_replied_before_the_end_is_stored(tmp_path: Path) -> None:
     async def work(store: CallStore) -> None:
-        gatherers = Client(Backends.of(chat={"model": Model()}), own=store)
+        gatherers = Client(Backends.of(chat={"model": Model()}), own_store=store)
         sample = SampleModels(gatherers)
         futures = [sample.chat(str(i)) for i in range(50)]
         await futures[4]
@@ -225,8 +225,8 @@ def test_a_stored_reply_that_cannot_be_read_is_asked_for_again_and_mended(tmp_pa
 def test_a_request_that_may_not_leave_is_no_try(tmp_path: Path) -> None:
     async def asked() -> tuple[list[object], int]:
         own = CallStore(tmp_path / "calls.sqlite")
-        counter = RequestCounter(own, tmp_path / "failures.jsonl", most=2)
-        gatherers = Client(Backends.of(chat={"model": Model()}), own=own, counter=counter)
+        counter = FolderRequestCounter(own, tmp_path / "failures.jsonl", max_requests=2)
+        gatherers = Client(Backends.of(chat={"model": Model()}), own_store=own, counter=counter)
         models = SampleModels(gatherers)
         try:
             work = (models.chat(text) for text in "abc")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests import virtual_time
-from trustassay.calls.leases import Ask, Grant, Leases, LeaseService
+from trustassay.calls.leases import LeaseGrant, LeaseRequest, Leases, LeaseService
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError
@@ -46,7 +46,7 @@ def endpoints(workers: int, limits: EndpointLimits) -> list[Endpoint]:
     """Return the endpoint as each of several workers sees it, with one service for all."""
     service = LeaseService(virtual_time.now)
 
-    async def lease(address: str, limits: EndpointLimits, ask: Ask) -> Grant:
+    async def lease(address: str, limits: EndpointLimits, ask: LeaseRequest) -> LeaseGrant:
         await asyncio.sleep(TRIP_S)
         found = service.lease(address, limits, ask)
         await asyncio.sleep(TRIP_S)
@@ -126,7 +126,7 @@ def test_a_service_that_is_away_is_asked_again() -> None:
         service, limited = LeaseService(virtual_time.now), Limited(1e9)
         failures = 3
 
-        async def lease(address: str, limits: EndpointLimits, ask: Ask) -> Grant:
+        async def lease(address: str, limits: EndpointLimits, ask: LeaseRequest) -> LeaseGrant:
             nonlocal failures
             failures -= 1
             if failures >= 0:

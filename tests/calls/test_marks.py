@@ -19,7 +19,7 @@ import pytest
 import trustassay
 from tests.llm_server import LlmServer
 from trustassay.calls import batching, marks
-from trustassay.calls.marks import Marks
+from trustassay.calls.marks import CallMarks
 from trustassay.calls.store import Keys, StoredCall, open_cache
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
@@ -41,10 +41,10 @@ def expires(folder: Path) -> float:
 
 
 @contextmanager
-def two(folder: Path) -> Iterator[tuple[Marks, Marks]]:
+def two(folder: Path) -> Iterator[tuple[CallMarks, CallMarks]]:
     store = open_cache(folder)
     store.add([StoredCall(KEYS[0], "chat", "m", "[]", "0", 0.1)])
-    one, other = Marks(store.path), Marks(store.path)
+    one, other = CallMarks(store.path), CallMarks(store.path)
     try:
         yield one, other
     finally:
@@ -53,7 +53,7 @@ def two(folder: Path) -> Iterator[tuple[Marks, Marks]]:
         store.close()
 
 
-def in_loop(work: Callable[[Marks, Marks], None], folder: Path) -> None:
+def in_loop(work: Callable[[CallMarks, CallMarks], None], folder: Path) -> None:
     async def inside() -> None:
         with two(folder) as both:
             work(*both)
@@ -65,7 +65,7 @@ def in_loop(work: Callable[[Marks, Marks], None], folder: Path) -> None:
 
 
 def test_what_is_marked_belongs_to_one_until_it_has_ended(tmp_path: Path) -> None:
-    def work(one: Marks, other: Marks) -> None:
+    def work(one: CallMarks, other: CallMarks) -> None:
         calls, elsewhere = one.claim(KEYS[:2])
         assert ([call.reply for call in calls], elsewhere) == (["0"], set())
         assert one.claim(KEYS[:2])[1] == set()
@@ -84,7 +84,7 @@ def test_a_mark_expires_and_one_from_before_the_clock_was_set_back_does_not_coun
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
 
-    def work(one: Marks, other: Marks) -> None:
+    def work(one: CallMarks, other: CallMarks) -> None:
         nonlocal now
         one.claim(KEYS)
         now += marks.MARK_S - 1
@@ -102,7 +102,7 @@ def test_where_the_file_is_locked_calls_go_out_unmarked(
 ) -> None:
     monkeypatch.setattr(marks, "LOCKED_S", 0.05)
 
-    def work(one: Marks, other: Marks) -> None:
+    def work(one: CallMarks, other: CallMarks) -> None:
         one.claim([KEYS[1]])
         with closing(sqlite3.connect(tmp_path / "calls.sqlite")) as locking:
             locking.execute("BEGIN IMMEDIATE")

@@ -17,7 +17,7 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.capabilities import Vectors
 from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
-from trustassay.runs.estimates import LATENCY
+from trustassay.runs.estimates import DEFAULT_LATENCY_S
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def test_a_similarity_by_an_endpoints_vectors_is_planned_without_asking(tmp_path
         options: dict[str, Any] = {"similarity": similarity, "cache": tmp_path / "cache"}
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts
         assert (part.capability, part.calls, part.cached) == ("embedding", 2, 0)
-        assert (part.seconds, part.measured) == (2 * LATENCY.middle, False)
+        assert (part.seconds, part.measured) == (2 * DEFAULT_LATENCY_S.middle, False)
         assert server.requests() == []
         score(SAMPLES, metrics=Alike(), **options)
         (part,) = plan(SAMPLES, metrics=Alike(), **options).parts

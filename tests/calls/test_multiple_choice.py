@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
-from trustassay.calls.multiple_choice import letter_of
-from trustassay.capabilities import ChatRequest, Choice, Message, Reply, TokenLogprob
+from trustassay.calls.multiple_choice import find_letter
+from trustassay.capabilities import ChatRequest, Message, OptionChoice, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
 PROMPT = "Which town? A. Paris B. Rome C. Oslo\nAnswer:"
 OPTIONS = ("Paris", "Rome", "Oslo")
 
 
-def chosen(model: Any, options: Sequence[str] = OPTIONS, by: Any = "auto") -> Choice:
-    async def work() -> Choice:
+def chosen(model: Any, options: Sequence[str] = OPTIONS, by: Any = "auto") -> OptionChoice:
+    async def work() -> OptionChoice:
         gatherers = Client(Backends.of(chat={"model": model}))
         try:
             return await SampleModels(gatherers).choose(PROMPT, options, by=by)
@@ -80,11 +80,11 @@ def test_a_letter_behind_a_space_is_the_same_letter() -> None:
 def test_what_is_to_decide_can_be_told() -> None:
     model = Likely(A=0.1, B=0.3, C=0.2)
     assert chosen(model, by="likelihood").index == 1
-    assert chosen(model, by="letter") == Choice(2, "letter", (), "It is C.")
+    assert chosen(model, by="letter") == OptionChoice(2, "letter", (), "It is C.")
     first = TokenLogprob("The", -1.2, ((" B", -2.0), ("C", -0.9)))
     endpoint = Endpoint("The answer is B", (first,))
     assert chosen(endpoint).index == 2
-    assert chosen(endpoint, by="letter") == Choice(1, "letter", (), "The answer is B")
+    assert chosen(endpoint, by="letter") == OptionChoice(1, "letter", (), "The answer is B")
     with pytest.raises(BackendError, match="does not give the likelihood"):
         chosen(endpoint, by="likelihood")
 
@@ -99,12 +99,14 @@ def test_the_first_token_decides_where_an_endpoint_tells_its_log_probabilities()
 
 @pytest.mark.parametrize("logprobs", [None, (), (TokenLogprob("B", -0.1, (("It", -3.0),)),)])
 def test_else_the_letter_that_the_reply_names(logprobs: Any) -> None:
-    assert chosen(Endpoint("I'd say (C).", logprobs)) == Choice(2, "letter", (), "I'd say (C).")
+    assert chosen(Endpoint("I'd say (C).", logprobs)) == OptionChoice(
+        2, "letter", (), "I'd say (C)."
+    )
 
 
 @pytest.mark.parametrize("text", ["No idea.", "Paris or Rome", "..."])
 def test_a_reply_that_names_no_letter_chooses_nothing(text: str) -> None:
-    assert chosen(Endpoint(text)) == Choice(None, "letter", (), text)
+    assert chosen(Endpoint(text)) == OptionChoice(None, "letter", (), text)
 
 
 def test_a_reply_that_repeats_an_option_chooses_it() -> None:
@@ -125,12 +127,14 @@ def test_the_words_of_an_option_come_before_a_letter_in_them() -> None:
 
 def test_a_reply_that_repeats_several_options_chooses_none() -> None:
     for text in ("A. Paris\nB. Rome\nC. Oslo", "A) Paris\n\nB) Rome", "A: no\nB: yes"):
-        assert chosen(Endpoint(text)) == Choice(None, "letter", (), text)
+        assert chosen(Endpoint(text)) == OptionChoice(None, "letter", (), text)
 
 
 def test_a_first_token_that_is_no_letter_leaves_it_to_the_reply() -> None:
     unsure = (TokenLogprob("The", -0.1, ((" A", -3.0), ("C", -4.0))),)
-    assert chosen(Endpoint("The answer is B", unsure)) == Choice(1, "letter", (), "The answer is B")
+    assert chosen(Endpoint("The answer is B", unsure)) == OptionChoice(
+        1, "letter", (), "The answer is B"
+    )
     emitted = (TokenLogprob(" A", -1.5, (("The", -1.6), ("C", -4.0))),)
     assert chosen(Endpoint("A. Paris", emitted)).way == "logprobs"
     sure = (TokenLogprob("A", -0.1, (("B", -3.0), ("The", -4.0))),)
@@ -212,9 +216,9 @@ def test_options_have_a_letter_each(n: int) -> None:
 )
 def test_letters_are_read_in_whatever_wrapping(text: str, letter: str | None) -> None:
     letters = "ABC" if text == "D" else "ABCDE"
-    assert letter_of(text, letters) == letter
+    assert find_letter(text, letters) == letter
 
 
 @given(st.text())
 def test_any_text_names_one_of_the_letters_or_none(text: str) -> None:
-    assert letter_of(text, "ABC") in {None, "A", "B", "C"}
+    assert find_letter(text, "ABC") in {None, "A", "B", "C"}

@@ -17,12 +17,17 @@ from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Budget, Prices
-from trustassay.calls.replies import chat_parts, empty_reply, reply_from_json, reply_to_json
+from trustassay.calls.replies import (
+    chat_parts,
+    find_empty_reply_error,
+    reply_from_json,
+    reply_to_json,
+)
 from trustassay.calls.store import CACHE_FILE, CallStore, Keys, StoredCall
 from trustassay.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
 from trustassay.errors import BackendError, CallError
 from trustassay.event_loop import run_anywhere
-from trustassay_papers.request_counter import RequestCounter
+from trustassay_papers.request_counter import FolderRequestCounter
 
 ASKED = ChatRequest.of("Where?")
 OLD = {"text": "<think>hm</think>Paris.", "finish": "stop", "prompt_tokens": 3,
@@ -69,7 +74,7 @@ def asked(
         stores = {name: given[name] for name in ("shared", "counter") if name in given}
         options = {name: value for name, value in given.items() if name not in stores}
         gatherers = Client(
-            Backends.of(chat={"model": model}), CallOptions(**options), own=store, **stores
+            Backends.of(chat={"model": model}), CallOptions(**options), own_store=store, **stores
         )
         models = SampleModels(gatherers)
         found: list[Any] = []
@@ -121,18 +126,18 @@ def test_a_reply_cut_before_it_began_is_not_asked_for_again() -> None:
     (error,) = asked(model)
     assert "it was cut before an answer began; raise max_tokens" in str(error)
     assert model.asked.total() == 1
-    told = empty_reply("m", ChatRequest.of("a", max_tokens=3000), Reply("", "length"))
+    told = find_empty_reply_error("m", ChatRequest.of("a", max_tokens=3000), Reply("", "length"))
     assert str(told).endswith("raise max_tokens (3,000)")
 
 
 def test_the_message_says_what_there_was() -> None:
     def words(reply: Reply) -> str:
-        return str(empty_reply("m", ASKED, reply))
+        return str(find_empty_reply_error("m", ASKED, reply))
 
     assert words(Reply("", "tool_calls")) == "m: the reply is empty (finish: tool_calls)"
     assert words(Reply("<think>\nhm", "stop")) == "m: the reply is empty except for its reasoning"
     assert words(Reply("a", others=("", "b"))) == "m: 1 of 3 replies are empty"
-    assert empty_reply("m", ASKED, Reply("a")) is None
+    assert find_empty_reply_error("m", ASKED, Reply("a")) is None
 
 
 def test_empty_replies_are_paid_stored_and_asked_for_by_the_next_run(tmp_path: Path) -> None:
@@ -163,7 +168,7 @@ def test_what_left_is_counted_once_when_a_search_goes_on(tmp_path: Path) -> None
     model = Saying("")
 
     def work(most: int | None = None) -> tuple[Any, int]:
-        counter = RequestCounter(store := CallStore(own), failures, most)
+        counter = FolderRequestCounter(store := CallStore(own), failures, most)
         counter.ask(counter.of(model.name, ChatRequest.of("Where? 0")).key)
         (error,) = asked(model, own, counter=counter)
         used = counter.used
@@ -175,7 +180,7 @@ def test_what_left_is_counted_once_when_a_search_goes_on(tmp_path: Path) -> None
     error, used = work(most=3)  # not asked again: an unbroken search would not have done so
     assert (error.kind, used, model.asked.total()) == ("empty", 2, 2)
     model.asked.clear()
-    counter = RequestCounter(store := CallStore(own), failures, 3)
+    counter = FolderRequestCounter(store := CallStore(own), failures, 3)
     asked(model, own, 2, counter=counter)
     store.close()
     assert model.asked == {"Where? 1": 1}  # two had left, one more may

@@ -302,7 +302,7 @@ def test_what_a_call_really_took_is_made_up_for() -> None:
     async def work() -> None:
         server, place = Server(0.0), endpoint(tokens_per_minute=6000)
         await place.call(server, 100)
-        place.took(900)
+        place.correct_tokens(900)
         await place.call(server, 100)
         assert 8.9 <= server.began[1] <= 10
 

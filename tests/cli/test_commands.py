@@ -9,7 +9,7 @@ from tests.cli.conftest import Cli
 from trustassay import cli as cli_package
 from trustassay.cli import main
 from trustassay.cli.main import COMMANDS
-from trustassay.options import ROWS
+from trustassay.options import ROW_OF_OPTION
 
 
 @pytest.fixture
@@ -106,4 +106,4 @@ def test_every_row_of_the_table_of_options_is_one_of_a_command() -> None:
         for name, owner in vars(module).items():
             word = name.lower() if inspect.isclass(owner) else name
             shown |= {f"{word}.{key}" for key in getattr(owner, "__annotations__", ())}
-    assert {one for one in ROWS if "." in one} <= shown
+    assert {one for one in ROW_OF_OPTION if "." in one} <= shown

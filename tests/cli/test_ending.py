@@ -13,7 +13,7 @@ from trustassay import progress
 @pytest.fixture
 def told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell of a step that takes any time at all."""
-    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 1e-9)
+    monkeypatch.setattr(progress, "SHOW_AFTER_S", 1e-9)
 
 
 def test_each_step_is_told(cli: Cli, told_at_once: None, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 from trustassay.capabilities import Probabilities
 from trustassay.data.labelled_pairs import LabelledPair, read_pairs
 from trustassay.errors import BackendError
-from trustassay.workflows.entailers import Passed, measure_entailers
+from trustassay.workflows.entailers import PassedCounts, measure_entailers
 
 PASSAGE = "The harbour bridge was opened by the queen in 1932."
 ROWS = [
@@ -72,7 +72,7 @@ def test_figures_by_hand_and_failures_left_out() -> None:
     assert found.auc.value == 0.75  # 0.9 above both, 0.4 above one
     assert found.balanced_accuracy.value == 0.5
     assert found.calibration_error.value == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
-    assert found.kinds == {"a": Passed(1, 1, 1, 1), "b": Passed(1, 0, 1, 0)}
+    assert found.kinds == {"a": PassedCounts(1, 1, 1, 1), "b": PassedCounts(1, 0, 1, 0)}
     again = measure_entailers(pairs, {"x": Fixed()})[0]
     assert again.auc == found.auc
     with pytest.raises(BackendError, match="x failed on all 1 pairs; the first: no number"):

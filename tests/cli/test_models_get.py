@@ -17,7 +17,7 @@ from tests.hub import Hub, model_of
 from tests.support import jsonl, records
 from tests.tiny_gguf import write_gguf
 from trustassay.backends import recommended
-from trustassay.backends.recommended import Recommended
+from trustassay.backends.recommended import RecommendedModel
 from trustassay.workflows import fetch_model as fetching
 
 LEXICAL = ("--metric", "grounding", "--entailer", "lexical")
@@ -34,26 +34,28 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 
 @pytest.fixture
-def tiny(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> Recommended:
+def tiny(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> RecommendedModel:
     """Return the only model of the list, which the hub has."""
     model = model_of(hub.content)
-    monkeypatch.setattr(recommended, "recommended", lambda: {model.name: model})
+    monkeypatch.setattr(recommended, "load_recommended", lambda: {model.name: model})
     return model
 
 
 def test_without_a_name_it_lists_the_models(cli: Cli, hub: Hub) -> None:
     said = cli("models", "get")
     assert said.status == 0
-    for model in recommended.recommended().values():
+    for model in recommended.load_recommended().values():
         assert model.name in said.err
         assert model.size in said.err
     told = json.loads(cli("models", "get", "--json").out)["models"]
-    assert [one["name"] for one in told] == list(recommended.recommended())
+    assert [one["name"] for one in told] == list(recommended.load_recommended())
     assert not any(one["here"] for one in told)
     assert hub.asked == []
 
 
-def test_it_fetches_a_model_and_says_where_it_is(cli: Cli, hub: Hub, tiny: Recommended) -> None:
+def test_it_fetches_a_model_and_says_where_it_is(
+    cli: Cli, hub: Hub, tiny: RecommendedModel
+) -> None:
     hub.replies = [503, "drop"]
     said = cli("models", "get", tiny.name, "--json")
     assert said.status == 0
@@ -69,7 +71,7 @@ def test_it_fetches_a_model_and_says_where_it_is(cli: Cli, hub: Hub, tiny: Recom
     assert "yes" in cli("models", "get").err
 
 
-def test_quiet_leaves_its_last_line(cli: Cli, hub: Hub, tiny: Recommended) -> None:
+def test_quiet_leaves_its_last_line(cli: Cli, hub: Hub, tiny: RecommendedModel) -> None:
     hub.replies = [503]
     said = cli("models", "get", tiny.name, "--quiet")
     assert said.status == 0
@@ -78,7 +80,7 @@ def test_quiet_leaves_its_last_line(cli: Cli, hub: Hub, tiny: Recommended) -> No
 
 
 def test_it_says_what_else_is_to_be_installed(
-    cli: Cli, tiny: Recommended, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, tiny: RecommendedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trustassay.backends.registry.find_spec", lambda _: None)
     said = cli("models", "get", tiny.name)
@@ -86,7 +88,7 @@ def test_it_says_what_else_is_to_be_installed(
     assert "xllamacpp is missing: pip install '.[gguf]'" in said.err
 
 
-def test_a_wrong_file_ends_with_status_2(cli: Cli, hub: Hub, tiny: Recommended) -> None:
+def test_a_wrong_file_ends_with_status_2(cli: Cli, hub: Hub, tiny: RecommendedModel) -> None:
     right, hub.content = hub.content, hub.content[:-1] + b"!"
     said = cli("models", "get", tiny.name)
     assert said.status == 2
@@ -104,7 +106,7 @@ def test_an_unknown_name_is_told_with_the_nearest(cli: Cli, hub: Hub) -> None:
 
 @pytest.mark.parametrize("option", ["--second", "--entailer", "--judge", "--model"])
 def test_no_other_command_fetches_a_model(
-    cli: Cli, hub: Hub, tiny: Recommended, option: str, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, hub: Hub, tiny: RecommendedModel, option: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> NoReturn:
         raise AssertionError("a socket was used")
@@ -128,7 +130,7 @@ def test_no_other_command_fetches_a_model(
 
 @pytest.mark.slow
 def test_a_fetched_model_answers_by_its_name_and_by_its_path_with_the_same_replies(
-    cli: Cli, tiny: Recommended, tmp_path: Path
+    cli: Cli, tiny: RecommendedModel, tmp_path: Path
 ) -> None:
     pytest.importorskip("xllamacpp")
     cli("models", "get", tiny.name)

@@ -14,8 +14,8 @@ from typer.main import get_command
 
 from tests.cli.conftest import Cli
 from tests.support import jsonl, record, records
-from trustassay.cli.main import ANSWERING_AT_ONCE, app
-from trustassay.show.terminal import complain, folded
+from trustassay.cli.main import WITHOUT_QUIET, app
+from trustassay.show.terminal import complain, wrap_lines
 
 LEXICAL = ["--entailer", "lexical"]
 
@@ -32,7 +32,7 @@ def commands() -> list[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(("command", "options"), commands())
 def test_every_command_that_works_for_a_while_can_be_quiet(command: str, options: set[str]) -> None:
-    at_once = {*ANSWERING_AT_ONCE, "rubric", "models list"}
+    at_once = {*WITHOUT_QUIET, "rubric", "models list"}
     silent = bool({command, command.split(maxsplit=1)[0]} & at_once)
     assert ("--quiet" in options) is not silent
 
@@ -105,7 +105,7 @@ def test_what_is_no_terminal_gets_whole_lines(capsys: pytest.CaptureFixture[str]
 
 @given(st.text(alphabet="ab 日本　\t", max_size=60), st.integers(4, 30))
 def test_folding_loses_nothing(text: str, width: int) -> None:
-    lines = folded(text, width)
+    lines = wrap_lines(text, width)
     assert "".join("".join(lines).split()) == "".join(text.split())
     for line in lines:
         alone = len(line.split()) <= 1

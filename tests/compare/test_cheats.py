@@ -14,7 +14,7 @@ from tests.compare.made_runs import made_run, rows
 from tests.support import jsonl, run_command
 from trustassay import score
 from trustassay.compare.gate import gate
-from trustassay.compare.gate_rules import Bound, Check, Earlier, Gate
+from trustassay.compare.gate_rules import Bound, EarlierRun, Gate, GateCheck
 from trustassay.core.outcome import FAILED
 
 Rows = list[dict[str, Any]]
@@ -25,7 +25,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_run(tmp_path_factory.mktemp("runs") / "before", rows("p" * 40 + "f" * 20))
 
 
-def check_of(result: Gate, name: str) -> Check:
+def check_of(result: Gate, name: str) -> GateCheck:
     (check,) = (one for one in result.checks if one.name == name)
     return check
 
@@ -35,7 +35,7 @@ def test_easy_questions_that_are_added_hide_no_loss(before: Path, tmp_path: Path
         row | {"id": f"e{i}", "question": f"Easy {i}?"} for i, row in enumerate(rows("p" * 200))
     ]
     after = made_run(tmp_path / "after", rows("p" * 30 + "f" * 30) + easy)
-    result = gate(after, earlier=Earlier(before))
+    result = gate(after, earlier=EarlierRun(before))
     check = check_of(result, "faithfulness.failed")
     assert result.outcomes["faithfulness"].shares[FAILED].percent < 20  # less than before
     assert check.before_after == pytest.approx((100 / 3, 50))
@@ -45,14 +45,14 @@ def test_easy_questions_that_are_added_hide_no_loss(before: Path, tmp_path: Path
 
 def test_hard_questions_that_are_dropped_are_missing(before: Path, tmp_path: Path) -> None:
     after = made_run(tmp_path / "after", rows("p" * 40))
-    assert check_of(gate(after, earlier=Earlier(before)), "missing").result == "fail"
+    assert check_of(gate(after, earlier=EarlierRun(before)), "missing").result == "fail"
 
 
 def test_hard_questions_in_other_words_are_missing(before: Path, tmp_path: Path) -> None:
     samples = rows("p" * 60)
     for row in samples[40:]:
         row["question"] = f"Is it true that a tower stands in {row['id']}?"
-    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    result = gate(made_run(tmp_path / "after", samples), earlier=EarlierRun(before))
     assert check_of(result, "missing").result == "fail"
 
 
@@ -64,14 +64,14 @@ def test_answers_in_a_language_that_is_not_read_are_not_answered(tmp_path: Path)
     ]
     for name, one in (("before", samples), ("after", german)):
         score(one, metrics="faithfulness", out=tmp_path / name, report=False)
-    result = gate(tmp_path / "after", earlier=Earlier(tmp_path / "before"))
+    result = gate(tmp_path / "after", earlier=EarlierRun(tmp_path / "before"))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
     assert "faithfulness: not answered: language not read (30)" in result.notes
 
 
 def test_passages_that_are_left_out_are_no_pass(before: Path, tmp_path: Path) -> None:
     samples = [row | {"documents": []} for row in rows("f" * 60)]
-    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    result = gate(made_run(tmp_path / "after", samples), earlier=EarlierRun(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
     assert "faithfulness: not answered: no passages (60)" in result.notes
 
@@ -120,13 +120,13 @@ def test_a_tiny_run_never_passes_as_undecided(tmp_path: Path) -> None:
 
 def test_an_empty_answer_is_as_bad_as_a_refusal(before: Path, tmp_path: Path) -> None:
     after = made_run(tmp_path / "after", rows("p" * 30 + "b" * 30))
-    result = gate(after, earlier=Earlier(before))
+    result = gate(after, earlier=EarlierRun(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
 
 
 def test_answers_that_claim_nothing_are_no_pass(before: Path, tmp_path: Path) -> None:
     samples = [row | {"response": "Here are the details you asked for."} for row in rows("p" * 60)]
-    result = gate(made_run(tmp_path / "after", samples), earlier=Earlier(before))
+    result = gate(made_run(tmp_path / "after", samples), earlier=EarlierRun(before))
     assert check_of(result, "faithfulness.not_answered").result == "fail"
     assert "faithfulness: not answered: no claim (60)" in result.notes
 
@@ -140,8 +140,8 @@ def test_a_metric_of_likeness_falls_with_its_first_figure(tmp_path: Path) -> Non
         score(more, metrics="reference", out=tmp_path / name, report=False)
         paths.append(tmp_path / name)
     old, moon, blank = paths
-    assert gate(moon, earlier=Earlier(old)).result == "fail"
-    result = gate(blank, earlier=Earlier(old))
+    assert gate(moon, earlier=EarlierRun(old)).result == "fail"
+    result = gate(blank, earlier=EarlierRun(old))
     assert check_of(result, "reference.not_scored").result == "fail"
 
 

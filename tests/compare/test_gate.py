@@ -18,10 +18,10 @@ from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import (
     Allowance,
     Bound,
-    Check,
-    Earlier,
+    EarlierRun,
     Gate,
-    decided,
+    GateCheck,
+    decide_checks,
     is_right_side,
     p_of_side,
     parse_allowance,
@@ -43,10 +43,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def against(runs: Path, name: str, **options: Any) -> Gate:
-    return gate(runs / name, earlier=Earlier(runs / "base", **options))
+    return gate(runs / name, earlier=EarlierRun(runs / "base", **options))
 
 
-def by_name(result: Gate) -> dict[str, Check]:
+def by_name(result: Gate) -> dict[str, GateCheck]:
     return {check.name: check for check in result.checks}
 
 
@@ -80,7 +80,7 @@ def test_refusals_that_became_inventions_fail(tmp_path: Path) -> None:
     letters = "n" * 30 + "p" * 57 + "f" * 3
     before = made_run(tmp_path / "before", rows(letters))
     after = made_run(tmp_path / "after", rows("f" * 30 + letters[30:]))
-    result = gate(after, earlier=Earlier(before))
+    result = gate(after, earlier=EarlierRun(before))
     assert result.result == "fail"
     assert by_name(result)["faithfulness.failed"].before_after == pytest.approx((10 / 3, 110 / 3))
     figure = result.against[0].figures["faithfulness"]["mean"]
@@ -91,7 +91,7 @@ def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -
     """It refuses all that it had wrong, and more: the mean of what is left is perfect."""
     before = made_run(tmp_path / "old", rows("f" * 20 + "p" * 100))
     after = made_run(tmp_path / "new", rows("n" * 100 + "p" * 20))
-    result = gate(after, earlier=Earlier(before))
+    result = gate(after, earlier=EarlierRun(before))
     assert result.result == "fail"
     check = by_name(result)["faithfulness.not_answered"]
     assert check.result == "fail"
@@ -102,7 +102,7 @@ def test_a_model_that_refuses_most_questions_is_no_improvement(tmp_path: Path) -
 def test_refusals_that_come_and_go_are_no_rise(tmp_path: Path) -> None:
     before = made_run(tmp_path / "old", rows("n" * 10 + "p" * 50))
     after = made_run(tmp_path / "new", rows("p" * 5 + "n" * 11 + "p" * 44))
-    check = by_name(gate(after, earlier=Earlier(before)))["faithfulness.not_answered"]
+    check = by_name(gate(after, earlier=EarlierRun(before)))["faithfulness.not_answered"]
     assert (check.result, check.why) == ("undecided", "more in 6 of 60 questions, fewer in 5")
 
 
@@ -127,7 +127,7 @@ def test_five_questions_cannot_show_a_change_and_seven_can(tmp_path: Path) -> No
     for n in (5, 7):
         before = made_run(tmp_path / f"old{n}", rows("p" * n))
         after = made_run(tmp_path / f"new{n}", rows("f" * n))
-        results.append(gate(after, earlier=Earlier(before)).result)
+        results.append(gate(after, earlier=EarlierRun(before)).result)
     assert results == ["untestable", "fail"]
 
 
@@ -136,7 +136,7 @@ def test_a_margin_moves_the_line(tmp_path: Path) -> None:
     after = made_run(tmp_path / "new", rows("n" * 12 + "p" * 88))
     name = "faithfulness.not_answered"
     checks = {
-        margin: by_name(gate(after, earlier=Earlier(before, margin=margin)))[name]
+        margin: by_name(gate(after, earlier=EarlierRun(before, margin=margin)))[name]
         for margin in (0.0, 4.0, 10.0, 25.0)
     }
     assert [one.line for one in checks.values()] == [0, 4, 10, 25]
@@ -160,13 +160,13 @@ def test_a_metric_without_a_line_is_tested_by_its_first_figure(tmp_path: Path) -
     for name, shift in (("before", 1.0), ("after", 1.5)):
         samples = list(many(each=10, shift=shift))
         score(samples, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name)
-    checks = by_name(gate(tmp_path / "after", earlier=Earlier(tmp_path / "before")))
+    checks = by_name(gate(tmp_path / "after", earlier=EarlierRun(tmp_path / "before")))
     assert list(checks) == ["harmonicity.not_scored", "harmonicity.mean", "missing"]
     assert checks["harmonicity.mean"].result == "fail"
 
 
 def test_the_same_seed_gives_the_same_interval(runs: Path) -> None:
-    earlier = Earlier(runs / "base", figures=["grounding.answered_citation_f1"])
+    earlier = EarlierRun(runs / "base", figures=["grounding.answered_citation_f1"])
     first, again, other = (
         gate(runs / "junk", earlier=earlier, seed=seed).to_dict() for seed in (0, 0, 1)
     )
@@ -180,8 +180,8 @@ def test_two_earlier_runs_are_checked_in_one_call(tmp_path: Path) -> None:
     anchor = made_run(tmp_path / "anchor", rows("p" * 120))
     last = made_run(tmp_path / "last", rows("f" * 10 + "p" * 110))
     new = made_run(tmp_path / "new", rows("f" * 13 + "p" * 107))
-    assert gate(new, earlier=Earlier(last)).result == "undecided"
-    result = gate(new, earlier=[Earlier(last), Earlier(anchor)])
+    assert gate(new, earlier=EarlierRun(last)).result == "undecided"
+    result = gate(new, earlier=[EarlierRun(last), EarlierRun(anchor)])
     assert result.result == "fail"
     failing = [one for one in result.checks if one.result == "fail"]
     assert [one.rule for one in failing] == [f"no more than in {anchor}"]
@@ -193,11 +193,11 @@ def test_more_rules_need_more_evidence(tmp_path: Path) -> None:
     """One rise with p = .016 fails alone, and may be chance among several rules."""
     before = made_run(tmp_path / "old", rows("p" * 60 + "n" * 20))
     after = made_run(tmp_path / "new", rows("f" * 6 + "p" * 54 + "n" * 20))
-    alone = by_name(gate(after, earlier=Earlier(before)))["faithfulness.failed"]
+    alone = by_name(gate(after, earlier=EarlierRun(before)))["faithfulness.failed"]
     assert alone.result == "fail"
     assert alone.corrected_p == pytest.approx(2**-6)
     bounds = [Bound("not_answered", 26, at_least=False), Bound("failed", 9, at_least=False)]
-    among = gate(after, bounds, Earlier(before))
+    among = gate(after, bounds, EarlierRun(before))
     (check,) = (
         one
         for one in among.checks
@@ -211,12 +211,12 @@ def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
     samples = rows("p" * 60)
     before = made_run(tmp_path / "old", samples)
     after = made_run(tmp_path / "new", samples[:57])
-    check = gate(after, earlier=Earlier(before)).checks[-1]
+    check = gate(after, earlier=EarlierRun(before)).checks[-1]
     assert (check.name, check.result, check.value) == ("missing", "fail", 3)
     for allowed, result in (("3", "pass"), ("5%", "pass"), ("2", "fail"), ("4%", "fail")):
-        earlier = Earlier(before, missing=parse_allowance(allowed))
+        earlier = EarlierRun(before, missing=parse_allowance(allowed))
         assert gate(after, earlier=earlier).checks[-1].result == result
-    more = gate(before, earlier=Earlier(after))  # questions that were added are no finding
+    more = gate(before, earlier=EarlierRun(after))  # questions that were added are no finding
     assert more.checks[-1].result == "pass"
     assert "3 of the second" in more.notes[0]
 
@@ -224,7 +224,7 @@ def test_rows_that_are_gone_are_a_finding(tmp_path: Path) -> None:
 def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_path: Path) -> None:
     before = made_run(tmp_path / "old", rows("f" * 8 + "p" * 52))
     after = made_run(tmp_path / "new", rows("p" * 4 + "f" * 10 + "p" * 46))
-    check = by_name(gate(after, earlier=Earlier(before)))["faithfulness.failed"]
+    check = by_name(gate(after, earlier=EarlierRun(before)))["faithfulness.failed"]
     assert check.result == "undecided"
     assert check.before_after == pytest.approx((800 / 60, 1000 / 60))
     words = re.search(r"about ([\d,]+) more questions decide it \(fail", check.advice)
@@ -236,21 +236,21 @@ def test_undecided_says_how_many_questions_would_decide_it_and_no_margin(tmp_pat
 def test_another_judge_is_refused(runs: Path, tmp_path: Path) -> None:
     after = town_run(tmp_path / "new", towns(45), "faithfulness:threshold=0.4")
     with pytest.raises(ValueError, match="judged in different ways: faithfulness: threshold was"):
-        gate(after, earlier=Earlier(runs / "base"))
-    result = gate(after, earlier=Earlier(runs / "base", other_judge=True))
+        gate(after, earlier=EarlierRun(runs / "base"))
+    result = gate(after, earlier=EarlierRun(runs / "base", other_judge=True))
     assert result.result == "pass"
     assert "faithfulness: threshold was 0.5, then 0.4" in result.notes
     path = after / "run.json"
     path.write_text(path.read_text().replace('"lexical"', '"other"').replace("0.4", "0.5"))
     with pytest.raises(ValueError, match="the entailer was lexical, then other"):
-        gate(after, earlier=Earlier(runs / "base"))
+        gate(after, earlier=EarlierRun(runs / "base"))
 
 
 def test_runs_of_other_questions_are_refused(runs: Path, tmp_path: Path) -> None:
     samples = (row | {"question": f"Else: {row['question']}"} for row in towns(3))
     town_run(tmp_path / "run", samples)
     with pytest.raises(RunFolderError, match="have no question in common"):
-        gate(tmp_path / "run", earlier=Earlier(runs / "base"))
+        gate(tmp_path / "run", earlier=EarlierRun(runs / "base"))
 
 
 def test_pasted_passages_and_one_word_answers_are_reported(tmp_path: Path) -> None:
@@ -260,11 +260,11 @@ def test_pasted_passages_and_one_word_answers_are_reported(tmp_path: Path) -> No
     ]
     before = made_run(tmp_path / "before", samples)
     pasted = [row | {"documents": [row["response"]]} for row in samples]
-    notes = gate(made_run(tmp_path / "pasted", pasted), earlier=Earlier(before)).notes
+    notes = gate(made_run(tmp_path / "pasted", pasted), earlier=EarlierRun(before)).notes
     assert any("the passages differ in 30 of 30 questions" in note for note in notes)
     assert any("30 answers are copied word for word from a passage" in note for note in notes)
     short = [row | {"response": "Yes."} for row in samples]
-    notes = gate(made_run(tmp_path / "short", short), earlier=Earlier(before)).notes
+    notes = gate(made_run(tmp_path / "short", short), earlier=EarlierRun(before)).notes
     assert any("the median length of an answer went 13 → 1 words" in note for note in notes)
 
 
@@ -373,12 +373,13 @@ def test_the_p_value_of_a_side_by_hand() -> None:
 def test_rules_are_corrected_together_by_hand() -> None:
     """Of p-values .01, .02, .5 the corrected ones are .03, .04, .5 (Holm 1979)."""
     checks = [
-        Check(f"c{p}", "rule", 0.0, None, 0.0, "undecided", "", fail_p=p) for p in (0.5, 0.01, 0.02)
+        GateCheck(f"c{p}", "rule", 0.0, None, 0.0, "undecided", "", fail_p=p)
+        for p in (0.5, 0.01, 0.02)
     ]
-    results = decided(checks)
+    results = decide_checks(checks)
     assert [one.corrected_p for one in results] == pytest.approx([0.5, 0.03, 0.04])
     assert [one.result for one in results] == ["undecided", "undecided", "undecided"]
-    assert [one.result for one in decided(checks[:2])] == ["undecided", "fail"]
+    assert [one.result for one in decide_checks(checks[:2])] == ["undecided", "fail"]
 
 
 @pytest.mark.parametrize("text", ["grounding.trust_score", "=60", "a=sixty", "a=nan", "a=inf"])
@@ -398,7 +399,7 @@ def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
     blank = (row | {"response": " "} for row in towns(30))
     town_run(tmp_path / "run", blank, "faithfulness")
     bound = Bound("faithfulness.mean", 0.1, at_least=True)
-    result = gate(tmp_path / "run", [bound], Earlier(runs / "base"))
+    result = gate(tmp_path / "run", [bound], EarlierRun(runs / "base"))
     assert [(one.name, one.result) for one in result.checks] == [
         ("faithfulness.mean", "fail"),
         ("faithfulness.failed", "pass"),
@@ -427,14 +428,14 @@ def test_what_cannot_be_decided(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"expected METRIC\.FIGURE, as in grounding\.mean"):
         against(runs, "junk", figures=["grounding"])
     with pytest.raises(RunFolderError, match="holds no run"):
-        gate(base, earlier=Earlier(tmp_path))
+        gate(base, earlier=EarlierRun(tmp_path))
     other = tmp_path / "other"
     shutil.copytree(runs / "one", other)
     for file in ("run.json", "summary.json", "assessments.jsonl"):
         text = (other / file).read_text().replace('"grounding"', '"gone"')
         (other / file).write_text(text)
     with pytest.raises(RunFolderError, match="no metric in common"):
-        gate(base, earlier=Earlier(other))
+        gate(base, earlier=EarlierRun(other))
 
 
 @pytest.mark.parametrize(
@@ -469,7 +470,7 @@ def test_sequential_refuses_an_order_that_it_did_not_draw(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="was not drawn at random"):
         gate(plain, [bound], sequential=True)
     with pytest.raises(ValueError, match="without labels or another run"):
-        gate(plain, [bound], Earlier(plain), sequential=True)
+        gate(plain, [bound], EarlierRun(plain), sequential=True)
     drawn = tmp_path / "drawn"
     score(rows(letters), metrics="faithfulness", entailer="lexical", out=drawn, sample=50)
     (check,) = gate(drawn, [bound], sequential=True).checks

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from tests.support import jsonl
-from trustassay.compare.pairing import Pairing, SampleKeys, pair_samples, read_keys, what_differs
+from trustassay.compare.pairing import (
+    RunPairing,
+    SampleKeys,
+    describe_differences,
+    pair_samples,
+    read_keys,
+)
 from trustassay.errors import RunFolderError
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
@@ -25,7 +31,7 @@ def keys(*rows: Row) -> SampleKeys:
     return SampleKeys(ids, questions, models, nothing, words, questions, questions)
 
 
-def places(pairing: Pairing) -> list[tuple[int, int]]:
+def places(pairing: RunPairing) -> list[tuple[int, int]]:
     return list(zip(pairing.first.tolist(), pairing.second.tolist(), strict=True))
 
 
@@ -92,11 +98,13 @@ def test_passages_and_lengths_that_differ_are_named() -> None:
     other = np.array([0, 7, 7], dtype=np.uint64)
     second = first._replace(passages=other, words=np.array([3, 3, 3]))
     pairing = pair_samples(first, second)
-    assert what_differs(pairing, first, first) == []
-    lines = what_differs(pairing, first, second)
+    assert describe_differences(pairing, first, first) == []
+    lines = describe_differences(pairing, first, second)
     assert lines[0].startswith("the passages differ in 2 of 3 questions")
     assert lines[1] == "the median length of an answer went 0 → 3 words"
-    assert len(what_differs(pairing, second, second._replace(words=np.array([5, 5, 5])))) == 0
+    assert (
+        len(describe_differences(pairing, second, second._replace(words=np.array([5, 5, 5])))) == 0
+    )
 
 
 def test_a_conversation_is_one_unit_of_several_questions() -> None:
@@ -106,4 +114,4 @@ def test_a_conversation_is_one_unit_of_several_questions() -> None:
     assert pairing.question_count == 3
     of_pairs = pairing.units_of_pairs.tolist()
     assert of_pairs[0] == of_pairs[1] != of_pairs[2]
-    assert len(set(pairing.keep(np.array([False, True, True])).units.tolist())) == 2
+    assert len(set(pairing.select(np.array([False, True, True])).units.tolist())) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trustassay.compare.corrected import JudgedAnswers, stratified_rate
+from trustassay.compare.corrected import JudgedAnswers, estimate_stratified_rate
 
 NAN = float("nan")
 
@@ -21,14 +21,16 @@ def judge_answers(labelled: np.ndarray) -> JudgedAnswers:
 
 def test_labels_at_random_give_a_share_and_what_has_to_be_true() -> None:
     rng = np.random.default_rng(1)
-    rate, note = stratified_rate(judge_answers(rng.random(400) < 0.3), rng)
+    rate, note = estimate_stratified_rate(judge_answers(rng.random(400) < 0.3), rng)
     assert rate is not None
     assert rate.value == 1
     assert note == "Within each outcome the labels must be of answers drawn at random."
 
 
 def test_an_outcome_with_few_labels_gives_no_share() -> None:
-    rate, why = stratified_rate(judge_answers(np.arange(400) >= 197), np.random.default_rng(1))
+    rate, why = estimate_stratified_rate(
+        judge_answers(np.arange(400) >= 197), np.random.default_rng(1)
+    )
     assert rate is None
     assert why.endswith("labels, drawn at random, of 2 more of the 200 answers that are passed")
 
@@ -40,6 +42,6 @@ def test_labels_that_were_chosen_by_score_in_any_outcome_give_none() -> None:
         (worst_passed | (drawn_failed & (places >= 200)), "that are passed are of its worst"),
         ((drawn_failed & (places < 200)) | ((places >= 200) & (places < 250)), "of its best"),
     ):
-        rate, why = stratified_rate(judge_answers(labelled), np.random.default_rng(1))
+        rate, why = estimate_stratified_rate(judge_answers(labelled), np.random.default_rng(1))
         assert rate is None
         assert words in why

@@ -13,7 +13,7 @@ from tests.many import HashedWords, many
 from tests.support import Probe, record
 from trustassay import Sample, score
 from trustassay.capabilities import Models
-from trustassay.compare.run_scores import changed_settings
+from trustassay.compare.run_scores import describe_changed_settings
 from trustassay.compare.two_runs import compare
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED
 from trustassay.errors import RunFolderError
@@ -233,4 +233,4 @@ def test_a_run_of_a_version_that_counted_no_outcomes_is_counted_now(tmp_path: Pa
 def test_the_words_of_the_command_and_the_times_are_no_setting() -> None:
     shared = {"metrics": {}, "backends": {}, "seed": 0}
     first = shared | {"command": "trustassay score a", "started": "2026-01-01T00:00:00Z"}
-    assert changed_settings(first, shared | {"seed": 1}, ()) == ["seed was 0, then 1"]
+    assert describe_changed_settings(first, shared | {"seed": 1}, ()) == ["seed was 0, then 1"]

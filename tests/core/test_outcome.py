@@ -32,8 +32,8 @@ from trustassay.core.outcome import (
     OutcomeCounter,
     OutcomeKind,
     Outcomes,
-    question_weights,
-    whole_percents,
+    compute_question_weights,
+    round_percents,
 )
 from trustassay.judging.refusal import NO_ANSWER
 from trustassay.metric import BLANK_RESPONSE, REFUSED_PART, Assessment, Metric
@@ -93,7 +93,7 @@ def test_the_shares_add_up_to_100(answers: list[tuple[OutcomeKind, int]]) -> Non
     outcomes = counted(*(Outcome(kind) for kind, _ in answers), questions=[q for _, q in answers])
     assert sum(percents(outcomes)) == pytest.approx(100)
     assert sum(share.answers for share in outcomes.shares.values()) == len(answers)
-    printed = whole_percents(percents(outcomes))
+    printed = round_percents(percents(outcomes))
     assert sum(printed) == 100
     assert all(abs(p - q) < 1 for p, q in zip(printed, percents(outcomes), strict=True))
 
@@ -112,7 +112,7 @@ def test_the_shares_add_up_to_100(answers: list[tuple[OutcomeKind, int]]) -> Non
 def test_printed_percentages_add_up_as_the_exact_ones(
     exact: list[float], rounded: list[int]
 ) -> None:
-    assert whole_percents(exact) == rounded
+    assert round_percents(exact) == rounded
 
 
 def test_copies_of_right_answers_do_not_raise_the_share() -> None:
@@ -125,7 +125,7 @@ def test_copies_of_right_answers_do_not_raise_the_share() -> None:
 
 
 def test_the_answers_to_a_question_share_its_weight() -> None:
-    weights = question_weights(np.array([0, 0, 0, -1, 5, 5, -1]), 7)
+    weights = compute_question_weights(np.array([0, 0, 0, -1, 5, 5, -1]), 7)
     assert weights.tolist() == pytest.approx([1 / 3] * 3 + [1] + [1 / 2] * 2 + [1])
     mixed = counted(GOOD, BAD, SILENT, GOOD, questions=[0, 0, 0, -1])
     assert percents(mixed) == pytest.approx([100 * (1 / 3 + 1) / 2, 100 / 6, 100 / 6])

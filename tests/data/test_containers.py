@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.lazily import needed
-from trustassay.data import Fault, InputError, Located, read_samples
-from trustassay.data.source_files import kept_input
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
+from trustassay.data.source_files import store_standard_input
 from trustassay.runs.intake import default_folder
 from trustassay.sample import Sample
 
@@ -22,8 +22,8 @@ ROW = ["Which river?", "The Tagus.", "['The Tagus flows.', 'Lisbon has hills.']"
 
 def samples(source: Any) -> list[Sample]:
     found = list(read_samples(source))
-    assert not [str(one) for one in found if isinstance(one, Fault)]
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert not [str(one) for one in found if isinstance(one, InputFault)]
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 def texts(sample: Sample) -> list[str]:
@@ -103,7 +103,7 @@ def test_a_hostile_cell_is_a_fault_of_its_field(
     Path("log.csv").write_text(f"Question,Answer,Contexts\nQ?,A.,{quoted}\nR?,B.,c\n")
     fault, good = read_samples("log.csv")
     assert str(fault).startswith("log.csv:2: Contexts")
-    assert isinstance(good, Located)
+    assert isinstance(good, LocatedSample)
     assert not Path("hacked").exists()
 
 
@@ -178,7 +178,7 @@ def test_bytes_that_are_damaged_in_a_file_of_utf8_are_faults(tmp_path: Path) -> 
     path = tmp_path / "log.csv"
     path.write_bytes("question,answer,context\nné?,a,b\n".encode() + b"n\xe9?,a,b\n")
     good, fault = read_samples(path)
-    assert isinstance(good, Located)
+    assert isinstance(good, LocatedSample)
     assert str(fault).startswith(f"{path}:3: question: is not UTF-8")
 
 
@@ -189,10 +189,10 @@ def test_titles_above_the_header_are_not_read(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("sep=;\n" + "\n".join(";".join(row) for row in TITLED) + "\n")
     [found] = read_samples(path)
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert (found.where, found.sample.question) == (f"{path}:6", "q?")
     [found] = read_samples(workbook(tmp_path / "log.xlsx", [["notes"]], TITLED))
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert (found.where[-5:], found.sample.question) == ("row 5", "q?")
 
 
@@ -215,7 +215,7 @@ def test_a_header_of_unknown_names_is_no_title(tmp_path: Path) -> None:
 def test_a_source_counts_where_it_is_a_passage(source: Any, read: bool) -> None:
     record = {"Question": "Q?", "Answer": "A.", "Source": source}
     [found] = read_samples([record])
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     sample = found.sample
     assert (sample.documents is not None, sample.response == "A.") == (read, read)
 
@@ -268,11 +268,11 @@ def test_the_sheet_with_the_questions_is_read(tmp_path: Path) -> None:
     ]
     path = workbook(tmp_path / "log.xlsx", [["about"], ["this file"]], rows)
     first, second = read_samples(path)
-    assert isinstance(first, Located)
+    assert isinstance(first, LocatedSample)
     assert first.where == f"{path}: row 3"
     assert texts(first.sample) == ["The Tagus flows.", "Lisbon has hills."]
     assert first.sample.metadata == {"Year": 2024}
-    assert isinstance(second, Located)
+    assert isinstance(second, LocatedSample)
     assert (second.sample.response, texts(second.sample)) == ("", ["plain"])
 
 
@@ -285,7 +285,7 @@ def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: P
     fault, good = read_samples(workbook(tmp_path / "x.xlsx", rows))
     words = "row 2: Answer: is a formula, and formulas are not computed; paste the column as values"
     assert str(fault).endswith(words)
-    assert isinstance(good, Located)
+    assert isinstance(good, LocatedSample)
     assert good.sample.metadata == {}
 
 
@@ -318,7 +318,7 @@ def test_what_is_no_workbook_is_said(tmp_path: Path) -> None:
 def test_a_workbook_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trustassay.data.tables.LARGEST", 1000)
+    monkeypatch.setattr("trustassay.data.tables.MAX_WORKBOOK_BYTES", 1000)
     with pytest.raises(InputError, match="save so large a table as CSV"):
         samples(workbook(tmp_path / "x.xlsx", [HEADER, ROW]))
 
@@ -382,4 +382,4 @@ def test_a_terminal_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_copy_of_standard_input_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe(monkeypatch, b"question\na\n")
-    assert kept_input() is kept_input()
+    assert store_standard_input() is store_standard_input()

@@ -12,20 +12,20 @@ import pytest
 from arro3.core import Array, DataType, Table
 from arro3.io import infer_json_schema, read_json, write_ipc_stream, write_parquet
 
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 from trustassay.runs.intake import default_folder
 from trustassay.sample import Document, Sample
 
 
-def read(path: Path, content: bytes | str, **fields: str) -> list[Located | Fault]:
+def read(path: Path, content: bytes | str, **fields: str) -> list[LocatedSample | InputFault]:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return list(read_samples(path, fields=fields))
 
 
-def samples(results: list[Located | Fault]) -> list[Sample]:
-    faults = [str(r) for r in results if isinstance(r, Fault)]
+def samples(results: list[LocatedSample | InputFault]) -> list[Sample]:
+    faults = [str(r) for r in results if isinstance(r, InputFault)]
     assert not faults
-    return [r.sample for r in results if isinstance(r, Located)]
+    return [r.sample for r in results if isinstance(r, LocatedSample)]
 
 
 def table(records: Sequence[dict[str, Any]]) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.lazily import needed
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 from trustassay.sample import Sample
 from trustassay.workflows.choose_metric import choose_metric
 
@@ -40,8 +40,8 @@ pytestmark = pytest.mark.slow
 
 def samples(source: Any, **fields: str) -> list[Sample]:
     found = list(read_samples(source, fields=fields))
-    assert not [str(one) for one in found if isinstance(one, Fault)]
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert not [str(one) for one in found if isinstance(one, InputFault)]
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 @pytest.mark.parametrize("library", TABLES)

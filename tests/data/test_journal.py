@@ -50,7 +50,7 @@ def test_the_last_line_of_a_showing_counts(tmp_path: Path) -> None:
         ("", 5, 1),
         ("m", 4, 0),
     ]
-    assert found.missing == 1
+    assert found.missing_count == 1
 
 
 def test_named_raters_are_the_only_ones(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_wherever_it_is_cut_whole_lines_are_read(tmp_path_factory: Any, cut: int
     path.write_bytes(whole[:cut])
     found = read_journal(path)
     kept = whole[:cut].count(b"\n")
-    assert found.sound == len(b"".join(whole.splitlines(keepends=True)[:kept]))
+    assert found.sound_bytes == len(b"".join(whole.splitlines(keepends=True)[:kept]))
     assert [row["rating"] for _, row in found.lines] == list(range(max(kept - 1, 0)))
 
 

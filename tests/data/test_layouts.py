@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 from trustassay.sample import Document, Sample
 
 
 def sample_of(record: Mapping[str, Any], **fields: str) -> Sample:
     [result] = read_samples([record], fields=fields)
-    assert isinstance(result, Located), str(result)
+    assert isinstance(result, LocatedSample), str(result)
     return result.sample
 
 
 def problems_of(record: Mapping[str, Any], **fields: str) -> list[str]:
     [result] = read_samples([record], fields=fields)
-    assert isinstance(result, Fault), result
+    assert isinstance(result, InputFault), result
     return [str(problem) for problem in result.problems]
 
 
@@ -245,7 +245,7 @@ def test_user_fields_win_over_canonical_names_and_layouts() -> None:
 def test_user_fields_do_not_fall_back_to_another_column() -> None:
     records = [{"question": "q", "mine": "own"}, {"question": "q", "response": "canonical"}]
     results = list(read_samples(records, fields={"response": "mine"}))
-    assert [r.sample.response for r in results if isinstance(r, Located)] == ["own", None]
+    assert [r.sample.response for r in results if isinstance(r, LocatedSample)] == ["own", None]
 
 
 def test_user_fields_may_swap_canonical_ones() -> None:
@@ -284,7 +284,7 @@ def test_field_that_no_record_has_is_refused_with_a_suggestion() -> None:
 def test_field_that_one_record_has_is_fine() -> None:
     records = [{"question": "q"}, {"question": "q", "generated": "r"}]
     results = list(read_samples(records, fields={"response": "generated"}))
-    assert [r.sample.response for r in results if isinstance(r, Located)] == [None, "r"]
+    assert [r.sample.response for r in results if isinstance(r, LocatedSample)] == [None, "r"]
 
 
 # ---- faults in the author's words ----
@@ -368,8 +368,8 @@ TRUSTSCORE = {
 
 def samples_of(record: Mapping[str, Any], **fields: str) -> list[Sample]:
     found = list(read_samples([record], fields=fields))
-    assert all(isinstance(one, Located) for one in found), found
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert all(isinstance(one, LocatedSample) for one in found), found
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 def test_each_system_of_a_trustscore_record_is_a_sample() -> None:
@@ -400,7 +400,7 @@ def test_a_field_named_by_the_user_reads_one_system_alone() -> None:
 def test_faults_of_a_system_say_where_it_stands_in_the_words_of_the_file() -> None:
     record = {**TRUSTSCORE, "small": {"pred": 3, "human_eval": "right"}}
     fault, sound = read_samples([record])
-    assert isinstance(fault, Fault) and isinstance(sound, Located)
+    assert isinstance(fault, InputFault) and isinstance(sound, LocatedSample)
     assert str(fault).splitlines() == [
         "sample 1: small: pred: expected text, got 3",
         'sample 1: small: human_eval: expected a number, got "right"',
@@ -417,5 +417,5 @@ def test_a_record_nested_too_deeply_is_a_fault_also_with_systems() -> None:
     for _ in range(100_000):
         deep = [deep]
     [fault] = read_samples([{**TRUSTSCORE, "more": deep}])
-    assert isinstance(fault, Fault)
+    assert isinstance(fault, InputFault)
     assert "nested too deeply" in str(fault)

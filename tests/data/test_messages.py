@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.data.test_tools import A, Q, sample_of
-from trustassay.data import Fault, Located, read_samples
-from trustassay.data.messages import ending
+from trustassay.data import InputFault, LocatedSample, read_samples
+from trustassay.data.messages import describe_ending
 
 SHOWN = ["The Tagus reaches the sea at Lisbon.", "Lisbon has seven hills."]
 RESULT = json.dumps(SHOWN)
@@ -149,7 +149,7 @@ def test_a_result_without_its_call_is_named(messages: list[Any], place: int) -> 
 )
 def test_a_chat_that_is_cut_has_no_answer(messages: list[Mapping[str, Any]], end: str) -> None:
     assert sample_of({"messages": messages}).response in {None, " "}
-    assert ending(messages) == end
+    assert describe_ending(messages) == end
 
 
 @pytest.mark.parametrize(
@@ -166,15 +166,15 @@ def test_a_chat_that_is_cut_has_no_answer(messages: list[Mapping[str, Any]], end
 )
 def test_messages_of_any_content_are_read_or_a_fault(messages: list[Any]) -> None:
     [found] = read_samples([{"messages": messages}])
-    assert isinstance(found, Fault) or found.sample.question == Q
+    assert isinstance(found, InputFault) or found.sample.question == Q
 
 
 def test_one_chat_alone_in_a_file_is_no_table(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"messages": [ASKED, *anthropic(), SAID]}, indent=1))
     [found] = read_samples(path)
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert (found.where, found.sample.question) == (f"{path}: item 1", Q)
     path.write_text(json.dumps({"messages": [[ASKED, SAID], [{**ASKED, "content": "B?"}, SAID]]}))
-    both = [one for one in read_samples(path) if isinstance(one, Located)]
+    both = [one for one in read_samples(path) if isinstance(one, LocatedSample)]
     assert [one.sample.question for one in both] == [Q, "B?"]

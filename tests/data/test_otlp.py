@@ -28,7 +28,7 @@ from tests.data.test_traces import (
 )
 from tests.data.test_traces import tool as tool_span
 from trustassay.data import InputError
-from trustassay.data.otlp import decoded
+from trustassay.data.otlp import decode_messages
 
 HERE = Path(__file__).parent / "traces"
 NONE = "expected a message of OTLP with spans or log records (or it is cut)"
@@ -133,7 +133,7 @@ def test_what_is_no_otlp_is_named(content: bytes, message: str, tmp_path: Path) 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     with suppress(InputError):
-        decoded(b"\x0a" + content, "x")
+        decode_messages(b"\x0a" + content, "x")
 
 
 def test_without_the_package_the_message_says_how_to_get_it(

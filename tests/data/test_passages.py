@@ -20,7 +20,7 @@ from tests.data.test_messages import ASKED, SAID, openai
 from tests.data.test_tools import A, Q, sample_of
 from tests.data.test_traces import otlp, whole
 from tests.lazily import needed
-from trustassay.data import Fault, Located, read_samples
+from trustassay.data import InputFault, LocatedSample, read_samples
 from trustassay.data.passage_texts import MAX_LEAD_WORDS
 from trustassay.data.passages import read_documents, read_passages, read_prompt
 from trustassay.sample import Sample, SampleError
@@ -265,7 +265,7 @@ def test_chats_and_traces_hold_the_same_passages_in_every_shape(name: str) -> No
     for result in (value, text, [{"type": "text", "text": text}]):
         assert pairs_in(sample_of({"messages": [ASKED, *openai(result), SAID]})) == expected
     [found] = read_samples([otlp(*whole(result=text))])
-    assert isinstance(found, Located), str(found)
+    assert isinstance(found, LocatedSample), str(found)
     assert pairs_in(found.sample) == expected
 
 
@@ -544,7 +544,7 @@ def test_faults_of_documents_are_named_in_every_form(
     lines.write_text(json.dumps(row) + "\n")
     for source, where in (([row], "sample 1"), (lines, f"{lines}:1")):
         [found] = read_samples(source)
-        assert isinstance(found, Fault)
+        assert isinstance(found, InputFault)
         assert str(found).startswith(f"{where}: {fault}")
 
 
@@ -656,8 +656,8 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def samples(source: Any) -> list[Sample]:
     found = list(read_samples(source))
-    assert not [str(one) for one in found if isinstance(one, Fault)]
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert not [str(one) for one in found if isinstance(one, InputFault)]
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 def in_every_form(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:

@@ -11,15 +11,15 @@ import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.data.test_formats import table
 from tests.support import jsonl, lines, record, records
-from trustassay.data import Fault, InputError, Located, read_samples
-from trustassay.data.places import Place, name_of, scheme_of
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
+from trustassay.data.places import InputPlace, name_of, scheme_of
 from trustassay.runs.intake import default_folder
 
 
 def ids(source: str, **options: Any) -> list[str]:
     result = list(read_samples(source, **options))
-    assert not [str(one) for one in result if isinstance(one, Fault)]
-    return [one.sample.id for one in result if isinstance(one, Located)]
+    assert not [str(one) for one in result if isinstance(one, InputFault)]
+    return [one.sample.id for one in result if isinstance(one, LocatedSample)]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_pattern_is_one_input(logs: Path, pattern: str, expected: str) -> None
 def test_folders_from_the_first_of_a_pattern_on_are_fields(logs: Path) -> None:
     def days(pattern: str) -> list[Any]:
         found = read_samples(pattern)
-        return [one.sample.metadata.get("day") for one in found if isinstance(one, Located)]
+        return [one.sample.metadata.get("day") for one in found if isinstance(one, LocatedSample)]
 
     assert days("logs/*/a.jsonl") == ["1", "1", "2", "2"]
     assert days("logs/day=1/*.jsonl") == [None, None], "a path before the pattern says nothing"
@@ -58,7 +58,7 @@ def test_folders_from_the_first_of_a_pattern_on_are_fields(logs: Path) -> None:
 
 def test_the_places_of_a_pattern_are_those_of_its_files(logs: Path) -> None:
     (logs / "logs/day=1/b.jsonl").write_text("{\n")
-    [fault] = [one for one in read_samples("logs/*/b.jsonl") if isinstance(one, Fault)]
+    [fault] = [one for one in read_samples("logs/*/b.jsonl") if isinstance(one, InputFault)]
     assert fault.where == "logs/day=1/b.jsonl:1"
     jsonl(logs / "logs/day=1/b.jsonl", [record(2)])
     assert ids("logs/day=1/*.jsonl") == ["q2", "q3", "q2"], "the run refuses what is twice"
@@ -109,7 +109,7 @@ def test_the_scheme_and_the_name_of_a_source(source: str, scheme: str, name: str
 class Entry:
     """An entry point of a package."""
 
-    def __init__(self, name: str, place: Place) -> None:
+    def __init__(self, name: str, place: InputPlace) -> None:
         self.name, self.place = name, place
 
     def load(self) -> Any:
@@ -137,8 +137,8 @@ def test_a_package_may_give_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
         for i in range(2):
             yield from table([{"question": f"Q{i}?", "response": "A.", "context": "P."}])
 
-    added(monkeypatch, Entry("mydb", Place(lambda: ["3"], {}, batches)))
-    found = [one for one in read_samples("mydb://any") if isinstance(one, Located)]
+    added(monkeypatch, Entry("mydb", InputPlace(lambda: ["3"], {}, batches)))
+    found = [one for one in read_samples("mydb://any") if isinstance(one, LocatedSample)]
     assert [one.where for one in found] == ["mydb://any: row 1", "mydb://any: row 2"]
     assert [one.sample.question for one in found] == ["Q0?", "Q1?"]
 
@@ -149,8 +149,8 @@ def test_a_package_may_give_files_and_its_own_scheme_comes_first(
     own, other = jsonl(tmp_path / "a.jsonl", records(2)), jsonl(tmp_path / "b.jsonl", [record(7)])
     added(
         monkeypatch,
-        Entry("url", Place(list, {"day=1/b.jsonl": other})),
-        Entry("mine", Place(list, {"": own})),
+        Entry("url", InputPlace(list, {"day=1/b.jsonl": other})),
+        Entry("mine", InputPlace(list, {"": own})),
     )
     assert ids("mine://x.jsonl") == ["q0", "q1"]
     assert ids("other://x.jsonl") == ["q7"]

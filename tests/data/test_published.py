@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.data.reading import Located, read_samples
+from trustassay.data.reading import LocatedSample, read_samples
 from trustassay.sample import Sample
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve() / "data"
@@ -17,8 +17,8 @@ SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve() / "dat
 
 def samples(source: Any, **options: Any) -> list[Sample]:
     found = list(read_samples(source, **options))
-    assert all(isinstance(one, Located) for one in found), found
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert all(isinstance(one, LocatedSample) for one in found), found
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 CHALE = {
@@ -189,4 +189,4 @@ def test_the_published_files_are_read_whole(name: str, n: int, faults: int) -> N
     if not (SHARED / name).exists():
         pytest.skip(f"no {SHARED / name}; set TRUSTASSAY_SHARED")
     found = list(read_samples(SHARED / name))
-    assert (len(found), sum(not isinstance(one, Located) for one in found)) == (n, faults)
+    assert (len(found), sum(not isinstance(one, LocatedSample) for one in found)) == (n, faults)

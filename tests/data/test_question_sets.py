@@ -11,7 +11,7 @@ import pytest
 from arro3.io import write_parquet
 
 from tests.data.test_formats import save_dataset, table
-from trustassay.data import Fault, InputError, Located
+from trustassay.data import InputError, InputFault, LocatedSample
 from trustassay.sample import Sample
 from trustassay_papers.mixedqa.question_sets import QuestionFile, read_questions
 
@@ -25,13 +25,13 @@ TRIVIA = {
 POPQA = {"id": 42, "subj": "Rome", "question": "What is Rome?", "s_pop": 7, "o_pop": 9}
 
 
-def read(name: str, path: Path | str) -> list[Located | Fault]:
+def read(name: str, path: Path | str) -> list[LocatedSample | InputFault]:
     return list(read_questions(QuestionFile.of(name, str(path))))
 
 
 def only(name: str, path: Path | str) -> Sample:
     (found,) = read(name, path)
-    assert isinstance(found, Located), found
+    assert isinstance(found, LocatedSample), found
     return found.sample
 
 
@@ -65,14 +65,14 @@ def test_nq_open_as_parquet_and_as_a_folder(tmp_path: Path) -> None:
 def test_dpr_tables_without_a_header(tmp_path: Path) -> None:
     rows = "who's \"it\"?\t['Al', \"O'Al\"]\nwhich?\t['b']\n"
     found = read("nq", written(tmp_path / "nq-test.qa.csv", rows))
-    assert [one.sample.answers for one in found if isinstance(one, Located)] == [
+    assert [one.sample.answers for one in found if isinstance(one, LocatedSample)] == [
         (("Al", "O'Al"),),
         (("b",),),
     ]
-    assert isinstance(found[0], Located)
+    assert isinstance(found[0], LocatedSample)
     assert found[0].sample.question == 'who\'s "it"?'
     (first, _) = read("webq", written(tmp_path / "webquestions-test.qa.csv", rows))
-    assert isinstance(first, Located)
+    assert isinstance(first, LocatedSample)
     assert first.sample.answers == (("Al",), ("O'Al",))  # two answers
 
 
@@ -89,7 +89,7 @@ def test_dpr_tables_without_a_header(tmp_path: Path) -> None:
 def test_dpr_answers_are_read_and_never_evaluated(tmp_path: Path, cell: str, words: str) -> None:
     path = written(tmp_path / "trivia-test.qa.csv", f"who?\t['a']\nwhat?\t{cell}\n")
     _, second = read("triviaqa", path)
-    assert isinstance(second, Fault)
+    assert isinstance(second, InputFault)
     assert second.where == f"{path}:2"
     assert words in str(second)
 
@@ -132,7 +132,10 @@ def test_triviaqa_of_datasets(tmp_path: Path) -> None:
     ]
     write_parquet(table(rows), tmp_path / "validation.parquet")
     found = read("triviaqa", tmp_path / "validation.parquet")
-    assert [one.sample.answers for one in found if isinstance(one, Located)] == [(("X", "x"),), ()]
+    assert [one.sample.answers for one in found if isinstance(one, LocatedSample)] == [
+        (("X", "x"),),
+        (),
+    ]
 
 
 def test_hotpotqa_as_published_and_of_datasets(tmp_path: Path) -> None:
@@ -201,7 +204,7 @@ def test_a_faulty_record_is_named_by_file_line_and_field(
     path = tmp_path / "x.dev.jsonl"
     path.write_text(f"{json.dumps(good)}\n{json.dumps(record)}\nnot JSON\n")
     first, second, third = read(name, path)
-    assert isinstance(first, Located)
+    assert isinstance(first, LocatedSample)
     assert str(second).startswith(f"{path}:2: ")
     assert words in str(second)
     assert str(third).startswith(f"{path}:3: column ")

@@ -25,7 +25,7 @@ def test_a_long_table(tmp_path: Path) -> None:
         Rating("a", "bob", 3.5, 0, "m"),
         Rating("b", "bob", 1, 0, "m"),
     ]
-    assert (found.missing, found.ordered, found.categories) == (1, True, ())
+    assert (found.missing_count, found.ordered, found.categories) == (1, True, ())
 
 
 def test_notes_belong_to_their_ratings(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_wide_table(tmp_path: Path) -> None:
         ("a", "bob", 3),
         ("b", "bob", 2),
     ]
-    assert found.missing == 1
+    assert found.missing_count == 1
     alone = read(tmp_path, text, raters=["bob"])
     assert {one.rater for one in alone.ratings} == {"bob"}
 
@@ -94,7 +94,7 @@ def test_named_raters_of_a_long_table_are_the_only_ones(tmp_path: Path) -> None:
         Rating("a", "cy", 3),
         Rating("b", "cy", 5),
     ]
-    assert found.missing == 1  # of ann
+    assert found.missing_count == 1  # of ann
     with pytest.raises(InputError, match=r"r.csv: unknown rater 'cyy'; did you mean cy\?"):
         read(tmp_path, LONG, raters=["ann", "cyy"])
 

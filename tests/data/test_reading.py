@@ -16,24 +16,24 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 from trustassay.data.layouts import LAYOUTS
-from trustassay.data.reading import Files
+from trustassay.data.reading import InputFiles
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample
 
 
-def read(path: Path, content: bytes | str, **fields: str) -> list[Located | Fault]:
+def read(path: Path, content: bytes | str, **fields: str) -> list[LocatedSample | InputFault]:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return list(read_samples(path, fields=fields))
 
 
-def samples(results: list[Located | Fault]) -> list[Sample]:
-    faults = [str(r) for r in results if isinstance(r, Fault)]
+def samples(results: list[LocatedSample | InputFault]) -> list[Sample]:
+    faults = [str(r) for r in results if isinstance(r, InputFault)]
     assert not faults
-    return [r.sample for r in results if isinstance(r, Located)]
+    return [r.sample for r in results if isinstance(r, LocatedSample)]
 
 
-def questions(results: list[Located | Fault]) -> list[str]:
+def questions(results: list[LocatedSample | InputFault]) -> list[str]:
     return [sample.question for sample in samples(results)]
 
 
@@ -65,7 +65,7 @@ def test_where_is_the_name_as_it_was_given(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_fault_shows_one_line_for_each_problem() -> None:
-    fault = Fault("x:1", (Problem("a", "is\nbad"), Problem("b", "is worse")))
+    fault = InputFault("x:1", (Problem("a", "is\nbad"), Problem("b", "is worse")))
     assert str(fault) == "x:1: a: is bad\nx:1: b: is worse"
 
 
@@ -120,7 +120,7 @@ def test_json_holds_a_list_or_one_under_data(tmp_path: Path, wrap: Any, suffix: 
 
 def test_json_of_one_object_a_line_is_read_as_json_lines(tmp_path: Path) -> None:
     first, _ = read(tmp_path / "x.json", '{"question": "a"}\n\n{"question": "b"}\n')
-    assert isinstance(first, Located)
+    assert isinstance(first, LocatedSample)
     assert first.where == f"{tmp_path / 'x.json'}:1"
     (one,) = read(tmp_path / "y.json", '{"data": [{"question": "a"}]}\n')
     assert one.where.endswith("item 1")
@@ -129,7 +129,7 @@ def test_json_of_one_object_a_line_is_read_as_json_lines(tmp_path: Path) -> None
 def test_json_of_columns_is_read_by_rows(tmp_path: Path) -> None:
     columns = json.dumps({"question": ["a", "b"], "response": ["x", "y"]})
     rows = read(tmp_path / "x.json", columns)
-    assert [row.sample.response for row in rows if isinstance(row, Located)] == ["x", "y"]
+    assert [row.sample.response for row in rows if isinstance(row, LocatedSample)] == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_columns_with_a_question_are_read_before_data(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(columns))
     rows = list(read_samples(path, fields=fields))
-    assert [row.sample.question for row in rows if isinstance(row, Located)] == ["a", "b"]
+    assert [row.sample.question for row in rows if isinstance(row, LocatedSample)] == ["a", "b"]
 
 
 def test_lists_without_a_question_are_no_columns(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_lists_without_a_question_are_no_columns(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="with a question column"):
         list(read_samples(path))
     (one,) = read(path, '{"data": [{"question": "a"}], "other": [1]}')
-    assert isinstance(one, Located)
+    assert isinstance(one, LocatedSample)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_gzipped_file_is_read_whatever_its_name(tmp_path: Path, name: str) -> 
     path = tmp_path / name
     path.write_bytes(gzip.compress(content.encode()))
     (found,) = read_samples(path)
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert found.sample.question == "a"
 
 
@@ -262,7 +262,7 @@ def test_a_text_that_begins_like_a_signature_is_text(tmp_path: Path) -> None:
         path = tmp_path / "x.csv"
         path.write_text(f"{start},question\na,b\n")
         (found,) = read_samples(path)
-        assert isinstance(found, Located)
+        assert isinstance(found, LocatedSample)
 
 
 @pytest.mark.parametrize("keep", [slice(0, 2), slice(0, 30), slice(3, None)])
@@ -298,7 +298,7 @@ def test_an_iterable_gives_records_and_samples_in_order() -> None:
     mixed: list[Any] = [{"question": "a"}, ready, "text"]
     results = list(read_samples(iter(mixed)))
     assert [r.where for r in results] == ["sample 1", "sample 2", "sample 3"]
-    assert isinstance(results[1], Located)
+    assert isinstance(results[1], LocatedSample)
     assert results[1].sample == ready
     assert str(results[2]) == "sample 3: record: expected an object, got text"
 
@@ -382,7 +382,7 @@ def test_any_bytes_give_results_or_an_input_error(
     except InputError:
         return
     for result in results:
-        assert isinstance(result, Located) or (result.problems and str(result).encode())
+        assert isinstance(result, LocatedSample) or (result.problems and str(result).encode())
 
 
 json_values = st.recursive(
@@ -418,7 +418,7 @@ def test_any_json_gives_results_or_an_input_error(
         (tmp_path / "x.jsonl").write_text(content)
         for result in read_samples(tmp_path / "x.jsonl", fields=fields):
             count += 1
-            assert isinstance(result, Located) or (result.problems and str(result))
+            assert isinstance(result, LocatedSample) or (result.problems and str(result))
     except InputError:
         assert fields or not lines
     assert count == len(lines)
@@ -437,8 +437,8 @@ def test_a_file_and_an_iterable_give_the_same_samples(
     )
 
 
-def _content(result: Located | Fault) -> Any:
-    return result.sample if isinstance(result, Located) else result.problems
+def _content(result: LocatedSample | InputFault) -> Any:
+    return result.sample if isinstance(result, LocatedSample) else result.problems
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
@@ -446,10 +446,14 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     for path in paths:
         path.parent.mkdir()
         path.write_text('{"id": "q", "question": "Q?"}\n{"question": "R?", "model": "m"}\n')
-    found = [one.sample for one in read_samples(Files.of(paths)) if isinstance(one, Located)]
+    found = [
+        one.sample
+        for one in read_samples(InputFiles.from_paths(paths))
+        if isinstance(one, LocatedSample)
+    ]
     assert [one.model for one in found] == ["a/log", "m", "b/log", "m"]
     assert [found[0].id, found[2].id] == ["q-a/log", "q-b/log"]
-    assert Files.of(paths[:1]) == paths[0]
+    assert InputFiles.from_paths(paths[:1]) == paths[0]
 
 
 def test_a_text_among_records_is_never_a_path(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pytest
 from tests.data.test_messages import ASKED, PYDANTIC_AI, RESPONSES, SAID, SHOWN, anthropic, openai
 from tests.data.test_tools import A, Q, sample_of
 from tests.data.test_traces import Json, chat, faults, otlp, samples, span, tool, whole
-from trustassay.data import Located, read_samples
-from trustassay.data.steps import failure
+from trustassay.data import LocatedSample, read_samples
+from trustassay.data.steps import find_failure
 
 
 def steps(*messages: Any, **fields: Any) -> Any:
@@ -52,7 +52,7 @@ def test_texts_and_calls_stand_in_their_order_and_passages_of_the_system_come_fi
 def test_each_turn_has_the_steps_before_its_answer() -> None:
     messages = [ASKED, *openai(), SAID, ASKED, *openai("Seven.", "c2"), SAID]
     record = {"id": "c", "messages": messages}
-    found = [one for one in read_samples([record], turns="all") if isinstance(one, Located)]
+    found = [one for one in read_samples([record], turns="all") if isinstance(one, LocatedSample)]
     first, second = [one.sample.metadata["steps"] for one in found]
     assert first == [{"user": Q}, called()]
     assert second == [*first, {"assistant": A}, {"user": Q}, called(passages=[3])]
@@ -112,7 +112,7 @@ def test_a_prompt_to_retry_that_is_of_no_tool_is_no_result() -> None:
     ],
 )
 def test_what_says_that_a_call_failed(value: Any, error: str) -> None:
-    assert failure({}, value) == error
+    assert find_failure({}, value) == error
 
 
 def test_spans_of_tools_are_steps_with_their_status() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 from trustassay.sample import Sample
 
 Q = "Which river runs through Lisbon?"
@@ -191,7 +191,7 @@ FILES: dict[str, tuple[str, Any]] = {
 }
 
 
-def read(folder: Path, name: str, content: Any) -> list[Located | Fault]:
+def read(folder: Path, name: str, content: Any) -> list[LocatedSample | InputFault]:
     text = content if isinstance(content, str) else json.dumps(content)
     (folder / name).write_text(text, encoding="utf-8")
     return list(read_samples(folder / name))
@@ -199,14 +199,14 @@ def read(folder: Path, name: str, content: Any) -> list[Located | Fault]:
 
 def sample_of(record: Mapping[str, Any]) -> Sample:
     [result] = read_samples([record])
-    assert isinstance(result, Located), str(result)
+    assert isinstance(result, LocatedSample), str(result)
     return result.sample
 
 
 @pytest.mark.parametrize("tool", list(FILES))
 def test_a_file_of_each_tool_is_read_whole(tool: str, tmp_path: Path) -> None:
     [result] = read(tmp_path, *FILES[tool])
-    assert isinstance(result, Located), str(result)
+    assert isinstance(result, LocatedSample), str(result)
     sample = result.sample
     assert (sample.question, sample.response, sample.claims) == (Q, A, (GOLD,))
     assert [document.text for document in sample.documents or ()] == SHOWN
@@ -363,7 +363,7 @@ def test_of_a_log_of_events_only_answers_are_read(tmp_path: Path) -> None:
         {"final_report": {"accuracy": 1.0}},
     ]
     [found] = read(tmp_path, "x.jsonl", "\n".join(map(json.dumps, lines)))
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert (found.where[-2:], found.sample.question, found.sample.response) == (":2", Q, A)
     with pytest.raises(InputError, match="contains no records"):
         read(tmp_path, "y.jsonl", json.dumps(lines[0]))
@@ -382,7 +382,7 @@ def test_faults_bear_the_nested_or_capital_names() -> None:
 def test_a_field_that_is_named_is_read_from_the_record_as_it_is() -> None:
     record = {"inputs": {"question": Q, "hint": "H"}, "outputs": {"answer": A}, "Answer": "own"}
     [found] = read_samples([record], fields={"question": "inputs.hint", "response": "Answer"})
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedSample)
     assert (found.sample.question, found.sample.response) == ("H", "own")
 
 
@@ -405,7 +405,7 @@ def test_a_known_name_is_not_displaced_by_another_spelling() -> None:
 )
 def test_a_nested_record_without_a_question_is_a_fault(record: Mapping[str, Any]) -> None:
     [fault] = read_samples([record])
-    assert isinstance(fault, Fault)
+    assert isinstance(fault, InputFault)
 
 
 def test_nesting_of_any_depth_is_read_or_a_fault() -> None:
@@ -413,4 +413,4 @@ def test_nesting_of_any_depth_is_read_or_a_fault() -> None:
     for _ in range(20):
         deep = {"input": deep}
     [fault] = read_samples([{"inputs": deep}])
-    assert isinstance(fault, Fault)
+    assert isinstance(fault, InputFault)

@@ -11,7 +11,7 @@ import pytest
 from arro3.io import write_parquet
 
 from tests.data.test_formats import table
-from trustassay.data import Fault, InputError, Located, read_samples
+from trustassay.data import InputError, InputFault, LocatedSample, read_samples
 
 HERE = Path(__file__).parent / "traces"
 Q = "Which river runs through Lisbon?"
@@ -22,13 +22,13 @@ Json = dict[str, Any]
 
 def samples(source: Any) -> list[Any]:
     found = list(read_samples(source))
-    assert all(isinstance(one, Located) for one in found), list(map(str, found))
-    return [one.sample for one in found if isinstance(one, Located)]
+    assert all(isinstance(one, LocatedSample) for one in found), list(map(str, found))
+    return [one.sample for one in found if isinstance(one, LocatedSample)]
 
 
 def faults(source: Any) -> list[str]:
     found = list(read_samples(source))
-    assert all(isinstance(one, Fault) for one in found)
+    assert all(isinstance(one, InputFault) for one in found)
     return list(map(str, found))
 
 
@@ -369,9 +369,9 @@ def test_a_broken_trace_is_named_with_its_span(
 ) -> None:
     path = lines(tmp_path, [{"question": Q, "response": A}, otlp(*spans), otlp(*whole("t2"))])
     own, fault, second = read_samples(path)
-    assert isinstance(own, Located)
+    assert isinstance(own, LocatedSample)
     assert str(fault).startswith(f"{path}:2: trace t1, span {span_named}: {message}")
-    assert isinstance(second, Located)
+    assert isinstance(second, LocatedSample)
 
 
 def test_a_text_beside_a_call_is_no_answer() -> None:
@@ -386,7 +386,7 @@ def test_nesting_of_any_depth_is_read_or_a_fault(deep: int) -> None:
     result = "[" * deep + "]" * deep
     for spans in (whole(result=result), [*whole(), span(4, 1, **{"a__" * deep: "x"})]):
         [found] = read_samples([otlp(*spans)])
-        assert isinstance(found, Located) or "nested too deeply" in str(found)
+        assert isinstance(found, LocatedSample) or "nested too deeply" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_nesting_of_any_depth_is_read_or_a_fault(deep: int) -> None:
 )
 def test_spans_of_any_content_are_a_fault_or_left_out(record: Json) -> None:
     try:
-        assert all(isinstance(one, Fault) for one in read_samples([record]))
+        assert all(isinstance(one, InputFault) for one in read_samples([record]))
     except InputError as error:
         assert "contains no records" in str(error)
 

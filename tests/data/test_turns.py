@@ -10,7 +10,7 @@ import pytest
 from tests.data.test_messages import anthropic, openai
 from tests.support import run_command
 from trustassay import score
-from trustassay.data import Fault, Located, read_samples
+from trustassay.data import InputFault, LocatedSample, read_samples
 from trustassay.data.records import InputError
 
 
@@ -30,9 +30,9 @@ def turns(record: Mapping[str, Any], **fields: str) -> list[Any]:
     return list(read_samples([record], turns="all", fields=fields))
 
 
-def located(record: Mapping[str, Any]) -> list[Located]:
+def located(record: Mapping[str, Any]) -> list[LocatedSample]:
     found = turns(record)
-    assert all(isinstance(one, Located) for one in found), found
+    assert all(isinstance(one, LocatedSample) for one in found), found
     return found
 
 
@@ -112,10 +112,10 @@ def test_a_field_named_conversation_may_hold_the_messages() -> None:
 
 def test_faults_name_the_turn_or_the_message() -> None:
     [_, fault] = turns({"messages": [*FIRST, ask("How long?")]})
-    assert isinstance(fault, Located)  # a run without a model refuses it
+    assert isinstance(fault, LocatedSample)  # a run without a model refuses it
     assert fault.sample.response is None
     [fault] = turns({"messages": [*FIRST, {"role": "tool", "tool_call_id": "x", "content": "y"}]})
-    assert isinstance(fault, Fault)
+    assert isinstance(fault, InputFault)
     assert str(fault).startswith("sample 1: messages[4]: expected an earlier message")
     [_, fault] = turns({"messages": [*FIRST, ask(" ")], "id": "c"})
     assert str(fault).startswith("sample 1: turn 2: ")
@@ -124,8 +124,8 @@ def test_faults_name_the_turn_or_the_message() -> None:
 def test_other_records_are_read_as_ever() -> None:
     rows: list[dict[str, Any]] = [{"question": "q"}, {"messages": FIRST, "question": "q"}]
     plain = list(read_samples(rows))
-    assert [one.sample for one in plain if isinstance(one, Located)] == [
-        one.sample for one in read_samples(rows, turns="all") if isinstance(one, Located)
+    assert [one.sample for one in plain if isinstance(one, LocatedSample)] == [
+        one.sample for one in read_samples(rows, turns="all") if isinstance(one, LocatedSample)
     ]
 
 

@@ -1,6 +1,11 @@
 from trustassay.distractors import slots
-from trustassay.distractors.slots import fitting, same_kind_answers
-from trustassay.distractors.tokens import Slot, asked_for, kind_asked_for, likely_types
+from trustassay.distractors.slots import find_same_kind_answers, select_fitting
+from trustassay.distractors.tokens import (
+    Slot,
+    find_expected_kind,
+    find_likely_types,
+    find_question_word,
+)
 from trustassay.sample import Sample
 
 OWN = Sample("0", "who wrote Emma", "Jane Austen wrote Emma.", answers=(("Austen", "Jane"),))
@@ -19,16 +24,16 @@ POOL = [
 
 
 def test_the_words_that_answer_questions_of_the_same_kind_once_each() -> None:
-    found = same_kind_answers(OWN, POOL)
+    found = find_same_kind_answers(OWN, POOL)
     assert sorted(found[:2]) == ["Aretha Franklin", "Pablo Picasso"]  # as long as its own
     assert found[2:] == ["Lyndon Baines Johnson Junior"]
 
 
 def test_only_short_answers_are_kept() -> None:
-    slots._found.cache_clear()
+    slots._search_telling_slot.cache_clear()
     long = Sample("1", "who painted it", "Pablo Picasso painted it, " + "and it is big, " * 30)
-    assert same_kind_answers(OWN, [long]) == ["Pablo Picasso"]
-    assert slots._found.cache_info().currsize == 1  # that of the sample itself
+    assert find_same_kind_answers(OWN, [long]) == ["Pablo Picasso"]
+    assert slots._search_telling_slot.cache_info().currsize == 1  # that of the sample itself
 
 
 def test_the_order_depends_on_the_seed_alone() -> None:
@@ -36,28 +41,32 @@ def test_the_order_depends_on_the_seed_alone() -> None:
         Sample(str(i), "who did it", f"{name} Smith")
         for i, name in enumerate("Ann Bob Carl Dora Emil Fred Gina Hans".split())
     ]
-    orders = {tuple(same_kind_answers(OWN, many, seed=seed)) for seed in range(5)}
+    orders = {tuple(find_same_kind_answers(OWN, many, seed=seed)) for seed in range(5)}
     assert len(orders) > 1
-    assert same_kind_answers(OWN, many, seed=3) == same_kind_answers(OWN, many, seed=3)
+    assert find_same_kind_answers(OWN, many, seed=3) == find_same_kind_answers(OWN, many, seed=3)
 
 
 def test_what_fits_a_slot_is_of_its_kind_and_length() -> None:
     person = Slot("Jane Austen", 0, 11, "entity", 1, "NNP")
     others = ["Pablo Picasso", "Lyndon Baines Johnson Junior", "1983", "seven", "Paris", "guitar"]
-    assert fitting(person, others) == ["Pablo Picasso", "Paris"]
-    assert fitting(Slot("1990", 0, 4, "date", 1), others) == ["1983"]
-    assert fitting(Slot("two", 0, 3, "number", 2), others) == ["seven"]
-    assert fitting(Slot("piano", 0, 5, "word", 2, "NN"), others) == ["guitar"]
+    assert select_fitting(person, others) == ["Pablo Picasso", "Paris"]
+    assert select_fitting(Slot("1990", 0, 4, "date", 1), others) == ["1983"]
+    assert select_fitting(Slot("two", 0, 3, "number", 2), others) == ["seven"]
+    assert select_fitting(Slot("piano", 0, 5, "word", 2, "NN"), others) == ["guitar"]
 
 
 def test_what_questions_ask_for() -> None:
-    assert asked_for("Which city is it?") == asked_for("in what city was he born") == "what city"
-    assert asked_for("How many are there") == "how many"
-    assert asked_for("Whose is it") == "who"
-    assert asked_for("name the king") == ""
-    assert kind_asked_for("what year was it") == "date"
-    assert kind_asked_for("what is it") is None
-    assert likely_types("which author wrote it") == ("Person",)
-    assert likely_types("what country is it") == ("Country",)
-    assert likely_types("where is it") == likely_types("which island is it") == ("Place",)
-    assert likely_types("what is it") == ()
+    assert (
+        find_question_word("Which city is it?")
+        == find_question_word("in what city was he born")
+        == "what city"
+    )
+    assert find_question_word("How many are there") == "how many"
+    assert find_question_word("Whose is it") == "who"
+    assert find_question_word("name the king") == ""
+    assert find_expected_kind("what year was it") == "date"
+    assert find_expected_kind("what is it") is None
+    assert find_likely_types("which author wrote it") == ("Person",)
+    assert find_likely_types("what country is it") == ("Country",)
+    assert find_likely_types("where is it") == find_likely_types("which island is it") == ("Place",)
+    assert find_likely_types("what is it") == ()

@@ -4,13 +4,13 @@ from itertools import pairwise
 import pytest
 
 from trustassay.capabilities import Entity
-from trustassay.distractors.search import agreeing, substituted
-from trustassay.distractors.slots import entity_words, slots_of, type_sets
+from trustassay.distractors.search import match_case, replace_slot
+from trustassay.distractors.slots import build_type_sets, find_slots, split_entity
 from trustassay.distractors.tokens import Slot
 
 
 def levels(question: str, answer: str) -> dict[str, int]:
-    return {slot.text: slot.level for group in slots_of(question, answer) for slot in group}
+    return {slot.text: slot.level for group in find_slots(question, answer) for slot in group}
 
 
 def test_level_1_is_what_names_and_dates_are_only_in_the_answer() -> None:
@@ -34,7 +34,7 @@ def test_words_of_the_question_are_not_of_level_2() -> None:
 
 def test_groups_stand_in_the_order_of_level_and_slots_do_not_overlap() -> None:
     answer = "In May 1983 the Bank of England, led by Robin Leigh-Pemberton, sold 3 paintings."
-    groups = slots_of("", answer)
+    groups = find_slots("", answer)
     numbers = [group[0].level for group in groups]
     assert numbers == sorted(numbers)
     slots = sorted((one for group in groups for one in group), key=lambda one: one.start)
@@ -48,7 +48,7 @@ def test_groups_stand_in_the_order_of_level_and_slots_do_not_overlap() -> None:
     [("when did it happen", "1983"), ("who did it", "Robin Cook"), ("what happened", "Robin Cook")],
 )
 def test_what_the_question_asks_for_comes_first(question: str, first: str) -> None:
-    assert slots_of(question, "Robin Cook did it in 1983.")[0][0].text == first
+    assert find_slots(question, "Robin Cook did it in 1983.")[0][0].text == first
 
 
 def test_initials_are_part_of_a_name() -> None:
@@ -67,7 +67,7 @@ def test_a_linker_replaces_what_it_overlaps_but_no_date() -> None:
         Entity("db:y", "1980", 20, 24),
         Entity("db:ny", "New York City", 28, 41, {"types": ["DBpedia:City", "Schema:City"]}),
     ]
-    (group, *_) = slots_of("what happened", answer, linked)
+    (group, *_) = find_slots("what happened", answer, linked)
     assert [(one.text, one.kind, one.types) for one in group] == [
         ("John Lennon", "entity", ("DBpedia:Person",)),
         ("1980", "date", ()),
@@ -82,7 +82,9 @@ def test_a_linker_takes_no_number_and_a_name_with_a_number_stays_whole() -> None
         Entity("db:12", "12", 15, 20),
         Entity("db:3", "3", 26, 31),
     ]
-    found = {one.text: one.kind for group in slots_of("what flew", answer, linked) for one in group}
+    found = {
+        one.text: one.kind for group in find_slots("what flew", answer, linked) for one in group
+    }
     assert found["Apollo 11"] == "entity" and "11" not in found
     assert (found["12"], found["three"]) == ("number", "number")
     assert "12 km" not in found
@@ -90,7 +92,7 @@ def test_a_linker_takes_no_number_and_a_name_with_a_number_stays_whole() -> None
 
 def test_an_entity_that_a_linker_gives_no_types_has_those_of_the_question() -> None:
     linked = [Entity("db:JL", "Ada", 0, 3), Entity("db:B", "Rome", 7, 11, {"types": ["x:City"]})]
-    (group, *_) = slots_of("who was it", "Ada in Rome", linked)
+    (group, *_) = find_slots("who was it", "Ada in Rome", linked)
     assert [(one.text, one.types) for one in group] == [
         ("Ada", ("Person",)),
         ("Rome", ("x:City",)),
@@ -98,29 +100,29 @@ def test_an_entity_that_a_linker_gives_no_types_has_those_of_the_question() -> N
 
 
 def test_a_long_answer_costs_time_in_proportion() -> None:
-    slots_of("who", "Ada met 3 men.")  # the tagger is read once
+    find_slots("who", "Ada met 3 men.")  # the tagger is read once
     began = time.process_time()
-    slots_of("who", "big Ada met 3 small men. " * 2000)
+    find_slots("who", "big Ada met 3 small men. " * 2000)
     assert time.process_time() - began < 5
 
 
 @pytest.mark.parametrize("answer", ["", "   ", "?!", "…"])
 def test_nothing_to_replace(answer: str) -> None:
-    assert slots_of("what", answer) == []
+    assert find_slots("what", answer) == []
 
 
 def test_the_words_of_an_entity_keep_their_places() -> None:
     slot = Slot("Bank of England", 4, 19, "entity", 1, "NNP")
-    parts = entity_words(slot)
+    parts = split_entity(slot)
     assert [(one.text, one.start, one.end) for one in parts] == [
         ("Bank", 4, 8),
         ("England", 12, 19),
     ]
-    assert entity_words(Slot("England", 0, 7, "entity", 1, "NNP")) == []
+    assert split_entity(Slot("England", 0, 7, "entity", 1, "NNP")) == []
 
 
 def test_type_sets_go_from_all_to_one_and_end() -> None:
-    assert type_sets(["a", "b", "c"]) == [
+    assert build_type_sets(["a", "b", "c"]) == [
         ("a", "b", "c"),
         ("a", "b"),
         ("a", "c"),
@@ -129,15 +131,15 @@ def test_type_sets_go_from_all_to_one_and_end() -> None:
         ("b",),
         ("c",),
     ]
-    assert type_sets([]) == []
-    assert len(type_sets([str(i) for i in range(12)])) == 16
+    assert build_type_sets([]) == []
+    assert len(build_type_sets([str(i) for i in range(12)])) == 16
 
 
 def test_substitution_is_by_place() -> None:
     """Every occurrence, also inside of longer words, was replaced by earlier code."""
     answer = "Paris is in Paris, Parisian."
     slot = Slot("Paris", 12, 17, "entity", 1)
-    assert substituted(answer, slot, "Rome") == "Paris is in Rome, Parisian."
+    assert replace_slot(answer, slot, "Rome") == "Paris is in Rome, Parisian."
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_substitution_is_by_place() -> None:
 def test_the_article_agrees(answer: str, word: str, other: str, expected: str) -> None:
     start = answer.index(word)
     slot = Slot(word, start, start + len(word), "word", 2)
-    assert substituted(answer, slot, other) == expected
+    assert replace_slot(answer, slot, other) == expected
 
 
 @pytest.mark.parametrize(
@@ -191,11 +193,11 @@ def test_no_word_is_said_twice_and_a_name_of_one_word_has_no_article(
 ) -> None:
     start = answer.index(name)
     slot = Slot(name, start, start + len(name), "entity", 1)
-    assert substituted(answer, slot, other) == expected
+    assert replace_slot(answer, slot, other) == expected
 
 
 def test_the_case_agrees() -> None:
     slot = Slot("wisconsin", 0, 9, "entity", 1)
-    assert agreeing(slot, "Ohio") == "ohio"
-    assert agreeing(Slot("Humans", 0, 6, "word", 2), "animals") == "Animals"
-    assert agreeing(Slot("NASA", 0, 4, "entity", 1), "Boeing") == "Boeing"
+    assert match_case(slot, "Ohio") == "ohio"
+    assert match_case(Slot("Humans", 0, 6, "word", 2), "animals") == "Animals"
+    assert match_case(Slot("NASA", 0, 4, "entity", 1), "Boeing") == "Boeing"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.distractors.scripted import Scripted, names
 from trustassay.capabilities import Models
 from trustassay.distractors import Distractor, find_distractors
-from trustassay.distractors.search import FEW, read
-from trustassay.distractors.slots import slots_of
+from trustassay.distractors.search import MAX_GENERATED_ANSWERS, read_reply
+from trustassay.distractors.slots import find_slots
 
 QUESTION, ANSWER = "who wrote it", "Jane wrote it."
 
@@ -148,11 +148,15 @@ def test_the_answer_in_other_words_and_two_that_say_the_same_are_dropped() -> No
 def test_other_sources_fill_up_to_ten_and_no_more() -> None:
     sources = {"embedding": {"Jane": names(40)}}
     found = find(Scripted(sources, reply="1. Emily\n2. Anne"), sources=["embedding", "llm"])
-    assert [one.source for one in found] == ["llm"] * 2 + ["embedding"] * (FEW - 2)
+    assert [one.source for one in found] == ["llm"] * 2 + ["embedding"] * (
+        MAX_GENERATED_ANSWERS - 2
+    )
     assert len(find(Scripted(sources), sources=["embedding"])) == 40
     lines = "\n".join(f"{n}. {name}" for n, name in enumerate(names(30)))
     full = Scripted(sources, reply=lines)
-    assert [one.source for one in find(full, sources=["embedding", "llm"])] == ["llm"] * FEW
+    assert [one.source for one in find(full, sources=["embedding", "llm"])] == [
+        "llm"
+    ] * MAX_GENERATED_ANSWERS
     assert full.asked == []
 
 
@@ -178,7 +182,7 @@ def test_no_reply_of_a_chat_model_breaks_the_search(reply: str) -> None:
 
 @given(st.text(), st.sampled_from([ANSWER, "Adolphe Sax", "12 million", "a dog.", "He is"]))
 def test_any_reply_is_read(reply: str, answer: str) -> None:
-    groups = slots_of(QUESTION, answer)
-    for slot, replacement in read(f"1. {reply}", answer, groups):
+    groups = find_slots(QUESTION, answer)
+    for slot, replacement in read_reply(f"1. {reply}", answer, groups):
         assert answer[slot.start : slot.end] == slot.text
         assert replacement.strip()

@@ -24,7 +24,7 @@ from tests.docs.pages import DOCS, PAGES, ROOT
 from trustassay.cli.main import app
 from trustassay.workflows import guide
 
-pages = cache(guide.pages)
+pages = cache(guide.read_pages)
 SHIPPED = trustassay.entailer("embedded").name
 PLACES = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
 SOURCES = sorted(

@@ -9,14 +9,14 @@ from typing import Any, TypeVar, cast
 from trustassay.capabilities import Entailment, Models
 from trustassay.judging.claims import build_claims
 from trustassay.judging.second_reader import ROLE, SecondReader
-from trustassay.judging.verdict import ClaimVerifier, Finding, VerdictOptions
+from trustassay.judging.verdict import ClaimFinding, ClaimVerifier, VerdictOptions
 from trustassay.sample import Document
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 T = TypeVar("T")
 Row = tuple[float, float, float]
 Reads = Callable[[str, str], Row]
-SPLIT = splitter("sentencex")
+SPLIT = load_splitter("sentencex")
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 
 
@@ -65,12 +65,12 @@ def verifier(
 
 def judged(
     answer: str, *passages: str | tuple[str, str], reader: Reader | None = None, **others: Any
-) -> list[Finding]:
+) -> list[ClaimFinding]:
     """Return the verdicts on all claims of an answer."""
     judge = verifier(reader or Reader(), *passages, **others)
     claims = build_claims(others.get("question", ""), answer, SPLIT)
-    return [run(judge.verdict(claim)) for claim in claims]
+    return [run(judge.judge(claim)) for claim in claims]
 
 
-def verdicts(findings: Sequence[Finding]) -> list[str]:
+def verdicts(findings: Sequence[ClaimFinding]) -> list[str]:
     return [one.row.verdict for one in findings]

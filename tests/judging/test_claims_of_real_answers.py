@@ -3,8 +3,8 @@
 import pytest
 
 from trustassay.judging.claims import build_claims
-from trustassay.judging.refusal import refuses_in_words
-from trustassay.text.sentences import splitter
+from trustassay.judging.refusal import find_refusal_in_words
+from trustassay.text.sentences import load_splitter
 
 OPEN = "Is the shop open on Sunday?"
 COST = "What does the permit cost?"
@@ -12,7 +12,7 @@ COSTS = "The permit costs 45 euros."
 
 
 def hypotheses(question: str, response: str) -> list[str]:
-    claims = build_claims(question, response, splitter("sentencex"))
+    claims = build_claims(question, response, load_splitter("sentencex"))
     return [claim.hypothesis for claim in claims if claim.hypothesis is not None]
 
 
@@ -121,7 +121,7 @@ def test_the_lead_of_a_list_may_end_a_paragraph() -> None:
 
 def test_citations_of_a_value_in_json_are_its_own() -> None:
     answer = '[{"text": "It is open.", "sources": [1]}, {"text": "It is old.", "sources": [2]}]'
-    claims = build_claims("How is it?", answer, splitter("sentencex"))
+    claims = build_claims("How is it?", answer, load_splitter("sentencex"))
     assert [claim.citations for claim in claims] == [(1,), (2,)]
     assert [answer[claim.start : claim.end] for claim in claims] == ["It is open.", "It is old."]
 
@@ -137,7 +137,7 @@ def test_citations_of_a_value_in_json_are_its_own() -> None:
     ],
 )
 def test_an_answer_that_states_something_beside_a_denial_is_no_refusal(aside: str) -> None:
-    assert refuses_in_words(f"The documents do not say who built it. {aside}") is None
+    assert find_refusal_in_words(f"The documents do not say who built it. {aside}") is None
 
 
 HIDING_PLACES = [
@@ -175,7 +175,7 @@ def test_no_claim_hides_in_talk_or_markup(place: str, claim: str) -> None:
 @pytest.mark.parametrize("aside", ["Please contact the office, {}.", "I'm sorry, {}."])
 def test_no_claim_hides_beside_a_refusal(aside: str) -> None:
     answer = f"The documents do not say who built it. {aside.format('the pool is closed')}"
-    assert refuses_in_words(answer) is None
+    assert find_refusal_in_words(answer) is None
 
 
 @pytest.mark.parametrize(

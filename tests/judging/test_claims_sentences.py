@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from tests.metrics.grounding.helpers import Knows, run_of
 from tests.metrics.grounding.helpers import item as grounding_item
 from trustassay.judging.claims import (
-    REFERENCES,
+    REASON_REFERENCES,
+    build_claim_as_in_paper,
     build_claims,
-    claim_as_in_paper,
-    claims_as_in_paper,
+    build_claims_as_in_paper,
 )
-from trustassay.text.citations import citation_markers, spell_superscripts
-from trustassay.text.lists import without_numbering
+from trustassay.text.citations import find_citations, spell_superscripts
+from trustassay.text.lists import strip_numbering
 from trustassay.text.mapped import MappedText
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 Read = list[tuple[str | None, tuple[int, ...]]]
 
 
 def read(text: str, *, trailing: bool = True, lines: bool = True) -> Read:
     """Hypotheses and citations, by the default splitter."""
-    claims = build_claims("", text, splitter("sentencex"), trailing=trailing, lines=lines)
+    claims = build_claims("", text, load_splitter("sentencex"), trailing=trailing, lines=lines)
     return [(claim.hypothesis, claim.citations) for claim in claims]
 
 
@@ -133,7 +133,7 @@ def test_a_list_of_references_is_a_part_that_claims_and_cites_nothing(references
         ("It is red.", (2,)),
         ("It is big.", ()),
     ]
-    assert (last.hypothesis, last.why, last.citations) == (None, REFERENCES, ())
+    assert (last.hypothesis, last.reason, last.citations) == (None, REASON_REFERENCES, ())
     assert last.text == references.strip()
 
 
@@ -145,12 +145,12 @@ def test_one_sentence_in_both_readings() -> None:
     text = " 2. A is [1, 2]. "
     (claim,) = build_claims("", text, str.splitlines)
     assert (claim.text, claim.hypothesis, claim.citations) == ("2. A is [1, 2].", "A is.", (1, 2))
-    claim = claim_as_in_paper(text)
+    claim = build_claim_as_in_paper(text)
     assert (claim.text, claim.hypothesis, claim.citations) == (text.strip(), "2. A is, 2.", (1,))
 
 
 def test_in_the_paper_only_the_splitter_parts_and_every_part_is_judged() -> None:
-    claims = claims_as_in_paper("Sure! A is. [1]\n# B", str.splitlines)
+    claims = build_claims_as_in_paper("Sure! A is. [1]\n# B", str.splitlines)
     assert [(claim.hypothesis, claim.citations) for claim in claims] == [
         ("Sure! A is.", (1,)),
         ("# B", ()),
@@ -192,7 +192,7 @@ def test_a_splitter_that_finds_nothing_leaves_one_part() -> None:
     ],
 )
 def test_without_numbering(line: str, expected: str) -> None:
-    assert without_numbering(line) == expected
+    assert strip_numbering(line) == expected
 
 
 # Any text at all
@@ -211,11 +211,11 @@ WITHOUT_HEADINGS = st.lists(st.sampled_from(PIECES[:-1]), max_size=25).map("".jo
 def test_no_claim_is_empty_and_all_parts_stand_in_the_answer(
     text: str, trailing: bool, lines: bool
 ) -> None:
-    split = splitter("sentencex")
+    split = load_splitter("sentencex")
     position = 0
     for claim in build_claims("", text, split, trailing=trailing, lines=lines):
         assert claim.hypothesis is None or any(map(str.isalnum, claim.hypothesis))
-        assert (claim.hypothesis is None) == bool(claim.why)
+        assert (claim.hypothesis is None) == bool(claim.reason)
         if claim.end > claim.start:
             assert claim.text == text[claim.start : claim.end]
             assert claim.start >= position
@@ -228,7 +228,7 @@ def test_no_citation_is_lost(text: str, trailing: bool, lines: bool) -> None:
     claims = read(text, trailing=trailing, lines=lines)
     cited = [number for _, numbers in claims for number in numbers]
     spelled = spell_superscripts(MappedText.of(text)).text
-    every = [number for marker in citation_markers(spelled) for number in marker.numbers]
+    every = [number for marker in find_citations(spelled) for number in marker.numbers]
     assert cited == (every if claims else [])
 
 

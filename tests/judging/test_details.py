@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trustassay.judging.details import KnownDetails
-from trustassay.text.unicode import folded
+from trustassay.text.unicode import fold_text
 
 
 def missing(
@@ -18,9 +18,11 @@ def missing(
 ) -> list[str]:
     """Return the details of a claim that are in none of the passages."""
     known = KnownDetails(
-        [folded(one) for one in passages], [folded(one) for one in titles], folded(question)
+        [fold_text(one) for one in passages],
+        [fold_text(one) for one in titles],
+        fold_text(question),
     )
-    return known.missing(folded(claim))
+    return known.find_missing(fold_text(claim))
 
 
 # Numbers ----------------------------------------------------------------------------------------
@@ -523,7 +525,7 @@ def test_nothing_of_a_claim_is_missing_if_it_stands_in_a_passage(text: str) -> N
 @given(st.text(max_size=60), st.lists(st.text(max_size=40), max_size=3))
 def test_what_is_missing_stands_in_the_claim(claim: str, passages: list[str]) -> None:
     for detail in missing(claim, *passages):
-        assert detail in folded(claim)
+        assert detail in fold_text(claim)
 
 
 @given(

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.judging.leads import adds_meaning, inline_items, join_to_lead, leads_on
+from trustassay.judging.leads import (
+    adds_meaning,
+    is_incomplete_lead,
+    join_to_lead,
+    split_inline_items,
+)
 from trustassay.text.words import is_negation, plain_words
 
 
@@ -174,13 +179,13 @@ def test_any_lead_and_item_are_joined(lead: str, item: str) -> None:
 def test_a_list_in_a_sentence_is_a_statement_for_each_item(
     text: str, statements: list[str]
 ) -> None:
-    items = inline_items(text)
+    items = split_inline_items(text)
     assert [statement for _, _, statement in items] == statements
     assert all(text[start:end].lower() in one.lower() for start, end, one in items)
 
 
 def test_no_item_is_empty_where_two_marks_part_items() -> None:
-    items = inline_items("Not covered: theft; fire; and flood")
+    items = split_inline_items("Not covered: theft; fire; and flood")
     assert [statement for _, _, statement in items] == [
         "Theft is not covered",
         "Fire is not covered",
@@ -202,7 +207,7 @@ def test_no_item_is_empty_where_two_marks_part_items() -> None:
     ],
 )
 def test_another_sentence_is_not_taken_apart(text: str) -> None:
-    assert inline_items(text) == []
+    assert split_inline_items(text) == []
 
 
 # What a lead adds, and whether it says anything alone ---------------------------------------------
@@ -225,7 +230,7 @@ def test_another_sentence_is_not_taken_apart(text: str) -> None:
     ],
 )
 def test_a_lead_says_nothing_without_what_follows_it(lead: str) -> None:
-    assert leads_on(lead)
+    assert is_incomplete_lead(lead)
 
 
 @pytest.mark.parametrize(
@@ -239,14 +244,14 @@ def test_a_lead_says_nothing_without_what_follows_it(lead: str) -> None:
 )
 def test_a_lead_with_an_open_exception_or_verb_says_nothing_alone(lead: str) -> None:
     # "All plans are free except" is judged as "All plans are free", and that is wrong.
-    assert leads_on(lead)
+    assert is_incomplete_lead(lead)
 
 
 @pytest.mark.parametrize(
     "lead", ["The gold plan has three benefits:", "Theft is covered by all plans:"]
 )
 def test_a_lead_that_is_a_whole_sentence_says_something(lead: str) -> None:
-    assert not leads_on(lead)
+    assert not is_incomplete_lead(lead)
 
 
 @pytest.mark.parametrize(
@@ -272,20 +277,20 @@ def test_a_lead_that_is_a_whole_sentence_says_something(lead: str) -> None:
 def test_a_lead_adds_negations_numbers_and_names_to_a_sentence(
     lead: str, text: str, adds: bool
 ) -> None:
-    assert adds_meaning(lead, text, frozenset(), whole=True) is adds
+    assert adds_meaning(lead, text, frozenset(), is_sentence=True) is adds
 
 
 def test_a_common_word_is_a_name_where_the_passages_have_it_as_one() -> None:
-    assert not adds_meaning("Apple", "The phone is red.", frozenset(), whole=True)
-    assert adds_meaning("Apple", "The phone is red.", frozenset(["Apple"]), whole=True)
+    assert not adds_meaning("Apple", "The phone is red.", frozenset(), is_sentence=True)
+    assert adds_meaning("Apple", "The phone is red.", frozenset(["Apple"]), is_sentence=True)
 
 
 def test_to_what_is_no_sentence_every_lead_about_a_subject_is_added() -> None:
-    assert adds_meaning("Prices", "9 euros", frozenset(), whole=False)
-    assert not adds_meaning("Overview", "9 euros", frozenset(), whole=False)
+    assert adds_meaning("Prices", "9 euros", frozenset(), is_sentence=False)
+    assert not adds_meaning("Overview", "9 euros", frozenset(), is_sentence=False)
 
 
 @pytest.mark.parametrize("lead", ["It is not covered if", "You will get a refund unless"])
 def test_an_open_lead_is_added_to_a_sentence_below_it(lead: str) -> None:
     # It states nothing that is judged itself, and turns around what stands below it.
-    assert adds_meaning(lead, "The lamp is old.", frozenset(), whole=True)
+    assert adds_meaning(lead, "The lamp is old.", frozenset(), is_sentence=True)

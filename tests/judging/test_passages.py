@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from tests.judging.readers import SPLIT, Reader, documents, run
 from trustassay.judging.passages import (
-    EXCERPT_WORDS,
-    JOINED_SENTENCES,
-    JOINED_WORDS,
+    MAX_EXCERPT_WORDS,
+    MAX_JOINED_SENTENCES,
+    MAX_JOINED_WORDS,
     Passages,
-    passage_premise,
-    passage_text,
-    read,
-    titled,
-    windows,
+    add_title,
+    ask_reader,
+    build_premise,
+    choose_windows,
+    read_passage_text,
 )
 from trustassay.sample import Document
 from trustassay.text.words import content_words
@@ -35,24 +35,24 @@ def passages(*texts: str | tuple[str, str]) -> Passages:
 
 def test_a_passage_is_read_folded_and_without_html() -> None:
     document = Document("1", "<p>The &ldquo;red&rdquo; lamp\u200b costs <b>20\xa0€</b>.</p>")
-    assert passage_text(document).strip() == 'The "red" lamp costs 20 €.'
+    assert read_passage_text(document).strip() == 'The "red" lamp costs 20 €.'
 
 
 def test_the_excerpt_of_a_passage_is_read_in_place_of_its_text() -> None:
-    assert passage_text(Document("1", "A long text.", excerpt="The lamp is red.")) == (
+    assert read_passage_text(Document("1", "A long text.", excerpt="The lamp is red.")) == (
         "The lamp is red."
     )
 
 
 def test_a_title_stands_above_its_text() -> None:
-    assert titled("It is red.", "Lamps") == "Title: Lamps\nIt is red."
-    assert titled("It is red.", "") == "It is red."
-    assert passage_premise(Document("1", "It is red.", "“Lamps”")) == 'Title: "Lamps"\nIt is red.'
+    assert add_title("It is red.", "Lamps") == "Title: Lamps\nIt is red."
+    assert add_title("It is red.", "") == "It is red."
+    assert build_premise(Document("1", "It is red.", "“Lamps”")) == 'Title: "Lamps"\nIt is red.'
 
 
 def test_dates_are_spelled_alike_for_a_reader() -> None:
     reader = Reader()
-    run(read(reader.models, "It opened on 2021-03-03.", "It opened on March 3, 2021."))
+    run(ask_reader(reader.models, "It opened on 2021-03-03.", "It opened on March 3, 2021."))
     assert reader.asked == [("It opened on 3 March 2021.", "It opened on 3 March 2021.")]
 
 
@@ -98,7 +98,7 @@ def test_excerpts_of_a_long_passage_have_all_of_its_words_in_order(
     text = " ".join(sentences)
     excerpts = passages(text).excerpts
     assert " ".join(one.text for one in excerpts).split() == text.split()
-    assert all(len(one.text.split()) <= EXCERPT_WORDS for one in excerpts)
+    assert all(len(one.text.split()) <= MAX_EXCERPT_WORDS for one in excerpts)
 
 
 def test_excerpts_end_with_a_sentence_where_these_are_short() -> None:
@@ -110,23 +110,23 @@ def test_excerpts_end_with_a_sentence_where_these_are_short() -> None:
 
 def test_the_nearest_excerpts_hold_the_largest_shares_of_the_words() -> None:
     parsed = passages("A red lamp.", "It rains.", "A tall red lamp.", "A red house.")
-    nearest = parsed.nearest("The tall lamp is red.", 3)
+    nearest = parsed.find_nearest("The tall lamp is red.", 3)
     assert [excerpt.passage for excerpt, _ in nearest] == [2, 0, 3]
     assert [share for _, share in nearest] == pytest.approx([1, 2 / 3, 1 / 3])
 
 
 def test_of_equally_near_excerpts_the_first_come_first() -> None:
     parsed = passages(*["The lamp is red."] * 5)
-    assert [excerpt.passage for excerpt, _ in parsed.nearest("A red lamp.", 2)] == [0, 1]
+    assert [excerpt.passage for excerpt, _ in parsed.find_nearest("A red lamp.", 2)] == [0, 1]
 
 
 def test_words_of_a_title_make_a_passage_near() -> None:
     parsed = passages("It is red.", ("The tall lamp", "It is red."))
-    assert parsed.nearest("The tall lamp is red.", 1)[0][0].passage == 1
+    assert parsed.find_nearest("The tall lamp is red.", 1)[0][0].passage == 1
 
 
 def test_a_statement_without_content_words_has_no_share() -> None:
-    assert [share for _, share in passages("The lamp is red.").nearest("It is so.", 3)] == [0]
+    assert [share for _, share in passages("The lamp is red.").find_nearest("It is so.", 3)] == [0]
 
 
 # Sentences together -----------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def test_a_statement_without_content_words_has_no_share() -> None:
 
 def test_sentences_that_add_words_are_taken_together_before_windows() -> None:
     parsed = passages("Maria founded the firm. It is small.", "It rains. The firm began in Lisbon.")
-    sentences, around = parsed.joined("Maria founded the firm in Lisbon.")
+    sentences, around = parsed.find_joint_evidence("Maria founded the firm in Lisbon.")
     assert [one.text for one in sentences] == [
         "Maria founded the firm.",
         "The firm began in Lisbon.",
@@ -143,17 +143,17 @@ def test_sentences_that_add_words_are_taken_together_before_windows() -> None:
 
 
 def test_one_sentence_is_not_read_together_with_itself() -> None:
-    (around,) = passages("It rains.", "The lamp is red.").joined("The lamp is red.")
+    (around,) = passages("It rains.", "The lamp is red.").find_joint_evidence("The lamp is red.")
     assert [one.text for one in around] == ["The lamp is red."]
 
 
 def test_rows_of_data_are_not_taken_together() -> None:
-    joined = passages(LAMPS, "The lamp is old.").joined("The red lamp costs 20.")
+    joined = passages(LAMPS, "The lamp is old.").find_joint_evidence("The red lamp costs 20.")
     assert {one.passage for used in joined for one in used} == {1}
 
 
 def test_nothing_is_taken_where_no_word_is_held() -> None:
-    assert passages("It rains.").joined("The lamp is red.") == []
+    assert passages("It rains.").find_joint_evidence("The lamp is red.") == []
 
 
 WORDS = st.sampled_from("lamp red house tall Turin stands 1902 old door green river north".split())
@@ -166,10 +166,10 @@ def test_sentences_together_are_few_and_short_and_each_adds_a_word(
     texts: list[str], statement: str
 ) -> None:
     parsed = passages(*texts)
-    used = [] if len(joined := parsed.joined(statement)) < 2 else list(joined[0])
+    used = [] if len(joined := parsed.find_joint_evidence(statement)) < 2 else list(joined[0])
     words = sum(len(one.text.split()) for one in used)
-    assert len(used) <= JOINED_SENTENCES
-    assert words <= JOINED_WORDS
+    assert len(used) <= MAX_JOINED_SENTENCES
+    assert words <= MAX_JOINED_WORDS
     assert used == sorted(used)
     wanted = frozenset(content_words(statement))
     assert len(used) <= len(wanted)
@@ -184,17 +184,19 @@ def test_windows_hold_the_words_of_the_statement_in_reading_order() -> None:
         ["Anna was born in Bern.", "She studied law.", "Nothing else is known of her."],
         ["The prize was given in 1999.", "Anna won the prize."],
     ]
-    chosen = windows("Anna won the prize in 1999 after studying law.", texts, 2, 8)
+    chosen = choose_windows("Anna won the prize in 1999 after studying law.", texts, 2, 8)
     assert [one.passage for one in chosen] == [0, 1]
     assert chosen[1].text == "Anna won the prize."
-    assert "1999" in windows("The prize of 1999", texts, 1, 8)[0].text
-    everything = windows("Anna won the prize.", texts, 3, 60)
+    assert "1999" in choose_windows("The prize of 1999", texts, 1, 8)[0].text
+    everything = choose_windows("Anna won the prize.", texts, 3, 60)
     assert [one.text for one in everything] == [" ".join(texts[0]), " ".join(texts[1])]
 
 
 def test_the_first_window_is_shown_where_none_holds_a_word() -> None:
     parsed = passages("It rains. It hails.", "It snows.")
-    assert [one.text for one in parsed.windows("The lamp is red.")] == ["It rains. It hails."]
+    assert [one.text for one in parsed.choose_windows("The lamp is red.")] == [
+        "It rains. It hails."
+    ]
 
 
 @given(
@@ -206,12 +208,12 @@ def test_the_first_window_is_shown_where_none_holds_a_word() -> None:
 def test_windows_are_of_the_passages_and_never_meet(
     texts: list[list[str]], statement: str, most: int, longest: int
 ) -> None:
-    chosen = windows(statement, texts, most, longest)
+    chosen = choose_windows(statement, texts, most, longest)
     assert len(chosen) <= most
     assert bool(chosen) == any(texts)
     for one in chosen:
         assert one.text == " ".join(texts[one.passage][one.start : one.end])
-        assert not any(one.meets(other) for other in chosen if other != one)
+        assert not any(one.overlaps(other) for other in chosen if other != one)
         assert one.end == one.start + 1 or len(one.text.split()) <= longest
 
 
@@ -221,15 +223,15 @@ def test_windows_are_of_the_passages_and_never_meet(
 def test_two_neighbouring_sentences_hold_a_share_of_the_words() -> None:
     parsed = passages("The lamp is tall. It is red. It rains. A house.", "The tall red lamp.", "")
     statement = "The tall lamp is in the red house."
-    assert parsed.share(statement, 0) == pytest.approx(3 / 4)
-    assert parsed.share(statement, 1) == pytest.approx(3 / 4)
-    assert parsed.share(statement, 2) == 0
+    assert parsed.largest_share(statement, 0) == pytest.approx(3 / 4)
+    assert parsed.largest_share(statement, 1) == pytest.approx(3 / 4)
+    assert parsed.largest_share(statement, 2) == 0
 
 
 def test_the_closest_sentence_holds_most_of_the_words() -> None:
     parsed = passages("It rains. The tall lamp is red. The lamp is old.", "It rains.", "")
-    assert parsed.closest_sentence("The tall lamp", 0) == "The tall lamp is red."
-    assert parsed.closest_sentence("The tall lamp", 2) == ""
+    assert parsed.find_closest_sentence("The tall lamp", 0) == "The tall lamp is red."
+    assert parsed.find_closest_sentence("The tall lamp", 2) == ""
 
 
 @given(TEXTS, SENTENCES)
@@ -237,5 +239,5 @@ def test_a_share_is_from_0_to_1_and_1_of_a_sentence_that_stands_there(
     texts: list[str], statement: str
 ) -> None:
     parsed = passages(*texts, statement)
-    assert all(0 <= parsed.share(statement, number) <= 1 for number in range(len(texts)))
-    assert parsed.share(statement, len(texts)) == 1
+    assert all(0 <= parsed.largest_share(statement, number) <= 1 for number in range(len(texts)))
+    assert parsed.largest_share(statement, len(texts)) == 1

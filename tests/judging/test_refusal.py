@@ -10,17 +10,17 @@ from benchmarks.refusals import measured
 
 from trustassay import score
 from trustassay.errors import UnknownNameError
-from trustassay.judging.claims import DECLINES, Claim, build_claims
+from trustassay.judging.claims import REASON_DECLINES, Claim, build_claims
 from trustassay.judging.refusal import (
-    detector,
-    refusal_of,
-    refuses_in_words,
+    drop_asides,
+    find_refusal,
+    find_refusal_in_words,
+    load_detector,
     refuses_outright,
-    without_asides,
 )
 from trustassay.metrics import Grounding
-from trustassay.text.refusals import refuses_as_in_paper
-from trustassay.text.sentences import splitter
+from trustassay.text.refusals import find_refusal_as_in_paper
+from trustassay.text.sentences import load_splitter
 
 ROOT = Path(__file__).parents[2]
 REFUSALS = [
@@ -65,12 +65,12 @@ ANSWERS = [
 
 @pytest.mark.parametrize("text", REFUSALS)
 def test_a_refusal_is_seen_in_its_words(text: str) -> None:
-    assert refuses_in_words(text)
+    assert find_refusal_in_words(text)
 
 
 @pytest.mark.parametrize("text", ANSWERS)
 def test_an_answer_is_no_refusal(text: str) -> None:
-    assert refuses_in_words(text) is None
+    assert find_refusal_in_words(text) is None
 
 
 @pytest.mark.parametrize(
@@ -82,29 +82,29 @@ def test_an_answer_is_no_refusal(text: str) -> None:
     ],
 )
 def test_what_somebody_else_said_is_no_refusal(text: str) -> None:
-    assert refuses_in_words(text) is None
+    assert find_refusal_in_words(text) is None
 
 
 # By the claims of an answer
 
 
 def claims_of(text: str) -> list[Claim]:
-    return build_claims("", text, splitter("sentencex"))
+    return build_claims("", text, load_splitter("sentencex"))
 
 
 def test_an_answer_refuses_only_if_it_declines_as_a_whole() -> None:
-    declining = Claim("I don't know.", None, DECLINES)
+    declining = Claim("I don't know.", None, REASON_DECLINES)
     denial = Claim("No fee is mentioned.", "No fee is mentioned.", topic="fee")
     answer = Claim("It is red.", "It is red.")
     referral = Claim("Please ask the office.", "Please ask the office.")
     greeting = Claim("Hello!", None, "a greeting or an offer")
-    assert refusal_of([declining]) == "I don't know"
-    assert refusal_of([greeting, denial, referral]) == "No fee is mentioned."
-    assert refusal_of([denial, declining]) == "No fee is mentioned."
-    assert refusal_of([declining, answer]) is None
-    assert refusal_of([answer, denial]) is None
-    assert refusal_of([greeting, referral]) is None
-    assert refusal_of([]) is None
+    assert find_refusal([declining]) == "I don't know"
+    assert find_refusal([greeting, denial, referral]) == "No fee is mentioned."
+    assert find_refusal([denial, declining]) == "No fee is mentioned."
+    assert find_refusal([declining, answer]) is None
+    assert find_refusal([answer, denial]) is None
+    assert find_refusal([greeting, referral]) is None
+    assert find_refusal([]) is None
 
 
 def test_a_denial_with_a_topic_is_judged_though_the_answer_refuses() -> None:
@@ -112,13 +112,13 @@ def test_a_denial_with_a_topic_is_judged_though_the_answer_refuses() -> None:
     (denial,) = claims_of("The passages do not mention the price of a ticket.")
     assert denial.hypothesis == "The passages do not mention the price of a ticket."
     assert denial.topic == "price of a ticket"
-    assert denial.refuses
+    assert denial.is_refusal
 
 
 def test_of_a_refusal_only_its_denials_are_judged() -> None:
     claims = claims_of("No fee is mentioned. Please ask the office at the north gate.")
-    judged = [one.hypothesis for one in without_asides(claims) if one.hypothesis is not None]
-    assert refusal_of(claims)
+    judged = [one.hypothesis for one in drop_asides(claims) if one.hypothesis is not None]
+    assert find_refusal(claims)
     assert judged == ["No fee is mentioned."]
 
 
@@ -150,12 +150,12 @@ def test_unusual_words_are_mostly_not_seen_as_the_documentation_says(name: str) 
 
 
 def test_detector_by_name_or_function() -> None:
-    assert detector("paper") is refuses_as_in_paper
-    assert detector("phrases") is refuses_in_words
-    assert detector(lambda text: "no" in text)("no") is not None
-    assert detector(lambda text: "no" in text)("yes") is None
+    assert load_detector("paper") is find_refusal_as_in_paper
+    assert load_detector("phrases") is find_refusal_in_words
+    assert load_detector(lambda text: "no" in text)("no") is not None
+    assert load_detector(lambda text: "no" in text)("yes") is None
     with pytest.raises(UnknownNameError, match="did you mean phrases"):
-        detector("phrase")
+        load_detector("phrase")
 
 
 def says_pass(response: str) -> bool:

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.judging.readers import NO, OPEN, YES, Reader, documents, run
 from trustassay.capabilities import Entailment
 from trustassay.errors import UsageError
-from trustassay.judging.passages import Passages, windows
+from trustassay.judging.passages import Passages, choose_windows
 from trustassay.judging.second_reader import (
-    SecondOptions,
     SecondReader,
-    combined,
-    read_again,
+    SecondReaderOptions,
+    combine_readers,
+    read_deciding_statements,
 )
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 probability = st.floats(0, 1)
 
@@ -33,8 +33,8 @@ def entailments(draw: st.DrawFn) -> Entailment:
 
 def test_the_log_odds_of_both_have_one_mean() -> None:
     sure = Entailment(0.1, 0.2, 0.7)
-    assert combined(Entailment(0.9, 0.1, 0.0), sure).entailment == pytest.approx(0.5)
-    both = combined(Entailment(0.5, 0.5, 0.0), sure)
+    assert combine_readers(Entailment(0.9, 0.1, 0.0), sure).entailment == pytest.approx(0.5)
+    both = combine_readers(Entailment(0.5, 0.5, 0.0), sure)
     assert both.entailment == pytest.approx(1 / (1 + 3))
     assert both.contradiction == pytest.approx(0.75 * 7 / 9)
     assert sum(both) == pytest.approx(1)
@@ -43,13 +43,13 @@ def test_the_log_odds_of_both_have_one_mean() -> None:
 def test_certainty_of_one_reader_does_not_silence_the_other() -> None:
     # Log-odds of certainty are infinite: they are cut at a probability of 1 in 10,000.
     certain, doubting = Entailment(1.0, 0.0, 0.0), Entailment(0.01, 0.0, 0.99)
-    assert 0.5 < combined(certain, doubting).entailment < 0.95
-    assert combined(Entailment(0.0, 0.0, 1.0), certain).entailment == pytest.approx(0.5)
+    assert 0.5 < combine_readers(certain, doubting).entailment < 0.95
+    assert combine_readers(Entailment(0.0, 0.0, 1.0), certain).entailment == pytest.approx(0.5)
 
 
 @given(entailments(), entailments())
 def test_both_readers_together_lie_between_them(first: Entailment, second: Entailment) -> None:
-    both = combined(first, second)
+    both = combine_readers(first, second)
     low, high = sorted([first.entailment, second.entailment])
     assert low - 1e-3 <= both.entailment <= high + 1e-3
     assert sum(both) == pytest.approx(1)
@@ -61,26 +61,33 @@ def test_more_support_of_either_reader_is_more_support(
     first: Entailment, second: Entailment, other: Entailment
 ) -> None:
     less, more = sorted([first, other], key=lambda one: one.entailment)
-    assert combined(less, second).entailment <= combined(more, second).entailment + 1e-12
-    assert combined(second, less).entailment <= combined(second, more).entailment + 1e-12
+    assert (
+        combine_readers(less, second).entailment <= combine_readers(more, second).entailment + 1e-12
+    )
+    assert (
+        combine_readers(second, less).entailment <= combine_readers(second, more).entailment + 1e-12
+    )
 
 
 def test_the_second_reader_is_shown_windows_as_one_text() -> None:
     texts = ["It rains. The tall lamp is red.", "It hails. The lamp is old."]
-    chosen = Passages(documents(*texts), splitter("sentencex")).windows("The tall red lamp is old.")
+    chosen = Passages(documents(*texts), load_splitter("sentencex")).choose_windows(
+        "The tall red lamp is old."
+    )
     reader = Reader(second=lambda *_: YES)
-    run(SecondReader().verdict(reader.models, chosen, "The lamp is red.", Entailment(*OPEN)))
+    run(SecondReader().judge(reader.models, chosen, "The lamp is red.", Entailment(*OPEN)))
     assert reader.asked_second == [("\n".join(one.text for one in chosen), "The lamp is red.")]
     assert reader.asked == []
 
 
 @pytest.mark.parametrize(
-    ("alone", "entailment"), [(True, 0.8), (False, combined(Entailment(*NO), Entailment(*YES))[0])]
+    ("alone", "entailment"),
+    [(True, 0.8), (False, combine_readers(Entailment(*NO), Entailment(*YES))[0])],
 )
 def test_alone_its_verdict_counts(alone: bool, entailment: float) -> None:
-    chosen = windows("The lamp is red.", [["The lamp is red."]])
+    chosen = choose_windows("The lamp is red.", [["The lamp is red."]])
     models = Reader(second=lambda *_: YES).models
-    both = run(SecondReader(alone).verdict(models, chosen, "The lamp is red.", Entailment(*NO)))
+    both = run(SecondReader(alone).judge(models, chosen, "The lamp is red.", Entailment(*NO)))
     assert both.entailment == pytest.approx(entailment)
 
 
@@ -103,25 +110,25 @@ def test_alone_its_verdict_counts(alone: bool, entailment: float) -> None:
 def test_a_budget_is_a_number_a_share_or_seconds(
     budget: str | None, answers: int, beside: int, most: int | None, seconds: float | None
 ) -> None:
-    options = SecondOptions(second_budget=budget)
-    assert options.most(answers, beside) == most
+    options = SecondReaderOptions(second_budget=budget)
+    assert options.max_answers(answers, beside) == most
     assert options.seconds == seconds
 
 
 @pytest.mark.parametrize("budget", ["", "much", "0", "0%", "0s", "120%", "-3", "3 answers", "1e3"])
 def test_any_other_budget_is_refused(budget: str) -> None:
     with pytest.raises(UsageError, match=r"^second_budget: expected a number of answers, a share"):
-        SecondOptions(second_budget=budget)
+        SecondReaderOptions(second_budget=budget)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])
 def test_a_share_is_from_0_to_1(share: float) -> None:
     with pytest.raises(UsageError, match=r"^second_share: expected 0 to 1"):
-        SecondOptions(second_share=share)
+        SecondReaderOptions(second_share=share)
 
 
 def test_the_settings_are_the_options_by_name() -> None:
-    assert SecondOptions(0.2, "30", second_alone=True).settings() == {
+    assert SecondReaderOptions(0.2, "30", second_alone=True).settings() == {
         "second_share": 0.2,
         "second_budget": "30",
         "second_alone": True,
@@ -142,7 +149,7 @@ def read_bad_first(
         places.append(place)
         return second[place]
 
-    bad, count = run(read_again(first, claims, bool, again))
+    bad, count = run(read_deciding_statements(first, claims, bool, again))
     return bad, count, places
 
 

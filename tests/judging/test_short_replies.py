@@ -11,14 +11,14 @@ from trustassay.judging.short_replies import (
     NOT_TRUE,
     asks_whether,
     complete_reply,
-    option_of,
-    question_topic,
-    sentence_of,
+    find_option,
+    find_question_topic,
+    make_sentence,
 )
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 from trustassay.text.words import is_negation, plain_words
 
-SPLIT = splitter("sentencex")
+SPLIT = load_splitter("sentencex")
 
 
 def hypotheses(question: str, reply: str) -> list[str | None]:
@@ -239,7 +239,7 @@ def test_questions_for_yes_or_no_are_told_from_others(question: str, asks: bool)
     ],
 )
 def test_a_question_has_a_topic(question: str, topic: str | None) -> None:
-    assert question_topic(question) == topic
+    assert find_question_topic(question) == topic
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_question_has_a_topic(question: str, topic: str | None) -> None:
 def test_the_letter_of_an_option_stands_for_its_text(
     question: str, reply: str, option: str | None
 ) -> None:
-    assert option_of(question, reply) == option
+    assert find_option(question, reply) == option
 
 
 # Properties -------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_the_letter_of_an_option_stands_for_its_text(
 def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: str) -> None:
     statement = complete_reply(question, reply)
     assert statement is None or statement.endswith((".", "!", "?"))
-    question_topic(question)
+    find_question_topic(question)
 
 
 @given(
@@ -299,6 +299,6 @@ def test_no_word_of_a_reply_is_lost(question: str, words: list[str]) -> None:
 
 @given(st.text(max_size=40))
 def test_a_sentence_begins_with_a_capital_and_ends_with_a_stop(text: str) -> None:
-    sentence = sentence_of(text)
+    sentence = make_sentence(text)
     assert sentence.endswith((".", "!", "?"))
-    assert sentence_of(sentence) == sentence
+    assert make_sentence(sentence) == sentence

@@ -26,15 +26,15 @@ from trustassay.judging.claims import Claim, build_claims
 from trustassay.judging.passages import Passages, PassageSentence
 from trustassay.judging.second_reader import SecondReader
 from trustassay.judging.verdict import (
-    contradicting,
-    inner_names,
+    compute_standing,
+    correct_for_title,
+    find_contradicting,
+    find_covering_sentence,
+    find_inner_names,
+    find_opposite,
+    find_supporting,
     is_borderline,
-    opposite_of,
-    speaking_of,
-    standing,
-    supported_by_text,
-    supporting,
-    written_words,
+    split_written_words,
 )
 
 # Rules on probabilities -------------------------------------------------------------------------
@@ -54,17 +54,17 @@ rows = st.lists(st.builds(probabilities, probability, probability), max_size=5)
 
 def test_the_passage_that_entails_most_supports() -> None:
     read = [Entailment(0.6, 0.4, 0), Entailment(0.9, 0.1, 0), Entailment(0.9, 0, 0.1)]
-    assert supporting(read, 0.5) == 1  # of equal ones the first
-    assert supporting(read, 0.9) == 1  # the threshold itself is enough
-    assert supporting(read, 0.91) is None
-    assert supporting([], 0.5) is None
+    assert find_supporting(read, 0.5) == 1  # of equal ones the first
+    assert find_supporting(read, 0.9) == 1  # the threshold itself is enough
+    assert find_supporting(read, 0.91) is None
+    assert find_supporting([], 0.5) is None
 
 
 @given(rows, probability)
 def test_what_supports_entails_more_than_all_others(
     read: list[Entailment], threshold: float
 ) -> None:
-    place = supporting(read, threshold)
+    place = find_supporting(read, threshold)
     best = max((one.entailment for one in read), default=-1.0)
     assert (place is not None) == (best >= threshold and bool(read))
     assert place is None or read[place].entailment == best
@@ -72,12 +72,12 @@ def test_what_supports_entails_more_than_all_others(
 
 def test_only_a_near_passage_contradicts() -> None:
     read = [Entailment(0, 0.1, 0.9), Entailment(0.2, 0.2, 0.6), Entailment(0.3, 0.2, 0.5)]
-    assert contradicting(read, [1, 1, 1], 0.5, 0.5) == 0
-    assert contradicting(read, [0.4, 0.5, 1], 0.5, 0.5) == 1
-    assert contradicting(read, [0, 0, 1], 0.5, 0.5) == 2
-    assert contradicting(read, [0, 0, 1], 0.51, 0.5) is None
-    assert contradicting(read, [0, 0, 0], 0.5, 0.5) is None
-    assert contradicting([], [], 0.5, 0.5) is None
+    assert find_contradicting(read, [1, 1, 1], 0.5, 0.5) == 0
+    assert find_contradicting(read, [0.4, 0.5, 1], 0.5, 0.5) == 1
+    assert find_contradicting(read, [0, 0, 1], 0.5, 0.5) == 2
+    assert find_contradicting(read, [0, 0, 1], 0.51, 0.5) is None
+    assert find_contradicting(read, [0, 0, 0], 0.5, 0.5) is None
+    assert find_contradicting([], [], 0.5, 0.5) is None
 
 
 @given(rows, st.data(), probability, probability)
@@ -85,7 +85,7 @@ def test_what_contradicts_is_near_and_does_so_most(
     read: list[Entailment], data: st.DataObject, threshold: float, near: float
 ) -> None:
     nearness = [data.draw(probability) for _ in read]
-    place = contradicting(read, nearness, threshold, near)
+    place = find_contradicting(read, nearness, threshold, near)
     known = [row.contradiction for row, share in zip(read, nearness, strict=True) if share >= near]
     assert (place is not None) == any(one >= threshold for one in known)
     if place is not None:
@@ -95,15 +95,15 @@ def test_what_contradicts_is_near_and_does_so_most(
 
 def test_the_order_of_claims_is_computed_by_hand() -> None:
     # e / (e + c + n / 10)
-    assert standing(Entailment(0.8, 0.1, 0.1), detail_missing=False) == pytest.approx(
+    assert compute_standing(Entailment(0.8, 0.1, 0.1), detail_missing=False) == pytest.approx(
         0.8 / 0.91, abs=1e-6
     )
-    assert standing(Entailment(0.8, 0.1, 0.1), detail_missing=True) == pytest.approx(
+    assert compute_standing(Entailment(0.8, 0.1, 0.1), detail_missing=True) == pytest.approx(
         0.4 / 0.91, abs=1e-6
     )
-    assert standing(Entailment(0, 0, 0), detail_missing=False) == 0
-    contradicted = standing(Entailment(0.2, 0, 0.8), detail_missing=False)
-    not_said = standing(Entailment(0.2, 0.8, 0), detail_missing=False)
+    assert compute_standing(Entailment(0, 0, 0), detail_missing=False) == 0
+    contradicted = compute_standing(Entailment(0.2, 0, 0.8), detail_missing=False)
+    not_said = compute_standing(Entailment(0.2, 0.8, 0), detail_missing=False)
     assert contradicted < not_said
 
 
@@ -113,7 +113,7 @@ def test_the_order_is_from_0_to_1_and_rises_with_support(
 ) -> None:
     low, high = sorted([one, other])
     against = Entailment(low, 0.0, 1 - low), Entailment(high, 0.0, 1 - high)
-    worse, better = (standing(row, detail_missing=lacks) for row in against)
+    worse, better = (compute_standing(row, detail_missing=lacks) for row in against)
     assert 0 <= worse <= better <= 1
 
 
@@ -133,7 +133,7 @@ def sentences(*passages: str) -> list[PassageSentence]:
 
 def opposite(claim: str, *passages: str) -> str | None:
     """Return the text of the sentence that says the opposite of a claim."""
-    sentence = opposite_of(claim, sentences(*passages))
+    sentence = find_opposite(claim, sentences(*passages))
     return None if sentence is None else sentence.text
 
 
@@ -246,16 +246,16 @@ def test_any_claim_has_an_opposite_among_the_sentences_or_none(
     claim: str, passages: list[str]
 ) -> None:
     every = sentences(*passages)
-    result = opposite_of(claim, every)
+    result = find_opposite(claim, every)
     assert result is None or result in every
-    assert opposite_of(claim, sentences(claim)) is None
+    assert find_opposite(claim, sentences(claim)) is None
 
 
 # Rules on words: topics ---------------------------------------------------------------------------
 
 
 def speaks(topic: str, *passages: str) -> bool:
-    return speaking_of(topic, sentences(*passages)) is not None
+    return find_covering_sentence(topic, sentences(*passages)) is not None
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_an_answer_in_words_speaks_of_what_is_asked(topic: str, passage: str) ->
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=3))
 def test_any_topic_is_spoken_of_by_a_sentence_or_by_none(topic: str, passages: list[str]) -> None:
     every = sentences(*passages)
-    result = speaking_of(topic, every)
+    result = find_covering_sentence(topic, every)
     assert result is None or result in every
 
 
@@ -344,7 +344,7 @@ def test_any_topic_is_spoken_of_by_a_sentence_or_by_none(topic: str, passages: l
 
 
 def test_words_are_given_as_written_with_their_content_words() -> None:
-    assert written_words("The lamps, two of Ada's.") == [
+    assert split_written_words("The lamps, two of Ada's.") == [
         ("The", ()),
         ("lamps", ("lamp",)),
         ("two", ("2",)),
@@ -354,8 +354,8 @@ def test_words_are_given_as_written_with_their_content_words() -> None:
 
 
 def test_names_are_words_in_capitals_but_for_the_first_one() -> None:
-    assert inner_names("Paris and Lyon are in France, The end.") == ["Lyon", "France"]
-    assert inner_names("") == []
+    assert find_inner_names("Paris and Lyon are in France, The end.") == ["Lyon", "France"]
+    assert find_inner_names("") == []
 
 
 # A title ------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ TITLE, TEXT = "The blue museum of Turin", "It opened in 1902."
 
 def by_text(claim: str, title: str, text: str, reader: Reader, row: Row = YES) -> Entailment:
     """Return what a passage says of a claim by its text, read with its title as ``row``."""
-    return run(supported_by_text(reader.models, claim, text, title, Entailment(*row), 0.5))
+    return run(correct_for_title(reader.models, claim, text, title, Entailment(*row), 0.5))
 
 
 def test_a_title_completes_its_text() -> None:
@@ -542,7 +542,7 @@ def test_no_claim_with_a_detail_that_no_passage_has_is_supported(
 ) -> None:
     claim = Claim("x", f"The tall lamp has {', '.join(details)} today.")
     passages = ["The tall lamp is old.", *(f"Here is {one} now." for one in sorted(known))]
-    finding = run(verifier(Reader(lambda *_: YES), *passages).verdict(claim))
+    finding = run(verifier(Reader(lambda *_: YES), *passages).judge(claim))
     assert finding.row.verdict == ("supported" if known.issuperset(details) else "not found")
 
 
@@ -554,7 +554,7 @@ def test_a_claim_is_supported_as_soon_as_one_passage_read_supports_it(read: list
     )
     judge = verifier(reader, *passages, passages=4, joined=False)
     (claim,) = build_claims("", "The tall lamp is new.", SPLIT)
-    row = run(judge.verdict(claim)).row
+    row = run(judge.judge(claim)).row
     expected = "supported" if YES in read else "contradicted" if NO in read else "not found"
     assert row.verdict == expected
 
@@ -639,7 +639,7 @@ def test_what_is_not_supported_has_its_places_in_the_answer() -> None:
 
 
 def test_a_claim_that_is_not_in_the_answer_has_no_place() -> None:
-    finding = run(verifier(Reader(), "The lamp is red.").verdict(Claim("It is old.", "It is old.")))
+    finding = run(verifier(Reader(), "The lamp is red.").judge(Claim("It is old.", "It is old.")))
     assert (finding.row.verdict, finding.row.spans) == ("not found", None)
 
 
@@ -663,8 +663,8 @@ def again(
     """Return the verdicts of the first reader, and of both, on the claim of an answer."""
     judge = verifier(reader, passage, question=question, second=SecondReader())
     (claim,) = build_claims(question, answer, SPLIT)
-    before = run(judge.verdict(claim))
-    return verdicts([before, run(judge.again(claim, before))]), reader
+    before = run(judge.judge(claim))
+    return verdicts([before, run(judge.judge_again(claim, before))]), reader
 
 
 @pytest.mark.parametrize(

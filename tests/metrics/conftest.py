@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import pytest
 
 from trustassay.metric import Assessment, Context, Metric
-from trustassay.registry import ENTRY_POINT_GROUP, metric_class
+from trustassay.registry import ENTRY_POINT_GROUP, load_metric_class
 
 OWN = sorted(
     entry.name
@@ -37,7 +37,7 @@ def parts_are_declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(cls, "assess", watched)
 
     for name in OWN:
-        watch(metric_class(name))
+        watch(load_metric_class(name))
     yield
     assert not undeclared
 
@@ -45,4 +45,4 @@ def parts_are_declared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(params=OWN)
 def own_metric(request: pytest.FixtureRequest) -> type[Metric]:
     """Each metric of the registry."""
-    return metric_class(request.param)
+    return load_metric_class(request.param)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
-from trustassay.retrieval.corpus import TEXT_WORDS, corpus_mark, cut, read_corpus
+from trustassay.retrieval.corpus import TEXT_WORDS, compute_corpus_mark, cut_passages, read_corpus
 
 ROWS = [
     {"id": "a", "title": "One", "text": "First passage."},
@@ -120,25 +120,25 @@ def test_bad_files(tmp_path: Path) -> None:
 
 def test_the_mark_changes_with_the_files(tmp_path: Path) -> None:
     path = lines(tmp_path / "c.jsonl", ROWS)
-    first = corpus_mark(tmp_path)
-    assert corpus_mark(tmp_path) == first
+    first = compute_corpus_mark(tmp_path)
+    assert compute_corpus_mark(tmp_path) == first
     os.utime(path, ns=(0, 0))
-    second = corpus_mark(tmp_path)
+    second = compute_corpus_mark(tmp_path)
     (tmp_path / "d.txt").write_text("more")
-    assert len({first, second, corpus_mark(tmp_path)}) == 3
+    assert len({first, second, compute_corpus_mark(tmp_path)}) == 3
 
 
 @given(st.text(alphabet="ab .\n!?", max_size=300), st.integers(1, 12))
 def test_cutting_loses_no_word_and_keeps_to_the_length(text: str, words: int) -> None:
-    passages = list(cut(text, words))
+    passages = list(cut_passages(text, words))
     assert " ".join(passages).split() == text.split()
     assert all(0 < len(p.split()) <= words for p in passages)
 
 
 def test_cutting_keeps_sentences_whole() -> None:
     text = "One two three. Four five. Six seven eight nine."
-    assert list(cut(text, 5)) == ["One two three. Four five.", "Six seven eight nine."]
-    assert list(cut("one two three four five six seven", 3)) == [
+    assert list(cut_passages(text, 5)) == ["One two three. Four five.", "Six seven eight nine."]
+    assert list(cut_passages("one two three four five six seven", 3)) == [
         "one two three",
         "four five six",
         "seven",

@@ -19,7 +19,7 @@ from tests.support import Recorder, jsonl, lines, record, records, repeats, resu
 from trustassay import rescore, score
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.runs.drawing import Drawing, read_size
+from trustassay.runs.drawing import SampleDraw, read_size
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Sample
 
@@ -30,9 +30,9 @@ def sample(question: int, answer: int = 0, **others: Any) -> Sample:
     return Sample.parse({"id": f"{question}-{answer}", "question": f"q{question}", **others})
 
 
-def drawn(drawing: Drawing, samples: Iterable[Sample]) -> set[str]:
-    taken = [one.id for one in samples if drawing.takes(one)]
-    return {name for name, kept in zip(taken, drawing.kept(), strict=True) if kept}
+def drawn(drawing: SampleDraw, samples: Iterable[Sample]) -> set[str]:
+    taken = [one.id for one in samples if drawing.may_draw(one)]
+    return {name for name, kept in zip(taken, drawing.select(), strict=True) if kept}
 
 
 def scored(folder: Path, **options: Any) -> list[dict[str, Any]]:
@@ -57,41 +57,43 @@ def test_anything_else_is_refused_with_what_is_expected(given: str) -> None:
 @pytest.mark.parametrize(("size", "by"), [(30, ""), ("20%", ""), (30, "model"), ("20%", "model")])
 def test_the_order_of_the_input_changes_nothing(size: int | str, by: str) -> None:
     samples = [sample(q, a, model="ab"[q % 3 > 0]) for q in range(100) for a in range(1 + q % 4)]
-    first = drawn(Drawing(size, by), samples)
+    first = drawn(SampleDraw(size, by), samples)
     assert first
-    assert first != drawn(Drawing(size, by, seed=1), samples)
+    assert first != drawn(SampleDraw(size, by, seed=1), samples)
     for seed in range(3):
         random.Random(seed).shuffle(samples)
-        assert drawn(Drawing(size, by), samples) == first
+        assert drawn(SampleDraw(size, by), samples) == first
 
 
 @pytest.mark.parametrize("size", [25, "20%"])
 def test_answers_of_a_unit_are_drawn_together(size: int | str) -> None:
     samples = [sample(q, a, chat=a) for a in range(3) for q in range(50)]
-    found = Counter(name.split("-")[0] for name in drawn(Drawing(size), samples))
+    found = Counter(name.split("-")[0] for name in drawn(SampleDraw(size), samples))
     assert set(found.values()) == {3}
     assert size == "20%" or sum(found.values()) == 27, "until there are so many"
-    by_chat = Counter(n.split("-")[1] for n in drawn(Drawing(60, unit="chat"), samples))
+    by_chat = Counter(n.split("-")[1] for n in drawn(SampleDraw(60, unit="chat"), samples))
     assert list(by_chat.values()) == [50, 50]
-    assert len(drawn(Drawing(25, unit="answer"), samples)) == 25
+    assert len(drawn(SampleDraw(25, unit="answer"), samples)) == 25
 
 
 def test_one_instruction_for_many_texts_is_many_units() -> None:
     samples = [sample(0, n, documents=[f"text {n // 2}"]) for n in range(400)]
-    found = drawn(Drawing(20), samples)
+    found = drawn(SampleDraw(20), samples)
     assert len(found) == 20
     assert Counter(int(name[2:]) // 2 for name in found) == Counter(
         {int(name[2:]) // 2: 2 for name in found}
     )
     with pytest.raises(InputError, match=r"400 of 400 drawn answers belong to one question"):
-        drawn(Drawing(20), [sample(0, n) for n in range(400)])
+        drawn(SampleDraw(20), [sample(0, n) for n in range(400)])
 
 
 def test_each_answer_has_the_same_probability() -> None:
     samples = [sample(q, a, model="a" * (q < 3)) for q in range(20) for a in range(1 + q % 2)]
     for size, by in (("30%", ""), ("30%", "model"), (9, "model")):
         seeds = repeats(450)
-        often = Counter(n for s in range(seeds) for n in drawn(Drawing(size, by, seed=s), samples))
+        often = Counter(
+            n for s in range(seeds) for n in drawn(SampleDraw(size, by, seed=s), samples)
+        )
         rates = np.array([often[one.id] / seeds for one in samples])
         assert np.abs(rates - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / seeds), (size, by)
 
@@ -102,7 +104,7 @@ def test_strata_get_their_share_up_to_less_than_one_unit() -> None:
     model = {one.id: one.model for one in samples}
     rare = 0
     for seed in range(12):
-        found = Counter(model[name] for name in drawn(Drawing(100, "model", seed=seed), samples))
+        found = Counter(model[name] for name in drawn(SampleDraw(100, "model", seed=seed), samples))
         assert found.total() == 100
         assert all(abs(found[m] - sizes[m] / 10) < 1 for m in sizes)
         rare += found["d"]
@@ -111,20 +113,20 @@ def test_strata_get_their_share_up_to_less_than_one_unit() -> None:
 
 def test_models_that_answered_the_same_questions_are_drawn_with_the_same_ones() -> None:
     samples = [sample(q, a, model="ab"[a]) for q in range(200) for a in range(2)]
-    found = drawn(Drawing(40, "model"), samples)
+    found = drawn(SampleDraw(40, "model"), samples)
     assert Counter(Counter(name.split("-")[0] for name in found).values())[2] >= 19
 
 
 def test_by_a_share_what_was_drawn_stays_drawn_when_the_input_grows() -> None:
     samples = [sample(q) for q in range(500)]
-    assert drawn(Drawing("10%"), samples[:300]) == {
-        name for name in drawn(Drawing("10%"), samples) if int(name[:-2]) < 300
+    assert drawn(SampleDraw("10%"), samples[:300]) == {
+        name for name in drawn(SampleDraw("10%"), samples) if int(name[:-2]) < 300
     }
 
 
 def test_few_of_the_answers_are_held_on_the_way() -> None:
-    drawing = Drawing(20)
-    taken = sum(drawing.takes(sample(q)) for q in range(5000))
+    drawing = SampleDraw(20)
+    taken = sum(drawing.may_draw(sample(q)) for q in range(5000))
     assert taken < 20 * (1 + np.log(5000 / 20)) * 1.5
 
 

@@ -14,15 +14,15 @@ from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.capabilities import ChatRequest
 from trustassay.runs.estimates import (
-    ENOUGH,
-    LATENCY,
-    OPEN_REPLY,
-    REPLY_TOKENS,
-    Estimate,
-    Estimates,
+    DEFAULT_LATENCY_S,
+    DEFAULT_REPLY_TOKENS,
+    MAX_OPEN_REPLY_TOKENS,
+    MIN_STORED_REPLIES,
+    CallEstimate,
+    CallEstimator,
+    EstimateSource,
     Range,
-    Source,
-    stretch,
+    stretch_factor,
 )
 
 NAME = "openai:m@http://h/v1"
@@ -33,10 +33,10 @@ def stored(i: int, request: ChatRequest, **others: Any) -> StoredCall:
     return StoredCall(b"%016d" % i, "chat", NAME, text, "{}", 0.5, 10, 7)._replace(**others)
 
 
-def learnt(path: Path, calls: Iterable[StoredCall], request: ChatRequest) -> Estimate:
+def learnt(path: Path, calls: Iterable[StoredCall], request: ChatRequest) -> CallEstimate:
     store = CallStore(path / "calls.sqlite")
     store.add(calls)
-    found = Estimates([store]).of(NAME, request)
+    found = CallEstimator([store]).estimate(NAME, request)
     store.close()
     return found
 
@@ -46,11 +46,13 @@ def asked(words: int = 8, **parameters: Any) -> ChatRequest:
 
 
 def test_with_nothing_stored_a_reply_is_from_one_token_to_what_is_allowed() -> None:
-    found = Estimates([]).of(NAME, asked(max_tokens=512))
-    assert found.reply_tokens == Range(1, REPLY_TOKENS, 512)
-    assert (found.seconds, found.source) == (LATENCY, Source("none", 0))
-    assert Estimates([]).of(NAME, asked()).reply_tokens.high == OPEN_REPLY
-    assert Estimates([]).of(NAME, asked(max_tokens=7, n=3)).reply_tokens == Range(3, 21, 21)
+    found = CallEstimator([]).estimate(NAME, asked(max_tokens=512))
+    assert found.reply_tokens == Range(1, DEFAULT_REPLY_TOKENS, 512)
+    assert (found.seconds, found.source) == (DEFAULT_LATENCY_S, EstimateSource("none", 0))
+    assert CallEstimator([]).estimate(NAME, asked()).reply_tokens.high == MAX_OPEN_REPLY_TOKENS
+    assert CallEstimator([]).estimate(NAME, asked(max_tokens=7, n=3)).reply_tokens == Range(
+        3, 21, 21
+    )
 
 
 @pytest.mark.parametrize(
@@ -59,18 +61,18 @@ def test_with_nothing_stored_a_reply_is_from_one_token_to_what_is_allowed() -> N
         ("Is it so? Answer yes or no.", 5),
         ("Reply with a single number.", 5),
         ("Answer the question in one full sentence. " + "x" * 1000, 40),
-        ("Tell me of rivers.", REPLY_TOKENS),
+        ("Tell me of rivers.", DEFAULT_REPLY_TOKENS),
     ],
 )
 def test_a_prompt_says_how_it_wants_to_be_answered(text: str, middle: int) -> None:
-    assert Estimates([]).of(NAME, ChatRequest.of(text)).reply_tokens.middle == middle
+    assert CallEstimator([]).estimate(NAME, ChatRequest.of(text)).reply_tokens.middle == middle
 
 
 def test_a_guessed_prompt_holds_long_words_and_scripts_without_spaces() -> None:
-    english = Estimates([]).of(NAME, ChatRequest.of("a" * 600)).prompt_tokens
+    english = CallEstimator([]).estimate(NAME, ChatRequest.of("a" * 600)).prompt_tokens
     assert english.low == 100
     assert english.middle == 154
-    chinese = Estimates([]).of(NAME, ChatRequest.of("问" * 600)).prompt_tokens
+    chinese = CallEstimator([]).estimate(NAME, ChatRequest.of("问" * 600)).prompt_tokens
     assert chinese.high >= 600
 
 
@@ -79,8 +81,8 @@ def test_replies_to_like_requests_are_what_is_learnt_from(tmp_path: Path) -> Non
     calls = [stored(i, short, reply_tokens=5) for i in range(100)]
     calls += [stored(100 + i, long, reply_tokens=700) for i in range(100)]
     found = learnt(tmp_path, calls, short)
-    assert found.source == Source("like", 100)
-    assert found.reply_tokens == Range(5 / stretch(100), 5, 5 * stretch(100))
+    assert found.source == EstimateSource("like", 100)
+    assert found.reply_tokens == Range(5 / stretch_factor(100), 5, 5 * stretch_factor(100))
     assert found.seconds.middle == 0.5
     # 40 characters are estimated as 10 + 4 tokens, and took 10.
     assert found.prompt_tokens.middle == pytest.approx(10)
@@ -89,7 +91,7 @@ def test_replies_to_like_requests_are_what_is_learnt_from(tmp_path: Path) -> Non
 def test_other_replies_of_the_model_help_within_the_bound(tmp_path: Path) -> None:
     calls = [stored(i, asked(prompt="a/1"), reply_tokens=50) for i in range(10)]
     found = learnt(tmp_path, calls, asked(prompt="b/1", max_tokens=30))
-    assert found.source == Source("other", 10)
+    assert found.source == EstimateSource("other", 10)
     assert found.reply_tokens.high == 30
 
 
@@ -106,11 +108,11 @@ def test_replies_that_were_cut_bound_nothing_that_may_be_longer(tmp_path: Path) 
 
 
 def test_too_few_replies_and_other_models_teach_nothing(tmp_path: Path) -> None:
-    calls = [stored(i, asked()) for i in range(ENOUGH - 1)]
+    calls = [stored(i, asked()) for i in range(MIN_STORED_REPLIES - 1)]
     calls += [stored(50 + i, asked(), backend="openai:other@http://h/v1") for i in range(50)]
     calls += [stored(200 + i, asked(), reply_tokens=None) for i in range(50)]
     calls += [stored(300 + i, asked())._replace(request="damaged") for i in range(50)]
-    assert learnt(tmp_path, calls, asked()).source == Source("none", ENOUGH - 1)
+    assert learnt(tmp_path, calls, asked()).source == EstimateSource("none", MIN_STORED_REPLIES - 1)
 
 
 def test_the_range_holds_the_sum_of_further_skewed_replies(tmp_path: Path) -> None:

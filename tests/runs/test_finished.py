@@ -11,9 +11,9 @@ import pytest
 
 from trustassay import Assessment, Metric, Run, registry, score
 from trustassay.compare.gate import gate
-from trustassay.compare.gate_rules import Earlier
+from trustassay.compare.gate_rules import EarlierRun
 from trustassay.metric import Context, Figure, Mean
-from trustassay.runs.finished import first_verdict, short
+from trustassay.runs.finished import describe_first_verdict, shorten_text
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def test_the_worst_come_first_and_failures_last() -> None:
 def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_entries", lambda: {"parted": lambda: Parted})
+    monkeypatch.setattr(registry, "_read_entry_points", lambda: {"parted": lambda: Parted})
     told = {"before": ["0.9"] * 6, "after": ["0.3", "0.9", "0.05", "0.2", "0.6", "0.4"]}
     for name, responses in told.items():
         rows = [
@@ -103,7 +103,7 @@ def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
     assert run.worst(1)[0].badness == pytest.approx(0.95)
     page = run.report().read_text()
     assert re.findall(r'<details class="answer" id="a(\d)"', page) == ["3", "4", "1", "6", "5", "2"]
-    earlier = Earlier(tmp_path / "before", ["parted.mean"])
+    earlier = EarlierRun(tmp_path / "before", ["parted.mean"])
     changes = gate(tmp_path / "after", [], earlier).against[0].answers["parted"]
     assert [change.ids[1] for change in changes.worse] == worst
 
@@ -135,12 +135,12 @@ def test_the_line_of_the_first_verdict_is_one_line_without_what_a_terminal_obeys
     run = run_of("bad 0.4")
     sample = run.worst()[0].sample
     hostile = Assessment("q0", "told", 0.4, verdict="bad", reason="a\nforged\x1b[2J line " * 20)
-    line = first_verdict(Told(), sample, hostile, 40)
+    line = describe_first_verdict(Told(), sample, hostile, 40)
     assert re.match(r"first of 40: 0\? – bad: a forged", line)
     assert line.isprintable() and line.endswith("…")
 
 
 def test_texts_are_cut_between_words() -> None:
-    assert short("one two three", 13) == "one two three"
-    assert short("one two three", 12) == "one two…"
-    assert short("x" * 30, 10) == "x" * 9 + "…"
+    assert shorten_text("one two three", 13) == "one two three"
+    assert shorten_text("one two three", 12) == "one two…"
+    assert shorten_text("x" * 30, 10) == "x" * 9 + "…"

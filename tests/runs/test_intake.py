@@ -8,7 +8,7 @@ import pytest
 from tests.support import Recorder, lines, record, records
 from trustassay import Document, Sample, score
 from trustassay.runs import intake
-from trustassay.runs.intake import FAULTS_KEPT, BadInputError, RunOptions
+from trustassay.runs.intake import MAX_FAULTS_KEPT, BadInputError, RunOptions
 from trustassay.runs.lines import hash64
 
 METRICS = ["grounding"]
@@ -42,7 +42,7 @@ def test_the_first_thousand_faults_are_kept_and_all_are_counted() -> None:
     with pytest.raises(BadInputError) as error:
         ids({"id": f"{i}"} for i in range(1200))
     assert error.value.count == 1200
-    assert len(error.value.faults) == FAULTS_KEPT
+    assert len(error.value.faults) == MAX_FAULTS_KEPT
 
 
 def test_faulty_records_are_left_out_and_counted_on_request(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support import Recorder, records, summary_of
 from trustassay import Prices, Run, score
-from trustassay.calls.prices import Price, published_price, table_told
+from trustassay.calls.prices import Price, describe_price_table, find_published_price
 from trustassay.capabilities import ChatRequest, Reply
-from trustassay.entailer_quality import entailer_quality
+from trustassay.entailer_quality import find_entailer_quality
 from trustassay.metrics import Grounding
 
 FIRST = "A larger judge: --entailer openai:gpt-4o-mini, "
@@ -47,7 +47,7 @@ def test_its_price_is_that_of_the_pairs_that_were_judged(tmp_path: Path) -> None
 
 def test_a_second_reader_is_offered_where_the_run_could_have_one_and_has_none() -> None:
     def way_out(metric: str, second: str | None = None) -> str:
-        return entailer_quality("embedded:8", [metric], second=second).way_out
+        return find_entailer_quality("embedded:8", [metric], second=second).advice
 
     assert way_out("grounding") == f"A larger judge: --entailer openai:gpt-4o-mini. {LOCAL}"
     assert LOCAL in way_out("faithfulness")
@@ -102,10 +102,10 @@ def test_what_a_run_paid_comes_with_the_table_of_its_prices(tmp_path: Path) -> N
     row = records(1)[0] | {"response": None, "label": 1}
     run = scored(tmp_path / "run", rows=[row], model=Priced())
     usage = run.summary_file["usage"]
-    price = published_price("openai:gpt-4o-mini")
+    price = find_published_price("openai:gpt-4o-mini")
     assert price
     assert usage["models"]["openai:gpt-4o-mini"]["usd"] == price[0]
-    assert usage["prices"] == table_told()
+    assert usage["prices"] == describe_price_table()
     own = Prices({"gpt-4o-mini": Price(2.0, 0.0)})
     run = scored(tmp_path / "own", rows=[row], model=Priced(), prices=own)
     assert run.summary_file["usage"]["models"]["openai:gpt-4o-mini"]["usd"] == 2

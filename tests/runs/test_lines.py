@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.metric import Assessment
-from trustassay.runs.lines import EvidenceOnDisk, encoded, identity, is_scored, read_line, sample_id
+from trustassay.runs.lines import (
+    EvidenceOnDisk,
+    encode_assessment,
+    is_scored,
+    parse_identity,
+    parse_sample_id,
+    read_line,
+)
 from trustassay.sample import clean
 
 MARKS = ['], "calls": {', ', "evidence": [', "\\", '"', "}", "]", "\x00", "é", "\ud800", "😀", "\n"]
@@ -43,7 +50,7 @@ _assessments = st.builds(
 
 @given(_assessments)
 def test_any_line(written: Assessment) -> None:
-    line = encoded(written)
+    line = encode_assessment(written)
     decoded: dict[str, Any] = json.loads(line)
     evidence = decoded.pop("evidence")
     read = read_line(line)
@@ -51,8 +58,8 @@ def test_any_line(written: Assessment) -> None:
     assert json.loads(b"[" + read.evidence + b"]") == evidence
     assert read.start > 0
     assert read.evidence_text() == clean(json.dumps(evidence, ensure_ascii=False))
-    assert identity(line) == sample_id_and_metric(decoded)
-    assert sample_id(line) == decoded["id"]
+    assert parse_identity(line) == sample_id_and_metric(decoded)
+    assert parse_sample_id(line) == decoded["id"]
     assert is_scored(line) == (written.error is None)
 
 
@@ -72,7 +79,7 @@ def test_a_line_that_another_program_wrote_is_read_as_well(tmp_path: Path) -> No
     ):
         (tmp_path / "lines").write_text(line)
         read = read_line(line.encode())
-        found = Assessment.from_dict(read.located(tmp_path / "lines", 0))
+        found = Assessment.from_dict(read.locate_evidence(tmp_path / "lines", 0))
         assert list(found.evidence) == EVIDENCE
         assert json.loads(read.evidence_text()) == EVIDENCE
 
@@ -85,12 +92,12 @@ def test_a_damaged_line_is_an_error(line: str) -> None:
 
 def test_evidence_is_read_when_it_is_looked_at(tmp_path: Path) -> None:
     path = tmp_path / "lines"
-    first = encoded(Assessment("ü", "m", 0.5))
-    second = encoded(Assessment("b", "m", 0.5, evidence=EVIDENCE))
+    first = encode_assessment(Assessment("ü", "m", 0.5))
+    second = encode_assessment(Assessment("b", "m", 0.5, evidence=EVIDENCE))
     path.write_bytes(first + second)
-    empty = read_line(first).located(path, 0)["evidence"]
+    empty = read_line(first).locate_evidence(path, 0)["evidence"]
     assert (list(empty), len(empty), bool(empty)) == ([], 0, False)
-    found: Sequence[Any] = read_line(second).located(path, len(first))["evidence"]
+    found: Sequence[Any] = read_line(second).locate_evidence(path, len(first))["evidence"]
     assert isinstance(found, EvidenceOnDisk)
     assert found == EVIDENCE
     assert found[1] == EVIDENCE[1]

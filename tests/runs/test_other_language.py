@@ -11,7 +11,7 @@ from trustassay import plan, score
 from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimilarity
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
-from trustassay.runs.counts import remarks
+from trustassay.runs.counts import write_remarks
 from trustassay_papers.cite import cite
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
@@ -63,7 +63,7 @@ def test_every_metric_with_the_entailer_tells_it_apart(metric: Any, tmp_path: Pa
     assert summary["languages"] == {metric.name: {"--entailer": {"es": 1}}}
     assert summary["metrics"][metric.name]["failed"] == 0
     words = f"{metric.name}: {REMARK}--entailer openai:gpt-4o-mini reads them"
-    assert words in remarks(summary, 2)
+    assert words in write_remarks(summary, 2)
     assert "gpt-4o-mini reads them" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -81,7 +81,7 @@ def test_a_similarity_reads_what_its_entailer_reads(similarity: Any) -> None:
     assert run.assessments[0].parts == {"other_language": 1.0}
     assert "than the similarity reads (en); give another --similarity" in run.assessments[0].reason
     words = f"fewl: {REMARK}--similarity agreement:openai:gpt-4o-mini reads them"
-    assert words in remarks(run.summary_file, 2)
+    assert words in write_remarks(run.summary_file, 2)
 
 
 def test_an_entailer_that_reads_all_languages_is_asked() -> None:

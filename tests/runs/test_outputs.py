@@ -97,7 +97,7 @@ def test_a_run_of_an_earlier_version_has_its_outcomes_counted(tmp_path: Path) ->
 
 
 def test_a_table_of_many_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "ROWS", 7)
+    monkeypatch.setattr(results, "ROWS_PER_BATCH", 7)
     run = score(records(20), metrics=METRICS, entailer="lexical")
     assert run.to_pandas()["id"].tolist() == [f"q{i}" for i in range(20)]
 
@@ -116,7 +116,7 @@ def test_a_run_in_which_everything_failed_still_has_its_outputs(tmp_path: Path) 
 def test_the_lowest_scores_and_all_failures_come_on_the_page_of_a_long_run(
     tmp_path: Path, probe_installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counts, "SHOWN", 3)
+    monkeypatch.setattr(counts, "MAX_ANSWERS_SHOWN", 3)
 
     async def by_number(sample: Sample, models: Models) -> Any:
         number = int(sample.id[1:])

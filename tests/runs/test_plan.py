@@ -16,8 +16,14 @@ from trustassay.api import plan
 from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Price, Prices
 from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
-from trustassay.runs.estimates import LATENCY, OPEN_REPLY, REPLY_TOKENS, Plan, stretch
-from trustassay.runs.plan import PROBE
+from trustassay.runs.estimates import (
+    DEFAULT_LATENCY_S,
+    DEFAULT_REPLY_TOKENS,
+    MAX_OPEN_REPLY_TOKENS,
+    Plan,
+    stretch_factor,
+)
+from trustassay.runs.plan import MAX_PROBE_REQUESTS
 from trustassay.sample import Sample
 
 NAME = "openai:m@http://h/v1"
@@ -65,10 +71,10 @@ def test_equal_requests_count_once_and_tokens_are_estimated() -> None:
     assert (part.calls, part.cached) == (11, 0)
     # 36 characters are 9 tokens, 6 are 1, and a message takes 4 more.
     assert part.prompt_tokens == 10 * (9 + 4) + (1 + 4)
-    assert part.reply_tokens == 11 * REPLY_TOKENS
+    assert part.reply_tokens == 11 * DEFAULT_REPLY_TOKENS
     low, high = part.prompt_tokens_range
     assert low < part.prompt_tokens < high
-    assert part.reply_tokens_range == (11, 11 * OPEN_REPLY)
+    assert part.reply_tokens_range == (11, 11 * MAX_OPEN_REPLY_TOKENS)
     assert part.basis == "guess: no reply of this model is stored yet"
 
 
@@ -102,11 +108,13 @@ def test_money_by_the_table_or_unknown() -> None:
 
 def test_time_is_that_of_calls_together_or_what_the_limits_allow() -> None:
     found = planned(asking(), 10)
-    assert found.seconds == pytest.approx(10 * LATENCY.middle / 4)
+    assert found.seconds == pytest.approx(10 * DEFAULT_LATENCY_S.middle / 4)
     assert not found.parts[0].measured
     paced = Model(limits=EndpointLimits(concurrency=4, requests_per_minute=2))
     assert planned(asking(), 10, paced).seconds == pytest.approx(300)
-    assert found.seconds_range == pytest.approx((10 * LATENCY.low / 4, 10 * LATENCY.high / 4))
+    assert found.seconds_range == pytest.approx(
+        (10 * DEFAULT_LATENCY_S.low / 4, 10 * DEFAULT_LATENCY_S.high / 4)
+    )
 
 
 def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
@@ -118,10 +126,10 @@ def test_what_a_run_has_stored_is_at_hand_and_teaches(tmp_path: Path) -> None:
     assert part.reply_tokens == 2 * 10
     assert part.measured
     low, high = part.reply_tokens_range
-    assert (low, high) == (20 / stretch(4), 20 * stretch(4))
+    assert (low, high) == (20 / stretch_factor(4), 20 * stretch_factor(4))
     assert (part.learnt_from, part.guess) == (4, False)
     assert part.basis == "based on 4 stored replies"
-    assert part.seconds < 2 * LATENCY.middle / 4
+    assert part.seconds < 2 * DEFAULT_LATENCY_S.middle / 4
     assert planned(asking(), 4, model, out=out, prices=Prices({})).usd == 0
 
 
@@ -171,7 +179,7 @@ def test_a_local_model_is_timed_by_a_few_requests() -> None:
     found = plan(samples(100), metrics=Probe(), entailer=slow, cache=None)
     (part,) = found.parts
     assert (part.capability, part.calls, part.measured) == ("entailment", 100, True)
-    assert slow.asked == PROBE
+    assert slow.asked == MAX_PROBE_REQUESTS
     assert found.usd == 0
 
 

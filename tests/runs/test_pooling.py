@@ -11,7 +11,7 @@ import pytest
 from tests.many import DOMAINS, HashedWords, many
 from trustassay import score
 from trustassay.errors import RunFolderError
-from trustassay.runs.report import QUESTIONS, write_pooled
+from trustassay.runs.report import MAX_QUESTIONS_SHOWN, write_pooled
 from trustassay.statistics.resampling import generator
 
 
@@ -90,7 +90,7 @@ def test_answers_to_one_question_stand_side_by_side(paths: list[Path], tmp_path:
     write_pooled(paths, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     asked = page.split('<details class="asked"')[1:]
-    assert len(asked) == QUESTIONS
+    assert len(asked) == MAX_QUESTIONS_SHOWN
     assert asked[0].count("<li class=") == 3
     scores = [float(one) for one in re.findall(r"score ([\d.]+)", asked[0])]
     assert scores == sorted(scores)  # lower is better: the best first

@@ -75,7 +75,7 @@ def sharded(
     runs = []
     for one in found.shards:
         runs.append(folder / f"{out}-{one.number}")
-        api.score(one.path, pool=found.whole, out=runs[-1], **options)
+        api.score(one.path, pool=found.pool_path, out=runs[-1], **options)
     return folder / out, merge_runs(runs, folder / out).repeated
 
 
@@ -186,7 +186,7 @@ def test_a_preparation_that_fails_goes_on(tmp_path: Path) -> None:
             metrics=metric,
             similarity=Similar(),
             embedder=embedder,
-            pool=found.whole,
+            pool=found.pool_path,
             out=runs[number],
         )
 
@@ -209,10 +209,10 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     options |= {"embedder": Embedder(), "out": tmp_path / "run"}
     found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
     shard = found.shards[0].path
-    assert found.whole and found.whole.name == "a.jsonl.whole.jsonl"
+    assert found.pool_path and found.pool_path.name == "a.jsonl.whole.jsonl"
     with pytest.raises(ValueError, match=r"fewl compares a sample with all others.*--whole"):
         api.score(shard, **options)
-    wrong = trustassay_cluster.shard(other, into=2, out=tmp_path / "other", whole=True).whole
+    wrong = trustassay_cluster.shard(other, into=2, out=tmp_path / "other", whole=True).pool_path
     with pytest.raises(ValueError, match=r"have the SHA-256 .*b.jsonl.whole.jsonl has "):
         api.score(shard, pool=wrong, **options)
     assert not (tmp_path / "run").exists()
@@ -220,7 +220,7 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     faulty = jsonl(tmp_path / "c.jsonl", [*rows, answered(99, response=None)])
     part = trustassay_cluster.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
     with pytest.raises(ValueError, match="1 samples of this shard cannot be scored"):
-        api.score(part.shards[0].path, pool=part.whole, skip_bad=True, **options)
+        api.score(part.shards[0].path, pool=part.pool_path, skip_bad=True, **options)
     assert not (tmp_path / "run").exists()
 
 
@@ -288,7 +288,7 @@ def test_a_preparation_of_other_settings_is_not_merged(tmp_path: Path) -> None:
     for one, k in zip(found.shards, (3, 2), strict=True):
         runs.append(tmp_path / f"run-{one.number}")
         metric = f"fewl:form=agreement,neighbours={k}"
-        api.score(one.path, metrics=metric, pool=found.whole, out=runs[-1], **named)
+        api.score(one.path, metrics=metric, pool=found.pool_path, out=runs[-1], **named)
     with pytest.raises(RunFolderError, match=r"neighbours was 3, now 2"):
         merge_runs(runs, tmp_path / "merged")
 
@@ -298,7 +298,7 @@ def test_of_several_runs_one_prepares(tmp_path: Path, monkeypatch: pytest.Monkey
     seen: list[str] = []
 
     async def held(preparation: Preparation, name: str) -> None:
-        async with preparation.alone(shown=False):
+        async with preparation.lock(show_progress=False):
             seen.append(f"{name} begins")
             await asyncio.sleep(0.3)
             seen.append(f"{name} ends")

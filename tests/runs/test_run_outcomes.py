@@ -9,7 +9,7 @@ import pytest
 from trustassay.core.outcome import FAILED, NOT_SCORED, SCORED, Outcome
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.runs.outcomes import is_copy_of_passage, outcome_of
+from trustassay.runs.outcomes import determine_outcome, is_copy_of_passage
 
 PASSAGE = "The museum in Bern opened in 1902 and is closed on Mondays in winter."
 
@@ -46,7 +46,9 @@ def test_a_metric_that_fails_to_say_what_became_of_an_answer_hides_nothing() -> 
             return Outcome(SCORED)  # it draws a line
 
     scored = Assessment("1", "faithfulness", 1.0, verdict="supported")
-    assert outcome_of(Broken(), scored).kind == outcome_of(Odd(), scored).kind == FAILED
+    assert (
+        determine_outcome(Broken(), scored).kind == determine_outcome(Odd(), scored).kind == FAILED
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,10 +56,10 @@ def test_a_metric_that_fails_to_say_what_became_of_an_answer_hides_nothing() -> 
     [
         (Assessment("1", "gone", 0.3, verdict="any"), Outcome(SCORED)),
         (Assessment("1", "gone", None, verdict="refused"), Outcome(NOT_SCORED, "refused")),
-        (Assessment.failed("1", "gone", "no reply"), Outcome(NOT_SCORED, "error")),
+        (Assessment.for_failure("1", "gone", "no reply"), Outcome(NOT_SCORED, "error")),
     ],
 )
 def test_of_a_metric_that_is_not_installed_it_is_known_what_was_scored(
     assessment: Assessment, expected: Any
 ) -> None:
-    assert outcome_of(None, assessment) == expected
+    assert determine_outcome(None, assessment) == expected

@@ -14,12 +14,12 @@ from trustassay import plan, rescore, score, scorer
 from trustassay.capabilities import BatchLimits
 from trustassay.data.records import InputError
 from trustassay.errors import BackendError, UsageError
-from trustassay.judging.second_reader import SecondOptions
+from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.metrics import Faithfulness
-from trustassay.runs.calibrator import Calibrator, Input
-from trustassay.runs.counts import second_readings
+from trustassay.runs.calibrator import Calibrator, CalibratorInput
+from trustassay.runs.counts import describe_second_readings
 from trustassay.runs.probabilities import check_calibrator
-from trustassay.runs.second_reading import First, choose, share_to_look_at
+from trustassay.runs.second_reading import FirstFinding, choose_answers, estimate_look_share
 
 Probs = tuple[float, float, float]
 YES, OPEN, NO = (0.9, 0.05, 0.05), (0.1, 0.85, 0.05), (0.05, 0.05, 0.9)
@@ -141,7 +141,7 @@ def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path:
     assert summary["lifted"] == 15
     low, high = summary["interval"]
     assert low < 0.25 < high
-    (words,) = second_readings(summary_of(tmp_path))
+    (words,) = describe_second_readings(summary_of(tmp_path))
     assert f"read {summary['read']} of 100 answers: 15 need no look any more" in words
 
 
@@ -191,7 +191,7 @@ def test_stopped_it_goes_on_with_the_same_answers(tmp_path: Path) -> None:
     run(tmp_path / "stopped", MIXED, tired)
     stopped = told(tmp_path / "stopped")
     assert stopped["failed"] == stopped["unread"] == 45
-    assert "; 45 could not be read" in second_readings(summary_of(tmp_path / "stopped"))[0]
+    assert "; 45 could not be read" in describe_second_readings(summary_of(tmp_path / "stopped"))[0]
     before = calls
     again = run(tmp_path / "stopped", MIXED)
     assert again.asked.total() == told(tmp_path / "whole")["statements"] - 10 < before
@@ -244,7 +244,7 @@ def test_a_calibrator_of_the_first_reader_alone_is_refused(tmp_path: Path) -> No
     run(tmp_path, MIXED[:2])
     settings = json.loads((tmp_path / "run.json").read_text())
     own = settings["metrics"]["faithfulness"]
-    made = Input("faithfulness", "", own, {"entailer": "hasty"})
+    made = CalibratorInput("faithfulness", "", own, {"entailer": "hasty"})
     calibrator = cast(Calibrator, SimpleNamespace(inputs=[made]))
     with pytest.raises(InputError, match=r"other models .* second 'careful', not None"):
         check_calibrator(calibrator, settings["metrics"], settings["backends"], "runs/new")
@@ -286,14 +286,14 @@ def shares(
     bad = hard < 0.25
     flagged = np.where(bad, rng.random(n) < 0.6, rng.random(n) < 0.1)
     rows = [
-        First(i, bool(flagged[i]), False, float(0.5 * flagged[i] + 0.5 * rng.random()))
+        FirstFinding(i, bool(flagged[i]), False, float(0.5 * flagged[i] + 0.5 * rng.random()))
         for i in range(n)
     ]
-    options = SecondOptions(second_share=0.1, second_budget=budget)
-    chosen = choose(rows, n, units, options, METRIC, int(rng.integers(1 << 30)))
+    options = SecondReaderOptions(second_share=0.1, second_budget=budget)
+    chosen = choose_answers(rows, n, units, options, METRIC, int(rng.integers(1 << 30)))
     read = {*chosen.drawn, *chosen.by_worth}
     now = {i: bool(bad[i] if i in read else flagged[i]) for i in range(n)}
-    found = share_to_look_at(chosen, now, read, units)
+    found = estimate_look_share(chosen, now, read, units)
     low, high = found["interval"]
     return low - 1e-6 <= bad.mean() <= high + 1e-6, high - low
 
@@ -370,7 +370,7 @@ def test_the_second_reads_alone_what_the_first_does_not_read(tmp_path: Path) -> 
     assert "first" not in found["s0"]["evidence"][0]
     summary = summary_of(tmp_path)
     assert "languages" not in summary
-    (words,) = second_readings(summary)
+    (words,) = describe_second_readings(summary)
     assert "of 30 answers" in words
     assert "it alone read 4 answers in languages that the first does not read" in words
     asked = len(second.asked)
@@ -386,7 +386,7 @@ def test_a_budget_holds_for_what_it_reads_alone(
     both_languages(tmp_path, in_languages(6, 0), second_budget=budget)
     assert told(tmp_path)["alone"] == alone
     words = f"faithfulness: the second reader (s) alone read {alone} answers in languages that"
-    assert second_readings(summary_of(tmp_path))[0].startswith(words)
+    assert describe_second_readings(summary_of(tmp_path))[0].startswith(words)
     assert summary_of(tmp_path).get("languages", {}) == (
         {"faithfulness": {"--entailer": {"es": 6 - alone}}} if alone < 6 else {}
     )
@@ -422,9 +422,12 @@ def test_a_scorer_has_it_read_alone() -> None:
 
 def test_the_answers_nearest_to_the_line_are_read_first() -> None:
     badness = [0.95, 0.7, 0.55, 0.5, 0.45, 0.2, 0.05]
-    rows = [First(i, bad > 0.52, False, bad) for i, bad in enumerate(badness)]
-    options = SecondOptions(second_share=0.0, second_budget="100%")
-    chosen = choose(rows, len(rows), None, options, Faithfulness(), 0)
+    rows = [FirstFinding(i, bad > 0.52, False, bad) for i, bad in enumerate(badness)]
+    options = SecondReaderOptions(second_share=0.0, second_budget="100%")
+    chosen = choose_answers(rows, len(rows), None, options, Faithfulness(), 0)
     assert list(chosen.by_worth) == [2, 3, 4, 1, 5, 0, 6]
     none = [row._replace(flagged=False) for row in rows]
-    assert list(choose(none, len(rows), None, options, Faithfulness(), 0).by_worth)[:2] == [0, 1]
+    assert list(choose_answers(none, len(rows), None, options, Faithfulness(), 0).by_worth)[:2] == [
+        0,
+        1,
+    ]

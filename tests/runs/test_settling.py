@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import pytest
 
 from trustassay import score
-from trustassay.calls.backends import Backends, Place
+from trustassay.calls.backends import BackendKey, Backends
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metric import Assessment, Context, Metric, Need
-from trustassay.runs.needs import named_models, settle
+from trustassay.runs.needs import choose_backends, name_models
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Finder:
 
 
 def settled(*needs: Need, **named: Any) -> Backends:
-    return asyncio.run(settle([Asks(needs)], named))
+    return asyncio.run(choose_backends([Asks(needs)], named))
 
 
 def test_a_need_without_a_default_is_refused_with_the_option_that_meets_it() -> None:
@@ -75,8 +75,8 @@ def test_without_a_role_the_model_under_assessment_is_meant(capability: str) -> 
 
 def test_what_is_optional_and_not_named_is_not_there() -> None:
     found = settled(Need("search", optional=True), Need("chat", "references", True, True))
-    assert found.held == {}
-    assert found.named("references") == ()
+    assert found.by_key == {}
+    assert found.names_of_role("references") == ()
 
 
 def test_who_is_named_takes_the_place() -> None:
@@ -91,13 +91,13 @@ def test_several_have_a_role_under_their_names() -> None:
     a, b = Chat("a"), Chat("b")
     found = settled(Need("chat", "references", many=True), references={"first": a, "second": b})
     assert found.names() == {"references": {"first": "a", "second": "b"}}
-    assert found.held[Place("chat", "references", "second")] is b
-    assert found.named("references") == ("first", "second")
+    assert found.by_key[BackendKey("chat", "references", "second")] is b
+    assert found.names_of_role("references") == ("first", "second")
 
 
 def test_one_named_for_many_has_its_own_name() -> None:
     need = Need("chat", "references", many=True)
-    assert settled(need, references=Chat("a")).named("references") == ("a",)
+    assert settled(need, references=Chat("a")).names_of_role("references") == ("a",)
 
 
 def test_several_where_there_may_be_one() -> None:
@@ -138,7 +138,7 @@ def test_a_model_that_cannot_do_what_is_needed_is_named() -> None:
 
 
 def test_names_of_several_models() -> None:
-    found = named_models(
+    found = name_models(
         ["small=openai:gpt-4o-mini", "openai:org/big@http://127.0.0.1/v1?rpm=5", "hf:a/big"],
         "references",
         many=True,
@@ -159,8 +159,8 @@ def test_a_need_may_have_a_default_of_its_own() -> None:
 def test_metrics_with_different_defaults_are_not_scored_together_unless_one_is_named() -> None:
     metrics = [Asks((Need("compare"),)), Asks((Need("compare", default="lexical"),))]
     with pytest.raises(ValueError, match=r"one run has one: name it \(--similarity\)"):
-        asyncio.run(settle(metrics, {}))
-    found = asyncio.run(settle(metrics, {"similarity": "novel"}))
+        asyncio.run(choose_backends(metrics, {}))
+    found = asyncio.run(choose_backends(metrics, {"similarity": "novel"}))
     assert found.names() == {"similarity": "novel"}
 
 

@@ -17,7 +17,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
 from trustassay.capabilities import Reply
 from trustassay.runs.execute import fill_samples
-from trustassay.runs.fill import FilledSample, Outcome, Responses, filled
+from trustassay.runs.fill import FilledSample, FillOutcome, ResponseStage, fill_in_order
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Document, Sample
 
@@ -35,8 +35,8 @@ async def with_model(function: Function, work: Work) -> Any:
         await gatherers.close()
 
 
-def responses(gatherers: Client, style: str = "closed-book", repeat: int = 0) -> Responses:
-    return Responses(Answering(style), gatherers.find("chat", "model").backend, repeat)
+def responses(gatherers: Client, style: str = "closed-book", repeat: int = 0) -> ResponseStage:
+    return ResponseStage(Answering(style), gatherers.find("chat", "model").backend, repeat)
 
 
 def models(gatherers: Client) -> SampleModels:
@@ -52,7 +52,7 @@ def told(
             for sample in samples
             for repeat in range(1 if sample.answered else repeats)
         )
-        return [one async for one in filled(todo, models(gatherers), 8)]
+        return [one async for one in fill_in_order(todo, models(gatherers), 8)]
 
     result: list[FilledSample] = asyncio.run(with_model(function, work))
     return result
@@ -83,7 +83,7 @@ def test_samples_come_in_their_order_with_responses_or_reasons() -> None:
     assert [one.sample.response for one in found] == ["0", "1", "2", None, "4", "mine"]
     name = resolve.chat(number).name
     assert [one.sample.model for one in found] == [*([name] * 3), None, name, "me"]
-    assert [one.asked["response"] for one in found] == [1, 1, 1, 0, 1, 0]
+    assert [one.calls["response"] for one in found] == [1, 1, 1, 0, 1, 0]
     assert "three" in str(why(found[3]))
     assert [why(one) for one in found if one.sample.id != "q3"] == [None] * 5
 
@@ -146,7 +146,7 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
                 read += 1
                 yield sample, [responses(gatherers)], 0
 
-        stream = filled(samples(), models(gatherers), 8)
+        stream = fill_in_order(samples(), models(gatherers), 8)
         task = asyncio.ensure_future(anext(stream))
         async with asyncio.timeout(60):
             while read < 8:
@@ -164,12 +164,12 @@ def test_a_slow_answer_does_not_have_the_whole_input_read() -> None:
     assert asyncio.run(with_model(never, work)) == 8
 
 
-def stored(folder: RunFolder, function: Function) -> Outcome:
-    async def work(gatherers: Client) -> Outcome:
+def stored(folder: RunFolder, function: Function) -> FillOutcome:
+    async def work(gatherers: Client) -> FillOutcome:
         stages = [responses(gatherers)]
         return await fill_samples(folder, stages, gatherers, 4, lambda: None)
 
-    result: Outcome = asyncio.run(with_model(function, work))
+    result: FillOutcome = asyncio.run(with_model(function, work))
     return result
 
 
@@ -177,12 +177,12 @@ def test_answers_are_written_into_the_runs_samples(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     jsonl(folder.samples_path, [sample.to_dict() for sample in questions(5)])
     found = stored(folder, number)
-    assert (found.asked["response"], list(found.failed)) == (4, [("q3", "response")])
+    assert (found.calls["response"], list(found.failed)) == (4, [("q3", "response")])
     assert found.failed["q3", "response"].error.startswith("no response: ")
     written = read_lines(folder.samples_path)
     assert [one.get("response") for one in written] == ["0", "1", "2", None, "4"]
     again = stored(folder, lambda _: Reply("cut", finish="length"))
-    assert (again.asked["response"], again.failed) == (1, {})
+    assert (again.calls["response"], again.failed) == (1, {})
     written = read_lines(folder.samples_path)
     assert written[3]["response"] == "cut"
     assert [one.get("response_cut") for one in written] == [None, None, None, True, None]
@@ -192,7 +192,7 @@ def test_a_blank_response_is_asked_for_and_belongs_to_who_answered(tmp_path: Pat
     folder = RunFolder(tmp_path)
     samples = [Sample("a", "q", response=" \u200b\n", model="old", metadata={"response_cut": True})]
     jsonl(folder.samples_path, [sample.to_dict() for sample in samples])
-    assert stored(folder, lambda _: "new").asked["response"] == 1
+    assert stored(folder, lambda _: "new").calls["response"] == 1
     (written,) = read_lines(folder.samples_path)
     assert written["response"] == "new"
     assert written["model"] != "old"
@@ -209,7 +209,7 @@ def test_interrupted_the_samples_stay_as_they_were(tmp_path: Path) -> None:
 
     raise_in: list[asyncio.Task[Any]] = []
 
-    async def work(gatherers: Client) -> Outcome:
+    async def work(gatherers: Client) -> FillOutcome:
         task = asyncio.current_task()
         assert task
         raise_in.append(task)

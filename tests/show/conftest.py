@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from trustassay.entailer_quality import entailer_quality
+from trustassay.entailer_quality import find_entailer_quality
 from trustassay.metric import Assessment, Figure, Summary
 from trustassay.metrics.grounding import Grounding
 from trustassay.sample import Sample
-from trustassay.show.choice import Kind, KindCount, Level, Selection
+from trustassay.show.choice import AnswerKind, AnswerPriority, KindCount, Selection
 from trustassay.show.distributions import Histogram
-from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.first_card import ReviewCounts, lines_of, problem_of
 from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
 
 Evidence = dict[str, Any]
@@ -196,7 +196,7 @@ def hostile(text: str, number: int) -> ReportSample:
         answers=[[text, text]],
     )
     other = Assessment(text, text, 0.1, text, text, {text: 1.0}, evidence)
-    failed = Assessment.failed(text, text, text)
+    failed = Assessment.for_failure(text, text, text)
     return ReportSample(report.sample, [*report.assessments, other, failed])
 
 
@@ -228,7 +228,7 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
     for report in found:
         histogram.add(report.assessments[0].score, report.assessments[0].verdict)
     metric = Grounding()
-    looked = Looked()
+    looked = ReviewCounts()
     for report in found:
         flags = [problem_of(metric, one) is not None for one in report.assessments]
         outcomes = [metric.outcome(one) for one in report.assessments]
@@ -244,16 +244,16 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
         "shown": iter(found),
         "looked": looked,
         "lines": lines_of({"grounding": "Grounding"}, {"grounding": metric}),
-        "judge": entailer_quality("embedded:3", ["grounding"]),
+        "judge": find_entailer_quality("embedded:3", ["grounding"]),
     }
     return ReportRun(**{**fields, **changes})
 
 
 def selection() -> Selection:
     """Return kinds of all levels, hostile ones among them."""
-    failures = [Kind(Level.FAILURE, "grounding", "failed", text) for text in HOSTILE]
-    problems = [Kind(Level.PROBLEM, text, text, text) for text in HOSTILE]
-    others = [Kind(Level.REST, "grounding", "refused")]
+    failures = [AnswerKind(AnswerPriority.FAILURE, "grounding", "failed", text) for text in HOSTILE]
+    problems = [AnswerKind(AnswerPriority.PROBLEM, text, text, text) for text in HOSTILE]
+    others = [AnswerKind(AnswerPriority.REST, "grounding", "refused")]
     kinds = [*failures, *problems, *others]
     return Selection(32, [KindCount(kind, 1000, 3, (0.0, 0.25)) for kind in kinds])
 

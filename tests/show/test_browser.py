@@ -13,12 +13,12 @@ import pytest
 from tests.many import HashedWords, many
 from tests.show.conftest import HOSTILE, sentence
 from trustassay import score
-from trustassay.compare.pages import document_of
+from trustassay.compare.pages import build_document
 from trustassay.compare.two_runs import compare
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.report import Rated, write_pooled, write_report
-from trustassay.show.charts import Line, Parting, Plot, heat_svg, stacked_svg
+from trustassay.runs.report import RunRatings, write_pooled, write_report
+from trustassay.show.charts import NamedCurve, Plot, RescueCount, heat_svg, stacked_svg
 from trustassay.show.document import (
     Bar,
     Bars,
@@ -26,20 +26,20 @@ from trustassay.show.document import (
     ChangedAnswer,
     ChangedAnswers,
     Chart,
-    Document,
-    Drawing,
-    Folded,
-    Item,
+    DocumentRow,
+    DrawingBlock,
+    FoldedBlock,
     Legend,
+    LinkItem,
+    PageDocument,
     Panels,
-    Row,
     Section,
     Table,
     Text,
     interval_bars,
 )
 from trustassay.show.page import ReportRun, ReportSample, write_page
-from trustassay_papers.harmonicity.ascent import Point
+from trustassay_papers.harmonicity.ascent import AscentPoint
 from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
 
 if TYPE_CHECKING:
@@ -175,12 +175,12 @@ def test_hostile_texts_do_nothing(opened: Opened) -> None:
 
 
 def test_hostile_texts_of_an_attack_do_nothing(opened: Opened, tmp_path: Path) -> None:
-    points = [Point(0, 0, "".join(HOSTILE), HOSTILE[0], 0.1, 6, kept=True, calls=11)]
+    points = [AscentPoint(0, 0, "".join(HOSTILE), HOSTILE[0], 0.1, 6, kept=True, calls=11)]
     for place, text in enumerate(HOSTILE):
         points += [
-            Point(place + 1, 1, points[0].prompt + text, text, 0.2, 12, kept=True, calls=99),
-            Point(place + 1, 2, text, text, 0.1, 6, calls=99),
-            Point(place + 1, 3, text, error=text, calls=99),
+            AscentPoint(place + 1, 1, points[0].prompt + text, text, 0.2, 12, kept=True, calls=99),
+            AscentPoint(place + 1, 2, text, text, 0.1, 6, calls=99),
+            AscentPoint(place + 1, 3, text, error=text, calls=99),
         ]
     facts = {text: text for text in HOSTILE}
     path = tmp_path / "ascent.html"
@@ -320,7 +320,7 @@ def rated_page(tmp_path: Path) -> Path:
     given += [("q4", "bo", 1, HOSTILE[0]), (HOSTILE[0], "bo", 1, "")]
     ratings = [Rating(item, rater, value, note=note) for item, rater, value, note in given]
     folder = RunFolder(run.path)
-    write_report(folder, rated=Rated(folder, Ratings(ratings), f"{HOSTILE[0]}.csv"))
+    write_report(folder, rated=RunRatings(folder, Ratings(ratings), f"{HOSTILE[0]}.csv"))
     return run.path / "report.html"
 
 
@@ -355,26 +355,28 @@ def test_a_document_holds_only_text_and_fits(opened: Opened, tmp_path: Path, wid
     names = [name for name, _ in pieces]
     bars = [Bar(text, "1.0", stacked_svg(pieces, names, text), 3, "", "2 →") for text in HOSTILE]
     columns = ["value", "interval"]
-    rows = [Row(text, ["1.0", "0 to 100"], text) for text in HOSTILE]
+    rows = [DocumentRow(text, ["1.0", "0 to 100"], text) for text in HOSTILE]
     estimates = [(text, place / 10, (0.0, 1.0)) for place, text in enumerate(HOSTILE)]
-    plot = Plot(HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], [Line(HOSTILE[0], [(0, 0)], 0)])
-    heat = heat_svg([Parting(one, HOSTILE[0], 1, 2) for one in HOSTILE])
+    plot = Plot(
+        HOSTILE[0], HOSTILE[1], HOSTILE[2], HOSTILE[3], [NamedCurve(HOSTILE[0], [(0, 0)], 0)]
+    )
+    heat = heat_svg([RescueCount(one, HOSTILE[0], 1, 2) for one in HOSTILE])
     changed = ChangedAnswer(HOSTILE[0], HOSTILE[1], HOSTILE[2], ("", HOSTILE[0]), ("", HOSTILE[1]))
     parts: list[Block] = [
         *(Text(text, "note") for text in HOSTILE),
         Table("Part", columns, rows, HOSTILE[1], HOSTILE[2]),
         Chart(HOSTILE[0], HOSTILE[1], [Bars(bars, ("0", "1")), interval_bars(estimates)]),
-        Panels([Chart(text, text, [Drawing(plot.drawing)]) for text in HOSTILE]),
-        Drawing(heat, "scroll"),
+        Panels([Chart(text, text, [DrawingBlock(plot.drawing)]) for text in HOSTILE]),
+        DrawingBlock(heat, "scroll"),
         Legend(HOSTILE),
         Legend(HOSTILE, lines=True),
-        Folded(HOSTILE[0], [Item(text, "", text) for text in HOSTILE]),
+        FoldedBlock(HOSTILE[0], [LinkItem(text, "", text) for text in HOSTILE]),
         ChangedAnswers(HOSTILE[0], [changed], 2, folded=False),
         ChangedAnswers(HOSTILE[0], [changed], 1),
     ]
     facts = {text: text for text in HOSTILE}
     sections = [Section(HOSTILE[0], parts), Section("", parts)]
-    page = Document("agree", HOSTILE[0], facts, HOSTILE[1], HOSTILE, sections)
+    page = PageDocument("agree", HOSTILE[0], facts, HOSTILE[1], HOSTILE, sections)
     page.write(tmp_path / "v.html")
     shown_page = opened(tmp_path / "v.html", width=width)
     assert shown_page.evaluate("window.violations") == []
@@ -683,7 +685,7 @@ def test_many_groups_and_the_pages_beside_the_report(opened: Opened, tmp_path: P
     for name in ("one", "<b>two"):
         score(rows, metrics="harmonicity", embedder=HashedWords(), out=tmp_path / name, report=True)
     found = compare(tmp_path / "one", tmp_path / "<b>two")
-    document_of(found).write(tmp_path / "compare.html")
+    build_document(found).write(tmp_path / "compare.html")
     for path in (tmp_path / "one" / "report.html", tmp_path / "compare.html"):
         for width in (1280, 360):
             page = opened(path, width=width)

@@ -16,11 +16,11 @@ from trustassay.show.choice import (
     MOST_DETAILS,
     MOST_VERDICTS,
     OTHER,
-    Choice,
-    Finding,
-    Kind,
+    AnswerKind,
+    AnswerPriority,
+    AnswerSelector,
     KindCount,
-    Level,
+    MetricFinding,
     finding_of,
 )
 
@@ -45,23 +45,25 @@ def found(
     error: str | None = None,
     metric: type[Metric] = Trusting,
     reason: str = "",
-) -> Finding:
+) -> MetricFinding:
     given_by = Assessment("x", metric.name, score, verdict, reason=reason, error=error)
     return finding_of(MetricInfo.of(metric()), given_by)
 
 
-def chosen(most: int, findings: Iterable[Finding | Sequence[Finding]]) -> list[int]:
-    return filled(most, findings).chosen()
+def chosen(most: int, findings: Iterable[MetricFinding | Sequence[MetricFinding]]) -> list[int]:
+    return filled(most, findings).choose()
 
 
-def filled(most: int, findings: Iterable[Finding | Sequence[Finding]]) -> Choice[int]:
-    choice: Choice[int] = Choice(most)
+def filled(
+    most: int, findings: Iterable[MetricFinding | Sequence[MetricFinding]]
+) -> AnswerSelector[int]:
+    choice: AnswerSelector[int] = AnswerSelector(most)
     for place, one in enumerate(findings):
-        choice.add([one] if isinstance(one, Finding) else one, place)
+        choice.add([one] if isinstance(one, MetricFinding) else one, place)
     return choice
 
 
-def counts(choice: Choice[Any]) -> dict[tuple[str, str], tuple[int, int]]:
+def counts(choice: AnswerSelector[Any]) -> dict[tuple[str, str], tuple[int, int]]:
     return {
         (one.kind.verdict, one.kind.detail): (one.total, one.listed)
         for one in choice.selection().kinds
@@ -72,28 +74,32 @@ def counts(choice: Choice[Any]) -> dict[tuple[str, str], tuple[int, int]]:
 
 
 def test_a_low_score_is_a_problem_and_a_high_one_is_not() -> None:
-    assert found(0.4).kind.level == Level.PROBLEM
-    assert found(0.5).kind.level == Level.REST
+    assert found(0.4).kind.level == AnswerPriority.PROBLEM
+    assert found(0.5).kind.level == AnswerPriority.REST
     assert found(0.4).badness == 0.6
 
 
 def test_a_verdict_that_does_not_trust_is_one_unless_it_has_the_best_score() -> None:
-    assert found(0.9, "refused").kind.level == Level.PROBLEM
-    assert found(1.0, "refused").kind.level == Level.REST
-    assert found(0.9, "refused", metric=Probe).kind.level == Level.REST  # it declares no verdicts
+    assert found(0.9, "refused").kind.level == AnswerPriority.PROBLEM
+    assert found(1.0, "refused").kind.level == AnswerPriority.REST
+    assert (
+        found(0.9, "refused", metric=Probe).kind.level == AnswerPriority.REST
+    )  # it declares no verdicts
 
 
 def test_where_lower_is_better_a_high_score_is_the_problem() -> None:
-    assert found(0.2, "stable", metric=Moving).kind.level == Level.REST
-    assert found(0.2, "unstable", metric=Moving).kind.level == Level.PROBLEM
-    assert found(1.5, "stable", metric=Moving) == Finding(
-        Kind(Level.PROBLEM, "moving", "stable"), 0.75, 1.5
+    assert found(0.2, "stable", metric=Moving).kind.level == AnswerPriority.REST
+    assert found(0.2, "unstable", metric=Moving).kind.level == AnswerPriority.PROBLEM
+    assert found(1.5, "stable", metric=Moving) == MetricFinding(
+        AnswerKind(AnswerPriority.PROBLEM, "moving", "stable"), 0.75, 1.5
     )
 
 
 def test_no_score_is_no_problem_and_an_error_is_a_failure() -> None:
-    assert found(None).kind == Kind(Level.REST, "trusting", "no score")
-    assert found(None, error="no").kind == Kind(Level.FAILURE, "trusting", "failed", "no")
+    assert found(None).kind == AnswerKind(AnswerPriority.REST, "trusting", "no score")
+    assert found(None, error="no").kind == AnswerKind(
+        AnswerPriority.FAILURE, "trusting", "failed", "no"
+    )
 
 
 def test_messages_that_differ_in_numbers_and_quoted_texts_are_of_one_kind() -> None:
@@ -114,13 +120,13 @@ def test_not_all_are_of_the_most_frequent_kind() -> None:
     answers = [found(0.0, "refused")] * 1000
     answers += [found(0.1)] * 40 + [found(None, error="no reply")] * 3
     choice = filled(30, answers)
-    assert len(choice.chosen()) == 30
+    assert len(choice.choose()) == 30
     assert counts(choice) == {
         ("failed", "no reply"): (3, 3),
         ("refused", ""): (1000, 14),
         ("answered", ""): (40, 13),
     }
-    assert choice.chosen()[:3] == [1040, 0, 1000]  # failures first, then one of each in turn
+    assert choice.choose()[:3] == [1040, 0, 1000]  # failures first, then one of each in turn
 
 
 def test_the_worst_of_each_kind_come_first_and_of_equal_ones_the_earliest() -> None:
@@ -146,11 +152,13 @@ def test_reasons_tell_kinds_of_one_verdict_apart() -> None:
 def test_a_sample_counts_once_though_several_metrics_find_it_bad() -> None:
     both = (found(0.0), found(2.0, "unstable", metric=Moving))
     choice = filled(3, [both, both, (found(0.9), found(1.9, "unstable", metric=Moving))])
-    assert choice.chosen() == [0, 1, 2]
+    assert choice.choose() == [0, 1, 2]
     selection = choice.selection()
     assert selection.listed == 3
     unstable, answered, rest = selection.kinds
-    assert unstable == KindCount(Kind(Level.PROBLEM, "moving", "unstable"), 3, 3, scores=(1.9, 2.0))
+    assert unstable == KindCount(
+        AnswerKind(AnswerPriority.PROBLEM, "moving", "unstable"), 3, 3, scores=(1.9, 2.0)
+    )
     assert (answered.listed, rest.listed) == (2, 1)
 
 
@@ -158,7 +166,7 @@ def test_as_many_reasons_as_answers_are_not_told_apart() -> None:
     words = ["".join(chr(97 + int(digit)) for digit in str(n)) for n in range(400)]
     choice = filled(20, [found(0.3, reason=word) for word in words])
     assert counts(choice) == {("answered", ""): (400, 20)}
-    assert choice.chosen() == list(range(20))
+    assert choice.choose() == list(range(20))
     few = filled(20, [found(0.3, reason=word) for word in words[:MOST_DETAILS]])
     assert len(few.selection().kinds) == MOST_DETAILS
 
@@ -180,19 +188,19 @@ _findings = st.builds(
 
 
 @given(st.lists(_findings, max_size=200), st.integers(1, 30))
-def test_any_run(findings: list[Finding], most: int) -> None:
+def test_any_run(findings: list[MetricFinding], most: int) -> None:
     """As many as there is room for, none twice, none good before a bad one, the same each time."""
     choice = filled(most, findings)
-    places = choice.chosen()
+    places = choice.choose()
     assert len(places) == len(set(places)) == min(most, len(findings))
-    assert places == filled(most, findings).chosen()
-    levels = Counter(finding.kind.level == Level.REST for finding in findings)
-    rest = [place for place in places if findings[place].kind.level == Level.REST]
+    assert places == filled(most, findings).choose()
+    levels = Counter(finding.kind.level == AnswerPriority.REST for finding in findings)
+    rest = [place for place in places if findings[place].kind.level == AnswerPriority.REST]
     assert len(rest) == max(0, min(most, len(findings)) - levels[False])
     selection = choice.selection()
     assert sum(one.total for one in selection.kinds) == len(findings)
     assert sum(one.listed for one in selection.kinds) == len(places)
-    bad = [one for one in selection.kinds if one.kind.level != Level.REST]
+    bad = [one for one in selection.kinds if one.kind.level != AnswerPriority.REST]
     assert all(one.listed for one in bad) or len(bad) > most
     shares = [one.listed for one in bad if one.listed < one.total]
     assert max(shares, default=0) - min(shares, default=0) <= 1

@@ -16,14 +16,20 @@ from trustassay import score
 from trustassay.capabilities import Models
 from trustassay.metric import Assessment, MetricInfo
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
-from trustassay.registry import metric_class
+from trustassay.registry import load_metric_class
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 from trustassay.sample import Sample
 from trustassay.show.choice import finding_of, need_of
-from trustassay.show.first_card import MOST, Looked, excerpt_of, lines_of, problem_of
+from trustassay.show.first_card import (
+    MAX_EXCERPT_CHARACTERS,
+    ReviewCounts,
+    excerpt_of,
+    lines_of,
+    problem_of,
+)
 from trustassay.show.page import ReportRun, ReportSample, write_page
-from trustassay.views import Judged, Mark
+from trustassay.views import JudgedPiece, Mark
 
 RED = "The lamp in the hall is red."
 BAD, GOOD = Mark("bad", "✕", "contradicted"), Mark("good", "✓", "supported")
@@ -46,8 +52,8 @@ def assessed(score: float | None, error: str | None = None, verdict: str | None 
 GOOD_ONES = [(assessed(0.9), False)] * 6
 
 
-def looked(*found: tuple[Assessment, bool], lines: bool = True) -> Looked:
-    counted = Looked(lines)
+def looked(*found: tuple[Assessment, bool], lines: bool = True) -> ReviewCounts:
+    counted = ReviewCounts(lines)
     for assessment, flagged in found:
         outcome = Flagging().outcome(assessment)
         counted.add([flagged], [outcome], failed=assessment.error is not None)
@@ -95,7 +101,7 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
         ),
     ],
 )
-def test_the_sentence_of_few(found: Looked, words: str) -> None:
+def test_the_sentence_of_few(found: ReviewCounts, words: str) -> None:
     assert found.sentence == words
 
 
@@ -104,7 +110,7 @@ def test_the_sentence_of_few(found: Looked, words: str) -> None:
 
 def test_every_metric_that_flags_answers_says_by_which_line() -> None:
     for name in metric_names():
-        line = metric_class(name)().line
+        line = load_metric_class(name)().line
         assert line, name
         assert "names a problem in it" not in line, f"{name} has the general words alone"
     assert "0.7" in Faithfulness(threshold=0.7).line
@@ -163,7 +169,11 @@ def test_of_equal_scores_the_later_verdict_is_worse() -> None:
 
 
 def test_bad_pieces_are_marked_where_they_stand() -> None:
-    judged = [Judged("Red is old.", GOOD), Judged(" Blue is new. ", BAD), Judged("No such", BAD)]
+    judged = [
+        JudgedPiece("Red is old.", GOOD),
+        JudgedPiece(" Blue is new. ", BAD),
+        JudgedPiece("No such", BAD),
+    ]
     found = excerpt_of("Red is old. Blue is new. Red is old.", judged)
     assert found.marked
     assert [tuple(piece) for piece in found.pieces] == [
@@ -175,14 +185,14 @@ def test_bad_pieces_are_marked_where_they_stand() -> None:
 
 def test_of_a_long_response_the_bad_piece_is_shown_with_what_is_around_it() -> None:
     head, tail = "good words " * 200, "other words " * 200
-    found = excerpt_of(f"{head}This is wrong. {tail}", [Judged("This is wrong.", BAD)])
+    found = excerpt_of(f"{head}This is wrong. {tail}", [JudgedPiece("This is wrong.", BAD)])
     text = "".join(piece.text for piece in found.pieces)
     assert ("This is wrong.", "contradicted") in [tuple(piece) for piece in found.pieces]
     assert text.startswith(" … ")
     assert text.endswith("…") or text.endswith("… ")
-    assert len(text) < MOST
+    assert len(text) < MAX_EXCERPT_CHARACTERS
     unmarked = excerpt_of(head, [])
-    assert len(unmarked.pieces[0].text) <= MOST + 1
+    assert len(unmarked.pieces[0].text) <= MAX_EXCERPT_CHARACTERS + 1
     assert not unmarked.marked
 
 

@@ -22,9 +22,15 @@ from trustassay.show.charts import (
     ridges_of,
     ticks,
 )
-from trustassay.show.distributions import FINE, MOST_KEPT, MOST_SHOWN, Groups, Name
+from trustassay.show.distributions import (
+    FINE_BINS,
+    MAX_COUNTED_GROUPS,
+    MAX_DRAWN_GROUPS,
+    Name,
+    ScoreGroups,
+)
 from trustassay.show.text import figure, with_error
-from trustassay.statistics.regression import Line
+from trustassay.statistics.regression import RegressionLine
 
 
 @pytest.mark.parametrize(
@@ -59,8 +65,8 @@ def test_a_small_figure_keeps_its_digits() -> None:
     assert figure(0.4, "%", 2) == "0.40\N{NARROW NO-BREAK SPACE}%"
 
 
-def filled(**options: float | bool) -> Groups:
-    groups = Groups(lower_is_better=True, stable_below=0.05, **options)  # type: ignore[arg-type]
+def filled(**options: float | bool) -> ScoreGroups:
+    groups = ScoreGroups(lower_is_better=True, stable_below=0.05, **options)  # type: ignore[arg-type]
     rng = np.random.default_rng(0)
     for model, scale, n in (("a", 0.05, 60), ("b", 0.1, 90)):
         for domain in ("x", "y"):
@@ -70,7 +76,7 @@ def filled(**options: float | bool) -> Groups:
 
 
 def test_groups_by_hand() -> None:
-    groups = Groups(stable_below=0.05, lower_is_better=True)
+    groups = ScoreGroups(stable_below=0.05, lower_is_better=True)
     for value, rating in ((0.01, 5.0), (0.03, 4.0), (0.5, None), (0.1, 2.0)):
         groups.add("m", "d", value, rating)
     group = groups.cells[Name("m", "d")]
@@ -88,7 +94,7 @@ def test_groups_by_hand() -> None:
 
 
 def test_without_labels_and_groups_there_is_nothing_to_show() -> None:
-    groups = Groups()
+    groups = ScoreGroups()
     assert not groups.worth_showing
     groups.add(None, None, 0.5, None)
     assert not groups.worth_showing
@@ -113,7 +119,7 @@ def test_groups_add_up() -> None:
 
 def test_all_groups_of_ten_models_in_three_domains_have_their_margins() -> None:
     """Figure 1 of the paper: all models in the first row, all domains in the last column."""
-    groups = Groups(lower_is_better=True)
+    groups = ScoreGroups(lower_is_better=True)
     for model in range(10):
         for domain in range(3):
             for _ in range(domain + 1):
@@ -128,7 +134,7 @@ def test_all_groups_of_ten_models_in_three_domains_have_their_margins() -> None:
 
 
 def test_a_margin_of_one_group_is_left_out() -> None:
-    groups = Groups()
+    groups = ScoreGroups()
     groups.add("m", "x", 0.5, None)
     groups.add("m", "y", 0.5, None)
     assert [len(column.rows) for column in groups.columns()] == [1, 1, 1]
@@ -136,24 +142,24 @@ def test_a_margin_of_one_group_is_left_out() -> None:
 
 @pytest.mark.slow
 def test_however_many_groups_there_are_memory_is_bounded_and_nothing_is_lost() -> None:
-    groups = Groups()
+    groups = ScoreGroups()
     for number in range(5000):
         groups.add("m", f"domain {number}", 0.5, 1.0)
         groups.add("m", "large", 0.25, None)
-    assert len(groups.cells) == MOST_KEPT
+    assert len(groups.cells) == MAX_COUNTED_GROUPS
     shown = groups.shown()
-    assert len(shown) == MOST_SHOWN
+    assert len(shown) == MAX_DRAWN_GROUPS
     assert Name("m", "large") in shown
     count, more, rest = groups.rest()
-    assert (count, more) == (MOST_KEPT - MOST_SHOWN, True)
+    assert (count, more) == (MAX_COUNTED_GROUPS - MAX_DRAWN_GROUPS, True)
     assert rest.n + sum(group.n for group in shown.values()) == groups.whole.n == 10_000
-    assert groups.to_dict()["others"]["score"]["n"] == 5000 - MOST_KEPT + 1
+    assert groups.to_dict()["others"]["score"]["n"] == 5000 - MAX_COUNTED_GROUPS + 1
     assert max(len(name.domain or "") for name in groups.cells) <= 200
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.0, 1.0, 7.0, 0.049999999999999996])
 def test_a_score_at_an_end_or_beyond_has_a_bin(value: float) -> None:
-    groups = Groups()
+    groups = ScoreGroups()
     groups.add(None, None, value, None)
     assert groups.whole.counts.sum() == 1
 
@@ -161,10 +167,10 @@ def test_a_score_at_an_end_or_beyond_has_a_bin(value: float) -> None:
 def test_the_axis_ends_where_the_scores_do() -> None:
     groups = filled()
     ridges = ridges_of(groups)
-    assert ridges.axis < FINE
+    assert ridges.axis < FINE_BINS
     past = sum(beyond(ridges, group) for group in groups.shown().values())
     assert past <= 3  # 1 % of 300
-    assert Groups().axis() == FINE
+    assert ScoreGroups().axis() == FINE_BINS
 
 
 @pytest.mark.parametrize(
@@ -195,7 +201,7 @@ def test_drawings_hold_numbers_alone() -> None:
 
 
 def test_a_group_of_one_does_not_flatten_the_others() -> None:
-    groups = Groups(lower_is_better=True)
+    groups = ScoreGroups(lower_is_better=True)
     for place in range(200):
         groups.add("many", None, place / 200, None)
     wide = ridges_of(groups)
@@ -207,20 +213,20 @@ def test_a_group_of_one_does_not_flatten_the_others() -> None:
         r'height="(.*?)"', ridge_svg(groups, groups.cells[Name("one", None)], found)
     )
     assert heights == ["100.00"]
-    alone = Groups()
+    alone = ScoreGroups()
     alone.add("one", None, 0.5, None)
     assert ridges_of(alone).peak == 1.0
 
 
 def test_ratings_that_are_all_alike_can_be_drawn() -> None:
     for rating in (0.0, -3.0, 1e9):
-        groups = Groups()
+        groups = ScoreGroups()
         groups.add("m", None, 0.5, rating)
         assert "nan" not in rating_svg(groups, groups.whole, ratings_of(groups))
 
 
 def test_a_label_that_can_be_no_rating_is_left_out() -> None:
-    groups = Groups()
+    groups = ScoreGroups()
     groups.add("m", None, 0.5, 1e308)
     groups.add("m", None, 0.5, -1e99)
     assert groups.whole.ratings.n == 1
@@ -229,7 +235,7 @@ def test_a_label_that_can_be_no_rating_is_left_out() -> None:
 
 
 def test_a_line_in_words() -> None:
-    assert line_text(Line(2, -1.0, 4.5, None, None)) == "m = −1.00, b = 4.50"
+    assert line_text(RegressionLine(2, -1.0, 4.5, None, None)) == "m = −1.00, b = 4.50"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.show.conftest import HOSTILE
-from trustassay.show.markdown import LONGEST, markdown_html
+from trustassay.show.markdown import MAX_MARKDOWN_CHARACTERS, markdown_html
 
 TAGS = {"p", "br", "hr", "strong", "em", "code", "pre", "blockquote", "ul", "ol", "li", "span"}
 TAGS |= {"h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"}
@@ -70,7 +70,7 @@ def test_what_could_load_or_lose_something_stays_as_it_is(text: str) -> None:
 
 
 def test_a_text_that_markdown_would_cut_is_shown_whole() -> None:
-    for text in ("|a|\n|-|\n|1|hidden|", "> " * 60 + "hidden", "a *b* " * LONGEST):
+    for text in ("|a|\n|-|\n|1|hidden|", "> " * 60 + "hidden", "a *b* " * MAX_MARKDOWN_CHARACTERS):
         assert markdown_html(text).startswith('<p class="plain">')
         assert Tags(markdown_html(text)).text == text
 

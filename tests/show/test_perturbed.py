@@ -10,9 +10,9 @@ import pytest
 
 from trustassay.metric import Summary
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.asking import Perturbed
+from trustassay.metrics.harmonicity.asking import HarmonicityTrace
 from trustassay.show.page import ReportMetric, ReportRun, ReportSample, write_page
-from trustassay.views import MOST_WORDS, Piece
+from trustassay.views import MAX_WORDS_COMPARED, Piece
 
 METRICS = [
     ReportMetric(metric.name, metric.title, Summary({}, 0, 0), {}, metric=metric)
@@ -22,7 +22,7 @@ KEEPER = "The keeper of the lighthouse was a retired sailor."
 
 
 def test_equal_answers_are_one() -> None:
-    found = Perturbed.read(
+    found = HarmonicityTrace.read(
         [
             {"original": KEEPER},
             {"answer": KEEPER, "change": "\\x05"},
@@ -49,7 +49,7 @@ def test_equal_answers_are_one() -> None:
 
 def test_words_that_differ_are_marked() -> None:
     answer = "The keeper of the lighthouse was retired sailor, they say."
-    (variant,) = Perturbed.read([{"original": KEEPER}, {"answer": answer}]).variants
+    (variant,) = HarmonicityTrace.read([{"original": KEEPER}, {"answer": answer}]).variants
     assert variant.pieces == [
         Piece("same", "The keeper of the lighthouse was"),
         Piece("same", " "),
@@ -65,7 +65,7 @@ def test_words_that_differ_are_marked() -> None:
 
 def test_a_whole_changed_prompt_is_held_against_the_question() -> None:
     evidence = [{"answer": "a", "change": c} for c in ("whta is it", "\\x1b\\n\\x00", " ꔀꔁ")]
-    (variant,) = Perturbed.read(evidence, "what is it").variants
+    (variant,) = HarmonicityTrace.read(evidence, "what is it").variants
     assert [change.pieces for change in variant.changes] == [
         [Piece("gone", "what"), Piece("new", "whta"), Piece("same", " is it")],
         (),
@@ -75,14 +75,14 @@ def test_a_whole_changed_prompt_is_held_against_the_question() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [("", "a b"), ("a b", ""), ("  a", "a  \n b\n")])
 def test_blank_answers_and_spaces(before: str, after: str) -> None:
-    (variant,) = Perturbed.read([{"original": before}, {"answer": after}]).variants
+    (variant,) = HarmonicityTrace.read([{"original": before}, {"answer": after}]).variants
     kept = "".join(p.text for p in variant.pieces if p.kind != "gone")
     assert kept.split() == after.split()
 
 
 def test_long_answers_are_not_compared() -> None:
-    long = "word " * (MOST_WORDS + 1)
-    (variant,) = Perturbed.read([{"original": "word"}, {"answer": long}]).variants
+    long = "word " * (MAX_WORDS_COMPARED + 1)
+    (variant,) = HarmonicityTrace.read([{"original": "word"}, {"answer": long}]).variants
     assert not variant.compared
     assert variant.pieces == [Piece("same", long)]
 
@@ -91,7 +91,7 @@ def test_long_answers_are_not_compared() -> None:
     "evidence", [[None], ["text"], [{"original": 3}], [{"answer": None}, {"answer": "a"}], [{}]]
 )
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
-    found = Perturbed.read(evidence)
+    found = HarmonicityTrace.read(evidence)
     assert found.original is None
     assert len(found.other_rows) + len(found.variants) == len(evidence)
 

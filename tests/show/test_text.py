@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from trustassay.show.text import (
     HIDDEN,
     cut,
-    finalized,
     measure,
     number,
     score_text,
+    spell_out_hidden,
     split_long,
     visible,
 )
@@ -52,7 +52,7 @@ def test_a_flood_of_hidden_characters_is_one_chip() -> None:
 def test_visible_is_total_and_leaves_nothing_hidden(text: str) -> None:
     shown = visible(text)
     assert not HIDDEN.search(shown)
-    assert not HIDDEN.search(finalized(text))
+    assert not HIDDEN.search(spell_out_hidden(text))
     assert shown.encode() is not None
     if not HIDDEN.search(text):
         assert unescape(shown) == text

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from tests.support import repeats
 from trustassay.statistics.active import (
-    EXPLORED,
-    Draw,
+    EVEN_SHARE,
+    FigureTarget,
     Labels,
-    Target,
+    UnitDraw,
     auroc_target,
-    chances,
+    draw_probabilities,
     draw_units,
-    explored_with,
+    exploration_share,
     mean_target,
 )
 from trustassay.statistics.correlation import auroc
@@ -35,19 +35,19 @@ LABELS = np.array([1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0])
 EVERY = np.ones(7, dtype=bool)
 
 
-def orders(number: int, slope: Floats) -> Iterator[tuple[float, list[Draw]]]:
+def orders(number: int, slope: Floats) -> Iterator[tuple[float, list[UnitDraw]]]:
     """Yield every order of ``number`` draws with its probability: what is drawn next depends on the
     labels seen before, as when each batch is one unit.
     """
 
-    def grow(probability: float, draws: list[Draw]) -> Iterator[tuple[float, list[Draw]]]:
+    def grow(probability: float, draws: list[UnitDraw]) -> Iterator[tuple[float, list[UnitDraw]]]:
         if len(draws) == number:
             yield probability, draws
             return
         labels = Labels(SCORES[:, None], UNITS, draws, LABELS)
         left = labels.left
-        for unit, q in zip(left, chances(labels.spread(slope)[left]), strict=True):
-            yield from grow(probability * q, [*draws, Draw(int(unit), float(q))])
+        for unit, q in zip(left, draw_probabilities(labels.spread(slope)[left]), strict=True):
+            yield from grow(probability * q, [*draws, UnitDraw(int(unit), float(q))])
 
     return grow(1.0, [])
 
@@ -76,7 +76,7 @@ def test_the_variance_is_right_on_average_over_all_possible_draws() -> None:
     rng = np.random.default_rng(7)
     scores, labels = rng.normal(size=8), (rng.random(8) < 0.5).astype(float)
     units, every = np.arange(8), np.ones(8, dtype=bool)
-    likely = {unit: float(q) for unit, q in enumerate(chances(rng.random(8)))}
+    likely = {unit: float(q) for unit, q in enumerate(draw_probabilities(rng.random(8)))}
     mean, square, told = 0.0, 0.0, 0.0
     for order in itertools.permutations(range(8), 3):
         left, probability, draws = 1.0, 1.0, []
@@ -84,7 +84,7 @@ def test_the_variance_is_right_on_average_over_all_possible_draws() -> None:
             q = likely[unit] / left
             left -= likely[unit]
             probability *= q
-            draws.append(Draw(unit, q))
+            draws.append(UnitDraw(unit, q))
         found = Labels(scores[:, None], units, draws, labels)
         one = found.estimate(mean_target(found.estimates, every))
         assert one is not None
@@ -96,10 +96,10 @@ def test_the_variance_is_right_on_average_over_all_possible_draws() -> None:
 
 
 def test_with_one_unit_left_there_is_a_variance_too() -> None:
-    found = Labels(SCORES[:, None], UNITS, [Draw(u, 1 / (5 - u)) for u in range(4)], LABELS)
+    found = Labels(SCORES[:, None], UNITS, [UnitDraw(u, 1 / (5 - u)) for u in range(4)], LABELS)
     one = found.estimate(mean_target(found.estimates, EVERY))
     assert one is not None
-    assert one.left == 1
+    assert one.units_left == 1
     assert 0 < one.variance < 0.1
 
 
@@ -108,8 +108,8 @@ def test_what_the_estimate_is_made_of_gives_the_estimate() -> None:
     units = rng.permutation(np.repeat(np.arange(40), 2))
     scores, labels = rng.normal(size=80), (rng.random(80) < 0.5).astype(float)
     slope = rng.normal(size=80)
-    draws = [Draw(unit, q) for unit, q in draw_units(rng.random(40), 25, rng)]
-    draws.insert(10, Draw(int(np.setdiff1d(np.arange(40), [d.unit for d in draws])[0]), None))
+    draws = [UnitDraw(unit, q) for unit, q in draw_units(rng.random(40), 25, rng)]
+    draws.insert(10, UnitDraw(int(np.setdiff1d(np.arange(40), [d.unit for d in draws])[0]), None))
     found = Labels(scores[:, None], units, draws, labels)
     weights = found._weights[[draw.probability is not None for draw in draws]]
     assert weights @ found._estimate_sums(slope) == pytest.approx(float(slope @ found.estimates))
@@ -119,7 +119,7 @@ def test_what_the_estimate_is_made_of_gives_the_estimate() -> None:
 def test_equal_probabilities_without_scores_give_nearly_the_plain_mean() -> None:
     rng = np.random.default_rng(2)
     labels = (rng.random(1000) < 0.3).astype(float)
-    draws = [Draw(u, q) for u, q in draw_units(np.ones(1000), 400, rng, 1.0)]
+    draws = [UnitDraw(u, q) for u, q in draw_units(np.ones(1000), 400, rng, 1.0)]
     found = Labels(np.empty((1000, 0)), np.arange(1000), draws, labels)
     one = found.estimate(mean_target(found.estimates, np.ones(1000, dtype=bool)))
     assert one is not None
@@ -132,7 +132,7 @@ def test_equal_probabilities_without_scores_give_nearly_the_plain_mean() -> None
 
 
 def test_of_all_units_the_estimate_is_the_truth() -> None:
-    draws = [Draw(unit, q) for unit, q in draw_units(np.ones(5), 9, np.random.default_rng(1))]
+    draws = [UnitDraw(unit, q) for unit, q in draw_units(np.ones(5), 9, np.random.default_rng(1))]
     assert len(draws) == 5
     assert draws[-1].probability == pytest.approx(1)
     labels = Labels(SCORES[:, None], UNITS, draws, LABELS)
@@ -140,7 +140,7 @@ def test_of_all_units_the_estimate_is_the_truth() -> None:
     found = labels.estimate(mean_target(labels.estimates, EVERY))
     assert found is not None
     assert found.value == pytest.approx(4 / 7)
-    assert (found.variance, found.left) == (0.0, 0)
+    assert (found.variance, found.units_left) == (0.0, 0)
     assert found.variance_at(5) == 0.0
 
 
@@ -148,11 +148,11 @@ def test_labels_from_elsewhere_count_as_themselves() -> None:
     # Units 0 and 1 were labelled by whim: right on average over what is drawn of the others.
     slope = TARGETS["share"].slope
     mean, total = 0.0, 0.0
-    known = [Draw(0, None), Draw(1, None)]
+    known = [UnitDraw(0, None), UnitDraw(1, None)]
     for first in (2, 3, 4):
         for second in {2, 3, 4} - {first}:
             p, q = {2: 0.5, 3: 0.2, 4: 0.3}[first], 0.4 if second < 4 - (first == 4) else 0.6
-            draws = [*known, Draw(first, p), Draw(second, q)]
+            draws = [*known, UnitDraw(first, p), UnitDraw(second, q)]
             labels = Labels(SCORES[:, None], UNITS, draws, LABELS)
             total += p * q
             mean += p * q * float(slope @ labels.estimates)
@@ -163,7 +163,7 @@ def test_labels_from_elsewhere_count_as_themselves() -> None:
 def test_a_label_that_nobody_could_give_counts_as_predicted() -> None:
     blank = LABELS.copy()
     blank[5] = np.nan
-    draws = [Draw(3, 0.2), Draw(0, 0.25), Draw(1, 0.3)]
+    draws = [UnitDraw(3, 0.2), UnitDraw(0, 0.25), UnitDraw(1, 0.3)]
     labels = Labels(SCORES[:, None], UNITS, draws, blank)
     before = 1 / (1 + np.exp(-SCORES[5]))  # the prediction without any label: slope 1
     filled = np.where(np.isnan(blank), before, blank)
@@ -178,13 +178,13 @@ def test_a_label_that_nobody_could_give_counts_as_predicted() -> None:
 def test_probabilities_sum_to_one_and_weights_are_bounded(
     spread: list[float], explored: float
 ) -> None:
-    found = chances(spread, explored)
+    found = draw_probabilities(spread, explored)
     assert found.sum() == pytest.approx(1)
     assert (found >= explored / len(spread) * (1 - 1e-12)).all()
 
 
 def test_too_few_labels_choose_nothing() -> None:
-    assert (explored_with(19), explored_with(20)) == (1.0, EXPLORED)
+    assert (exploration_share(19), exploration_share(20)) == (1.0, EVEN_SHARE)
 
 
 def test_draws_say_how_likely_they_were() -> None:
@@ -210,7 +210,7 @@ def test_auroc_is_that_of_the_labels_and_its_slope_the_derivative() -> None:
     found = auroc_target(labels, scores)
     assert found is not None
     assert found.value == pytest.approx(auroc(scores[there], labels[there]))
-    assert found.slope @ labels + found.beside.sum() == pytest.approx(0, abs=1e-12)
+    assert found.slope @ labels + found.offset.sum() == pytest.approx(0, abs=1e-12)
     soft = rng.random(60)
     at = auroc_target(soft, scores)
     for place in (0, 1, 7, 30):
@@ -227,7 +227,7 @@ def test_auroc_of_one_class_or_no_scores_is_none() -> None:
 
 
 def test_one_draw_gives_no_variance() -> None:
-    labels = Labels(SCORES[:, None], UNITS, [Draw(0, 0.2)], LABELS)
+    labels = Labels(SCORES[:, None], UNITS, [UnitDraw(0, 0.2)], LABELS)
     assert labels.estimate(mean_target(labels.estimates, EVERY)) is None
 
 
@@ -239,12 +239,12 @@ def made(rng: np.random.Generator, n: int) -> tuple[Floats, Floats]:
 def drawn_in_batches(
     scores: Floats, labels: Floats, number: int, rng: np.random.Generator
 ) -> Labels:
-    units, draws = np.arange(len(labels)), list[Draw]()
+    units, draws = np.arange(len(labels)), list[UnitDraw]()
     while len(draws) < number:
         now = Labels(scores[:, None], units, draws, labels)
         spread = now.spread(np.ones(len(labels)))[now.left]
-        found = draw_units(spread, 30, rng, explored_with(len(draws)))
-        draws += [Draw(int(now.left[place]), q) for place, q in found]
+        found = draw_units(spread, 30, rng, exploration_share(len(draws)))
+        draws += [UnitDraw(int(now.left[place]), q) for place, q in found]
     return Labels(scores[:, None], units, draws, labels)
 
 
@@ -280,7 +280,7 @@ def test_how_many_draws_more() -> None:
 
 def test_targets_can_be_subtracted() -> None:
     one, other = TARGETS["share"], TARGETS["share of a model"]
-    assert isinstance(one - other, Target)
+    assert isinstance(one - other, FigureTarget)
     assert (one - other).value == pytest.approx(one.value - other.value)
 
 
@@ -289,6 +289,6 @@ def test_what_an_answer_moves_a_difference_by_is_the_difference_of_what_it_moves
     one, other = (
         mean_target(labels, np.array(among, dtype=bool)) for among in ([1, 1, 0, 0], [0, 1, 1, 1])
     )
-    moved = [target.slope * labels + target.beside for target in (one, other, one - other)]
+    moved = [target.slope * labels + target.offset for target in (one, other, one - other)]
     assert (one - other).value == pytest.approx(1 / 2 - 2 / 3)
     assert moved[2] == pytest.approx(moved[0] - moved[1])

@@ -17,7 +17,7 @@ from trustassay.statistics.agreement import (
     Scale,
     Weights,
     cohen_kappa,
-    counts_of,
+    count_categories,
     fleiss_kappa,
     gwet_ac,
     intraclass,
@@ -94,7 +94,7 @@ def test_a_level_that_nobody_gave_lies_between_those_around_it(weights: Weights)
 
 @pytest.mark.parametrize(("seed", "raters"), list(itertools.product(range(6), (2, 3, 4))))
 def test_fleiss_is_that_of_statsmodels(seed: int, raters: int) -> None:
-    counts = counts_of(drawn(seed, raters, 30, 4))
+    counts = count_categories(drawn(seed, raters, 30, 4))
     assert fleiss_kappa(counts) == pytest.approx(inter_rater.fleiss_kappa(counts))
 
 
@@ -109,7 +109,7 @@ def test_alpha_is_that_of_krippendorff(scale: Scale, seed: int, missing: float) 
 def test_one_class_is_no_agreement_beyond_chance() -> None:
     same = [3.0] * 10
     assert cohen_kappa(same, same) is None
-    assert fleiss_kappa(counts_of([same, same])) is None
+    assert fleiss_kappa(count_categories([same, same])) is None
     assert krippendorff_alpha([same, same], "ordinal") is None
     assert percent_agreement(same, same) == 100
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trustassay.statistics.auroc import (
-    FEWEST_OF_CLASS,
+    MIN_UNITS_OF_CLASS,
     _compute_placements,
     auroc_difference,
     auroc_interval,
@@ -67,7 +67,7 @@ def test_answers_of_one_unit_count_as_one() -> None:
 
 
 def test_few_units_of_a_class_have_no_interval() -> None:
-    n = 2 * FEWEST_OF_CLASS
+    n = 2 * MIN_UNITS_OF_CLASS
     scores, labels = np.arange(n), np.arange(n) % 2
     units = np.where(labels > 0, 0, -1)
     words = "too few independent answers of one kind: 1; at least 5 are needed"

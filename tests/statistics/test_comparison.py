@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from tests.lazily import needed
 from trustassay.statistics.comparison import (
-    FEWEST_CHANGED,
+    MIN_CHANGED_QUESTIONS,
+    compare_distribution,
+    difference_from_resamples,
     kolmogorov_p_value,
     mean_of_differences,
-    paired_difference,
     share_rise_p,
     sign_flip_p,
     sign_flip_ps,
-    spread_of,
-    unlikeness,
+    summarise_distribution,
 )
 from trustassay.statistics.intervals import effective_size
-from trustassay.statistics.resampling import drawn_counts
+from trustassay.statistics.resampling import draw_counts
 
 stats = needed("scipy.stats")
 
@@ -120,11 +120,11 @@ Floats = NDArray[np.float64]
 
 def drawn(x: Floats, seed: int = 0, replicates: int = 4000) -> Floats:
     rng = np.random.default_rng(seed)
-    return np.concatenate([c @ x / len(x) for c in drawn_counts(len(x), rng, replicates)])
+    return np.concatenate([c @ x / len(x) for c in draw_counts(len(x), rng, replicates)])
 
 
 def test_counts_are_those_of_draws_with_replacement() -> None:
-    counts = np.concatenate(list(drawn_counts(5, np.random.default_rng(0), 3000)))
+    counts = np.concatenate(list(draw_counts(5, np.random.default_rng(0), 3000)))
     assert counts.shape == (3000, 5)
     assert (counts.sum(axis=1) == 5).all()
     assert counts.mean(axis=0) == pytest.approx(np.ones(5), abs=0.06)
@@ -137,41 +137,41 @@ def test_many_units_are_drawn_fewer_times(units: int, replicates: int) -> None:
         def multinomial(self, n: int, shares: Floats, size: int) -> Floats:
             return np.empty((size, 0))
 
-    drawn = drawn_counts(units, Told())  # type: ignore[arg-type]
+    drawn = draw_counts(units, Told())  # type: ignore[arg-type]
     assert sum(len(one) for one in drawn) == replicates
 
 
 def test_the_interval_is_about_students() -> None:
     x = np.random.default_rng(1).normal(0.1, 0.2, 60)
-    found = paired_difference(float(x.mean()), drawn(x), 60, 60)
+    found = difference_from_resamples(float(x.mean()), drawn(x), 60, 60)
     t = stats.t.interval(0.95, 59, x.mean(), stats.sem(x))
     assert found.interval == pytest.approx(t, abs=0.006)
 
 
 def test_without_any_change_the_interval_is_nothing() -> None:
-    assert paired_difference(0.0, np.zeros(100), 30, 0).interval == (0.0, 0.0)
+    assert difference_from_resamples(0.0, np.zeros(100), 30, 0).interval == (0.0, 0.0)
 
 
 def test_few_changes_are_not_told_from_none() -> None:
     x = np.zeros(20)
-    x[: FEWEST_CHANGED - 1] = -1.0
-    one = paired_difference(float(x.mean()), drawn(x), 20, FEWEST_CHANGED - 1)
+    x[: MIN_CHANGED_QUESTIONS - 1] = -1.0
+    one = difference_from_resamples(float(x.mean()), drawn(x), 20, MIN_CHANGED_QUESTIONS - 1)
     assert one.interval is not None
     assert one.interval[0] < -0.4 and one.interval[1] == 0.0
-    x[FEWEST_CHANGED - 1] = -1.0
-    other = paired_difference(float(x.mean()), drawn(x), 20, FEWEST_CHANGED)
+    x[MIN_CHANGED_QUESTIONS - 1] = -1.0
+    other = difference_from_resamples(float(x.mean()), drawn(x), 20, MIN_CHANGED_QUESTIONS)
     assert other.interval is not None
     assert other.interval[1] < 0.0
 
 
 def test_too_few_questions_have_no_interval() -> None:
-    found = paired_difference(0.0, np.zeros(100), 1, 0)
+    found = difference_from_resamples(0.0, np.zeros(100), 1, 0)
     assert found == (0.0, None, "too few questions: 1; at least 20 are needed")
 
 
 def test_a_figure_that_most_draws_leave_undefined_has_no_interval() -> None:
     values = np.where(np.arange(100) < 30, np.nan, 0.1)
-    found = paired_difference(0.1, values, 40, 40)
+    found = difference_from_resamples(0.1, values, 40, 40)
     assert (found.interval, found.without) == (None, "too few answers make up the figure")
 
 
@@ -218,14 +218,14 @@ def test_effective_size_by_hand() -> None:
 
 
 def test_distance_by_hand() -> None:
-    kept = spread_of([0.0, 0.0, 1.0, NAN], range(4))
+    kept = summarise_distribution([0.0, 0.0, 1.0, NAN], range(4))
     assert (kept.missing, kept.points) == (0.25, (0, 1))
     assert kept.shares == pytest.approx((2 / 3, 1))
     # at or below 0: 3 of 4 there (one missing), 1 of 2 here
-    assert unlikeness(kept, [0.0, 1.0], range(2)).distance == pytest.approx(0.25)
+    assert compare_distribution(kept, [0.0, 1.0], range(2)).distance == pytest.approx(0.25)
     # missing: 1 of 4 there, all here
-    assert unlikeness(kept, [NAN, NAN], range(2)).distance == pytest.approx(0.75)
-    assert unlikeness(kept, [], []).p == 1
+    assert compare_distribution(kept, [NAN, NAN], range(2)).distance == pytest.approx(0.75)
+    assert compare_distribution(kept, [], []).p == 1
 
 
 @settings(deadline=None, max_examples=50)
@@ -233,7 +233,7 @@ def test_distance_by_hand() -> None:
 def test_as_scipy(seed: int, n: int, m: int, shift: float) -> None:
     rng = np.random.default_rng(seed)
     first, second = rng.normal(size=n), rng.normal(size=m) + shift
-    found = unlikeness(spread_of(first, range(n)), second, range(m))
+    found = compare_distribution(summarise_distribution(first, range(n)), second, range(m))
     reference = stats.ks_2samp(first, second)
     # at 51 points instead of all: never farther, and hardly nearer
     assert (
@@ -253,16 +253,19 @@ def test_false_alarms(levels: int) -> None:
         first, second = rng.random(100), rng.random(300)
         if levels:
             first, second = (np.round(one * levels) / levels for one in (first, second))
-        alarms += unlikeness(spread_of(first, range(100)), second, range(300)).p < 0.05
+        alarms += (
+            compare_distribution(summarise_distribution(first, range(100)), second, range(300)).p
+            < 0.05
+        )
     assert alarms <= 50 + 3 * np.sqrt(1000 * 0.05 * 0.95)
 
 
 def test_answers_to_one_question_are_one() -> None:
     rng = np.random.default_rng(3)
     first, second = rng.random(50), rng.random(50)
-    few = unlikeness(spread_of(first, range(50)), second, range(50))
-    many = unlikeness(
-        spread_of(np.repeat(first, 10), np.repeat(range(50), 10)),
+    few = compare_distribution(summarise_distribution(first, range(50)), second, range(50))
+    many = compare_distribution(
+        summarise_distribution(np.repeat(first, 10), np.repeat(range(50), 10)),
         np.repeat(second, 10),
         np.repeat(range(50), 10),
     )
@@ -271,7 +274,7 @@ def test_answers_to_one_question_are_one() -> None:
 
 def test_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
-        spread_of([], [])
+        summarise_distribution([], [])
     with pytest.raises(ValueError, match="finite"):
-        spread_of([np.inf], [0])
+        summarise_distribution([np.inf], [0])
     assert kolmogorov_p_value(0.5, 0, 10) == 1

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.lazily import needed
 from trustassay.statistics.conformal import (
-    accepted_and_wrong_threshold,
     binomial_p_value,
     fewest_questions,
     fewest_questions_of_expected,
     questions_needed,
+    risk_control_threshold,
     selective_threshold,
 )
-from trustassay.statistics.conformal import tested_counts as counts_of
+from trustassay.statistics.conformal import choose_test_counts as counts_of
 from trustassay.statistics.regression import sigmoid
 
 NAN = np.nan
@@ -99,10 +99,10 @@ def test_accepted_and_wrong_by_hand() -> None:
     # n = 39 and alpha = 0.1: at most 3 may be lost, (3 + 1) / 40
     scores = np.arange(39.0)
     wrong = np.isin(scores, (35, 30, 25, 20, 15)).astype(float)
-    found = accepted_and_wrong_threshold(scores, wrong, range(39), alpha=0.1)
+    found = risk_control_threshold(scores, wrong, range(39), alpha=0.1)
     assert found is not None and found.above == 20 and found.wrong == 3
-    assert accepted_and_wrong_threshold(scores[:8], wrong[:8], range(8), alpha=0.1) is None
-    every = accepted_and_wrong_threshold(scores, 0 * wrong, range(39), alpha=0.1)
+    assert risk_control_threshold(scores[:8], wrong[:8], range(8), alpha=0.1) is None
+    every = risk_control_threshold(scores, 0 * wrong, range(39), alpha=0.1)
     assert every is not None and every.above == -math.inf and every.answers == 39
 
 
@@ -155,9 +155,7 @@ def test_the_promise_about_all_answers_holds() -> None:
     losses = []
     for _ in range(400):
         few, bad = draw(rng, 60, 2)
-        found = accepted_and_wrong_threshold(
-            few.ravel(), bad.ravel(), np.tile(range(60), 2), alpha=0.1
-        )
+        found = risk_control_threshold(few.ravel(), bad.ravel(), np.tile(range(60), 2), alpha=0.1)
         assert found
         losses.append((wrong & (scores > found.above)).mean())
     error = float(np.std(losses)) / 20
@@ -170,4 +168,4 @@ def test_refused() -> None:
     with pytest.raises(ValueError, match="else 0"):
         selective_threshold([1], [0.5], [0], alpha=0.1, delta=0.1)
     with pytest.raises(ValueError, match="of each answer"):
-        accepted_and_wrong_threshold([1, 2], [0], [0], alpha=0.1)
+        risk_control_threshold([1, 2], [0], [0], alpha=0.1)

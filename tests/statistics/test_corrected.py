@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.statistics.corrected import (
-    Rate,
+    LabelCorrectedShare,
+    assign_strata,
     design_effect,
     difference_of_rates,
     error_bounds,
     prediction_powered,
     rogan_gladen,
     strata_bounds,
-    strata_of,
 )
 
 NAN = math.nan
@@ -54,7 +54,7 @@ def test_of_two_verdicts_it_is_ppi_with_the_lambda_of_the_least_variance() -> No
     tuned = np.cov(y, f)[0, 1] / ((1 + n / len(others)) * f.var(ddof=1))
     expected = y.mean() + tuned * (others.mean() - f.mean())
     labels = np.where(np.arange(900) < n, right, NAN)
-    found = prediction_powered(strata_of(good), labels, np.arange(900), rng())
+    found = prediction_powered(assign_strata(good), labels, np.arange(900), rng())
     assert found.value == pytest.approx(expected)
     # its variance: that of y - lambda f over n, that of lambda f over N
     variance = (y - tuned * f).var() / n + tuned**2 * others.var() / len(others)
@@ -93,10 +93,10 @@ def test_errors_that_cannot_be_those_of_these_answers_give_no_interval() -> None
 
 
 def test_scores_are_parted_by_value_or_in_three() -> None:
-    assert strata_of([0.0, 1.0, 1.0]).tolist() == [0, 1, 1]
-    assert strata_of([2.0, 2.0]).tolist() == [0, 0]
-    assert np.bincount(strata_of(np.arange(90) / 90)).tolist() == [30, 30, 30]
-    assert set(strata_of([0.0] * 80 + [0.1, 0.2, 0.3, 0.4]).tolist()) == {0, 1}
+    assert assign_strata([0.0, 1.0, 1.0]).tolist() == [0, 1, 1]
+    assert assign_strata([2.0, 2.0]).tolist() == [0, 0]
+    assert np.bincount(assign_strata(np.arange(90) / 90)).tolist() == [30, 30, 30]
+    assert set(assign_strata([0.0] * 80 + [0.1, 0.2, 0.3, 0.4]).tolist()) == {0, 1}
 
 
 def test_answers_of_a_unit_are_worth_less() -> None:
@@ -109,8 +109,8 @@ def test_answers_of_a_unit_are_worth_less() -> None:
     right, good = made(3, 0.6, 0.8, 0.8, 200)
     right, good = np.repeat(right, 3), np.repeat(good, 3)
     labels = np.where(np.arange(600) < 150, right, NAN)
-    by_answer = prediction_powered(strata_of(good), labels, np.arange(600), rng())
-    by_question = prediction_powered(strata_of(good), labels, np.arange(600) // 3, rng())
+    by_answer = prediction_powered(assign_strata(good), labels, np.arange(600), rng())
+    by_question = prediction_powered(assign_strata(good), labels, np.arange(600) // 3, rng())
     assert by_answer.interval is not None
     assert by_question.interval is not None
     wider = np.diff(by_question.interval)[0] / np.diff(by_answer.interval)[0]
@@ -120,14 +120,14 @@ def test_answers_of_a_unit_are_worth_less() -> None:
 def test_a_difference_of_paired_runs_is_known_better() -> None:
     right, good = made(4, 0.7, 0.85, 0.8, 1000)
     labels = np.where(np.arange(1000) < 200, right, NAN)
-    one = prediction_powered(strata_of(good), labels, np.arange(1000), rng())
+    one = prediction_powered(assign_strata(good), labels, np.arange(1000), rng())
     other = one._replace(units=one.units + 1000)
     paired, apart = difference_of_rates(one, one), difference_of_rates(one, other)
     assert paired[0] == apart[0] == 0
     assert paired[1] is not None
     assert apart[1] is not None
     assert paired[1][1] - paired[1][0] < 0.01 < apart[1][1] - apart[1][0]
-    known = Rate(0.5, (0.4, 0.6), np.array([0.05, -0.05]), np.array([0, 1]))
+    known = LabelCorrectedShare(0.5, (0.4, 0.6), np.array([0.05, -0.05]), np.array([0, 1]))
     change = difference_of_rates(known, known._replace(value=0.7, interval=(0.6, 0.8)))
     assert change[0] == pytest.approx(0.2)
     assert change[1] == pytest.approx((0.2, 0.2))
@@ -142,7 +142,7 @@ def test_a_difference_of_paired_runs_is_known_better() -> None:
 def test_the_value_is_within_its_interval(rows: list[tuple[int, float]], label: int) -> None:
     said, labels = (np.array(one) for one in zip(*rows, strict=True))
     labels[0] = float(label > 4)
-    found = prediction_powered(strata_of(said), labels, np.arange(len(rows)), rng())
+    found = prediction_powered(assign_strata(said), labels, np.arange(len(rows)), rng())
     assert found.interval is not None
     assert 0 <= found.interval[0] <= found.value <= found.interval[1] <= 1
 

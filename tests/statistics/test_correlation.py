@@ -20,7 +20,7 @@ from trustassay.statistics.correlation import (
     WEIGHTED_MEASURES,
     auroc,
     kendall_tau_b,
-    kept_means,
+    mean_label_of_top,
     pearson,
     ranks,
     roc_curve,
@@ -284,7 +284,7 @@ def test_roc_is_scikit_learns() -> None:
 
 def test_kept_means_by_hand() -> None:
     # The first alone, then two that tie with a mean of 1/2, one by one.
-    assert kept_means([3, 2, 2], [1, 0, 1]).tolist() == pytest.approx([1, 0.75, 2 / 3])
+    assert mean_label_of_top([3, 2, 2], [1, 0, 1]).tolist() == pytest.approx([1, 0.75, 2 / 3])
 
 
 def test_reliability_bins_make_up_the_calibration_error() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.lazily import needed
 from trustassay.statistics.intervals import (
-    FEWEST,
+    MIN_UNITS,
     RowSums,
     Term,
     binomial_interval,
@@ -22,9 +22,9 @@ from trustassay.statistics.intervals import (
     jackknife_interval,
     mean_interval,
     quantile_interval,
+    reason_too_few,
     sum_interval,
     t_interval,
-    too_few,
     unit_mean,
     unit_quantile_interval,
     wilson_interval,
@@ -185,7 +185,7 @@ def test_a_mean_of_few_numbers_is_held(population) -> None:  # type: ignore[no-u
     """Student's interval of 20 numbers that are mostly zero holds their mean 80 times in 100."""
     rng = np.random.default_rng(3)
     true = population(rng, 400_000).mean()
-    hits = sum(_holds(mean_of(population(rng, FEWEST)), true) for _ in range(800))
+    hits = sum(_holds(mean_of(population(rng, MIN_UNITS)), true) for _ in range(800))
     assert hits / 800 > 0.93
 
 
@@ -281,8 +281,8 @@ def test_a_quantile_lies_in_its_interval(values: list[float], q: float) -> None:
 
 
 def test_too_few_says_how_many_would_do() -> None:
-    assert too_few("samples", 12, 20) == "too few samples: 12; at least 20 are needed"
-    assert too_few("samples", 20, 20) is None
+    assert reason_too_few("samples", 12, 20) == "too few samples: 12; at least 20 are needed"
+    assert reason_too_few("samples", 20, 20) is None
 
 
 # Units of several rows

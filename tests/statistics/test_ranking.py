@@ -10,7 +10,7 @@ import pytest
 from tests.lazily import needed
 from tests.support import repeats
 from trustassay.statistics.ranking import (
-    ordered_alike,
+    count_concordant_pairs,
     rank_models,
 )
 
@@ -163,6 +163,6 @@ def test_bad_shapes_are_refused() -> None:
 
 def test_pairs_ordered_alike_by_hand() -> None:
     """Question 1: alike; 2: a tie of scores is a miss; 3: equal truths do not count."""
-    assert ordered_alike([[1, 5, 3], [0, 5, 9]], [[1, 1, 1], [0, 0, 1]]) == (1, 2)
-    assert ordered_alike([[1], [0], [2]], [[1], [0], [0]]) == (1, 2)
-    assert ordered_alike([[1, 2]], [[1, 2]]) == (0, 0)
+    assert count_concordant_pairs([[1, 5, 3], [0, 5, 9]], [[1, 1, 1], [0, 0, 1]]) == (1, 2)
+    assert count_concordant_pairs([[1], [0], [2]], [[1], [0], [0]]) == (1, 2)
+    assert count_concordant_pairs([[1, 2]], [[1, 2]]) == (0, 0)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.lazily import needed
 from trustassay.statistics import resampling as module
 from trustassay.statistics.resampling import (
+    bootstrap_test,
     cluster_numbers,
     cluster_weights,
-    drawn_counts,
+    draw_counts,
     generator,
     holm,
-    interval_of,
-    paired_test,
     percentile_interval,
+    resample_interval,
 )
 
 
@@ -98,7 +98,7 @@ def test_intervals_of_a_normal_mean_cover_it_as_often_as_they_say() -> None:
     hits, trials, n = 0, 300, 60
     for trial in range(trials):
         values = rng.normal(3.0, 2.0, size=n)
-        drawn = drawn_counts(n, np.random.default_rng(trial), 300)
+        drawn = draw_counts(n, np.random.default_rng(trial), 300)
         interval = percentile_interval(np.concatenate([counts @ values / n for counts in drawn]))
         assert interval is not None
         hits += interval[0] <= 3.0 <= interval[1]
@@ -131,27 +131,27 @@ def test_samples_of_a_cluster_are_drawn_together(monkeypatch: pytest.MonkeyPatch
 def test_the_interval_of_a_mean_is_students() -> None:
     values = np.random.default_rng(1).normal(size=200)
     drawn = weights(list(range(200)), 4000) @ values / 200
-    found = interval_of(drawn, 200)
+    found = resample_interval(drawn, 200)
     assert isinstance(found, tuple)
     reach = stats.t.ppf(0.975, 199) * values.std(ddof=1) / math.sqrt(200)
     assert found == pytest.approx((values.mean() - reach, values.mean() + reach), abs=0.012)
 
 
 def test_there_is_no_interval_of_too_little() -> None:
-    assert interval_of([0.1, 0.2], 19) == "too few questions: 19; at least 20 are needed"
-    rare = interval_of([0.1, 0.2], 60, rarer=9)
+    assert resample_interval([0.1, 0.2], 19) == "too few questions: 19; at least 20 are needed"
+    rare = resample_interval([0.1, 0.2], 60, rarer=9)
     assert rare == "too few answers of one kind: 9; at least 10 are needed"
     nan = math.nan
-    assert "not defined in more than a tenth" in str(interval_of([0.1] * 8 + [nan] * 2, 50))
-    assert "the same in every resample" in str(interval_of([1.0] * 10, 50))
-    assert "at least 1,000 are needed" in str(interval_of([0.1, 0.2], 999, biased=0.1)).replace(
-        "1000", "1,000"
-    )
+    assert "not defined in more than a tenth" in str(resample_interval([0.1] * 8 + [nan] * 2, 50))
+    assert "the same in every resample" in str(resample_interval([1.0] * 10, 50))
+    assert "at least 1,000 are needed" in str(
+        resample_interval([0.1, 0.2], 999, biased=0.1)
+    ).replace("1000", "1,000")
 
 
 def test_a_biased_figure_is_shifted_down_by_twice_its_bias() -> None:
     drawn = np.linspace(0.2, 0.4, 1001)
-    plain, shifted, low = (interval_of(drawn, 1000, biased=one) for one in (None, 0.25, 0.0))
+    plain, shifted, low = (resample_interval(drawn, 1000, biased=one) for one in (None, 0.25, 0.0))
     assert isinstance(plain, tuple)
     assert shifted == pytest.approx((plain[0] - 0.1, plain[1] - 0.1))
     assert isinstance(low, tuple)
@@ -162,17 +162,17 @@ def test_a_difference_of_means_has_the_p_value_of_the_paired_t() -> None:
     rng = np.random.default_rng(2)
     differences = rng.normal(0.2, 1, 120)
     drawn = weights(list(range(120)), 8000) @ differences / 120
-    told = paired_test(float(differences.mean()), drawn, 120)
+    told = bootstrap_test(float(differences.mean()), drawn, 120)
     expected = stats.ttest_1samp(differences, 0)
     assert told.p == pytest.approx(expected.pvalue, rel=0.15)
     assert told.interval == pytest.approx(tuple(expected.confidence_interval()), abs=0.01)
 
 
 def test_tests_that_say_nothing() -> None:
-    assert paired_test(0.0, np.zeros(100), 40).p == 1
-    assert paired_test(0.1, np.full(100, 0.1), 40).p is None
-    assert "too few questions" in paired_test(0.1, np.zeros(100), 10).without
-    assert "not defined" in paired_test(0.1, np.full(100, np.nan), 40).without
+    assert bootstrap_test(0.0, np.zeros(100), 40).p == 1
+    assert bootstrap_test(0.1, np.full(100, 0.1), 40).p is None
+    assert "too few questions" in bootstrap_test(0.1, np.zeros(100), 10).without
+    assert "not defined" in bootstrap_test(0.1, np.full(100, np.nan), 40).without
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 12])

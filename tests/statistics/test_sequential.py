@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.statistics import Bools
-from trustassay.statistics.sequential import decisions, fewest_more, mean_interval_at_any_n
+from trustassay.statistics.sequential import (
+    decide_sides,
+    mean_interval_at_any_n,
+    min_further_values,
+)
 
 FULL = bool(os.environ.get("FULL_TESTS"))
 
@@ -25,20 +29,20 @@ def test_the_capital_of_both_bets_by_hand() -> None:
     half = 1.5 * 1.625 * (1 + 5 / 6) * 2.25  # 10.05
     capital = (all_in + half) / 2  # 26.03
     zeros = np.zeros(4)
-    assert decisions(zeros, 0.5, 10, 1 - 1 / (capital - 0.01)).tolist() == [0, 0, 0, -1]
-    assert decisions(zeros, 0.5, 10, 1 - 1 / (capital + 0.01)).tolist() == [0, 0, 0, 0]
-    assert decisions(1 - zeros, 0.5, 10, 1 - 1 / (capital - 0.01)).tolist() == [0, 0, 0, 1]
+    assert decide_sides(zeros, 0.5, 10, 1 - 1 / (capital - 0.01)).tolist() == [0, 0, 0, -1]
+    assert decide_sides(zeros, 0.5, 10, 1 - 1 / (capital + 0.01)).tolist() == [0, 0, 0, 0]
+    assert decide_sides(1 - zeros, 0.5, 10, 1 - 1 / (capital - 0.01)).tolist() == [0, 0, 0, 1]
 
 
 def test_with_certainty_only_what_cannot_change_is_told() -> None:
     # after six of ten zeros four ones give .4; after five .5, which is on the line
-    assert decisions(np.zeros(7), 0.5, 10, 1.0).tolist() == [0] * 5 + [-1] * 2
-    assert decisions(np.ones(7), 0.5, 10, 1.0).tolist() == [0] * 5 + [1] * 2
+    assert decide_sides(np.zeros(7), 0.5, 10, 1.0).tolist() == [0] * 5 + [-1] * 2
+    assert decide_sides(np.ones(7), 0.5, 10, 1.0).tolist() == [0] * 5 + [1] * 2
 
 
 def wrongly_told(values: np.ndarray, line: float, confidence: float) -> Bools:
     """Return for each row whether the first side that is told is not that of all values."""
-    told = decisions(values, line, values.shape[1], confidence)
+    told = decide_sides(values, line, values.shape[1], confidence)
     first = told[np.arange(len(told)), (told != 0).argmax(axis=1)]
     truth = np.where(values.mean(axis=1) >= line - 1e-9, 1, -1)
     wrong: Bools = (first != 0) & (first != truth)
@@ -62,7 +66,7 @@ def test_the_promise_over_all_orders_of_any_values(
 @pytest.mark.parametrize("mean", [0.2, 0.45, 0.5, 0.55])
 def test_the_promise_for_independent_replies(mean: float) -> None:
     values = (np.random.default_rng(1).random((4000, 20)) < mean).astype(float)
-    wrong, told = wrongly_told(values, 0.5, 0.95), decisions(values, 0.5, 20, 0.95)
+    wrong, told = wrongly_told(values, 0.5, 0.95), decide_sides(values, 0.5, 20, 0.95)
     assert wrong.mean() <= 0.05
     asked = np.where((told != 0).any(axis=1), (told != 0).argmax(axis=1) + 1, 20).mean()
     assert asked < (11 if mean == 0.2 else 18)  # and it does spare some
@@ -76,13 +80,13 @@ def test_the_promise_for_independent_replies(mean: float) -> None:
 def test_what_is_certain_holds_whatever_follows(
     values: list[float], line: float, confidence: float
 ) -> None:
-    side = decisions(values, line, 10, 1.0)[-1]
+    side = decide_sides(values, line, 10, 1.0)[-1]
     left = 10 - len(values)
     for rest in (0.0, 1.0):
         mean = (sum(values) + left * rest) / 10
         assert not (side == -1 and mean >= line)
         assert not (side == 1 and mean < line - 1e-9)
-    told = decisions(values, line, 10, confidence)[-1]
+    told = decide_sides(values, line, 10, confidence)[-1]
     assert told == 0 or (told == 1) == (np.mean(values) >= line)
 
 
@@ -90,12 +94,12 @@ def test_what_is_certain_holds_whatever_follows(
 def test_so_many_can_be_asked_at_once_and_none_is_too_many(line: float) -> None:
     n = 9
     every = np.array(list(product((0, 0.3, 1), repeat=n)), dtype=float)
-    told = decisions(every, line, n, 0.9) != 0
+    told = decide_sides(every, line, n, 0.9) != 0
     for known in ([], [0.0], [1.0, 0.0], [0.3, 1.0, 0.0]):
         t = len(known)
         begun = np.all(every[:, :t] == known, axis=1) & ~told[:, :t].any(axis=1)
         first = np.where(told.any(axis=1), told.argmax(axis=1) + 1, n)[begun].min()
-        assert fewest_more(known, line, n, 0.9) == first - t
+        assert min_further_values(known, line, n, 0.9) == first - t
 
 
 def test_an_interval_for_all_sizes_holds_at_all_of_them() -> None:

@@ -17,12 +17,12 @@ from trustassay.statistics.variance import (
     COMPONENTS,
     RATER,
     REPEAT,
-    REST,
-    Cells,
+    UNSEPARATED,
     NotEstimableError,
-    cells,
-    shares,
-    weights_without,
+    RatingCells,
+    build_cells,
+    leave_one_out_weights,
+    percent_shares,
 )
 
 formula, anova = needed("statsmodels.formula.api"), needed("statsmodels.stats.anova")
@@ -30,10 +30,10 @@ formula, anova = needed("statsmodels.formula.api"), needed("statsmodels.stats.an
 Floats = NDArray[np.float64]
 
 
-def of_table(table: Floats) -> Cells:
+def of_table(table: Floats) -> RatingCells:
     """Gather ratings of shape (answers, raters, repeats); NaN is missing."""
     i, j, k = np.nonzero(~np.isnan(table))
-    return cells(i.tolist(), j.tolist(), table[i, j, k], table.shape[:2])
+    return build_cells(i.tolist(), j.tolist(), table[i, j, k], table.shape[:2])
 
 
 def made(
@@ -56,12 +56,12 @@ def test_the_example_of_shrout_and_fleiss() -> None:
         [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
     )
     found = of_table(table[:, :, None].astype(float))
-    assert found.names == (ANSWER, RATER, REST)
+    assert found.names == (ANSWER, RATER, UNSEPARATED)
     answer, rater, rest = found.components()[0]
     assert answer == pytest.approx((11.24 - 1.02) / 4, abs=0.005)
     assert rater == pytest.approx((32.49 - 1.02) / 6, abs=0.005)
     assert rest == pytest.approx(1.02, abs=0.005)
-    assert shares([answer, rater, rest])[0] == pytest.approx(29, abs=0.5)
+    assert percent_shares([answer, rater, rest])[0] == pytest.approx(29, abs=0.5)
 
 
 def test_one_rater_by_hand() -> None:
@@ -109,7 +109,7 @@ def test_the_equations_are_the_expected_sums_of_squares(seed: int) -> None:
     counts[0] = (2, 1, 1)
     present = np.argwhere(np.ones_like(counts)).repeat(counts.ravel(), axis=0)
     y = rng.normal(size=len(present))
-    found = cells(present[:, 0].tolist(), present[:, 1].tolist(), y, (6, 3))
+    found = build_cells(present[:, 0].tolist(), present[:, 1].tolist(), y, (6, 3))
     matrix, squares = found._equations(np.ones((1, len(found.counts))))
     quadratic, effects = _sums_of_squares(present)
     y = y - y.mean()
@@ -164,8 +164,8 @@ def test_what_cannot_be_told_apart_is_said() -> None:
 
 
 def test_shares_leave_out_what_lies_below_zero() -> None:
-    assert shares([3, -1, 0, 1]) == pytest.approx([75, 0, 0, 25])
-    assert np.isnan(shares(np.eye(2) * [0, 0] + [[0], [1]])).tolist() == [
+    assert percent_shares([3, -1, 0, 1]) == pytest.approx([75, 0, 0, 25])
+    assert np.isnan(percent_shares(np.eye(2) * [0, 0] + [[0], [1]])).tolist() == [
         [True, True],
         [False, False],
     ]
@@ -173,9 +173,9 @@ def test_shares_leave_out_what_lies_below_zero() -> None:
 
 def test_each_unit_is_left_out_in_turn() -> None:
     units = np.array([0, 1, 1, 2, 0])
-    weights = np.concatenate(list(weights_without(units)))
+    weights = np.concatenate(list(leave_one_out_weights(units)))
     assert weights.tolist() == [[0, 1, 1, 1, 0], [1, 0, 0, 1, 1], [1, 1, 1, 0, 1]]
-    grouped = np.concatenate(list(weights_without(np.arange(5), groups=2)))
+    grouped = np.concatenate(list(leave_one_out_weights(np.arange(5), groups=2)))
     assert grouped.tolist() == [[0, 1, 0, 1, 0], [1, 0, 1, 0, 1]]
 
 

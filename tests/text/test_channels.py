@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.text.channels import answer_part, without_html
+from trustassay.text.channels import extract_answer, strip_html
 from trustassay.text.mapped import MappedText
 
 
 def answer(text: str) -> str:
-    return answer_part(MappedText.of(text)).text
+    return extract_answer(MappedText.of(text)).text
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_tokens_of_a_template_are_taken_off(token: str) -> None:
     ],
 )
 def test_the_structure_of_html_becomes_markdown(text: str, lines: list[str]) -> None:
-    result = without_html(MappedText.of(text)).text
+    result = strip_html(MappedText.of(text)).text
     assert [line.strip() for line in result.splitlines() if line.strip()] == lines
 
 
@@ -109,7 +109,7 @@ def test_signs_that_compare_are_no_tags(text: str) -> None:
 @given(st.text(st.characters(exclude_characters="<&[◁")).filter(lambda text: ":" not in text))
 def test_a_text_without_markup_is_the_same(text: str) -> None:
     source = MappedText.of(text)
-    assert answer_part(source) == source
+    assert extract_answer(source) == source
 
 
 TAGS = "<think> </think> <p> </p> <li> <td> </tr> <b> <br> <|channel|>final<|message|> &amp; </s>"
@@ -117,7 +117,7 @@ TAGS = "<think> </think> <p> </p> <li> <td> </tr> <b> <br> <|channel|>final<|mes
 
 @given(st.lists(st.sampled_from([*TAGS.split(), "word", " ", "\n", "It is red."])).map("".join))
 def test_what_is_left_points_to_where_it_was_written(text: str) -> None:
-    result = answer_part(MappedText.of(text))
+    result = extract_answer(MappedText.of(text))
     offsets = list(result.offsets)
     assert offsets == sorted(offsets)
     pairs = zip(result.text, offsets, strict=True)

@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from tests.text.hostile import HOSTILE
 from trustassay.text.citations import (
-    LONGEST_RANGE,
-    citation_markers,
-    citations_as_in_paper,
-    cites,
-    masked,
-    references_start,
+    MAX_RANGE_NUMBERS,
+    cites_document,
+    find_citations,
+    find_citations_as_in_paper,
+    find_references_start,
+    mask_code_brackets,
     spell_superscripts,
-    without_citations,
-    without_citations_as_in_paper,
+    strip_citations,
+    strip_citations_as_in_paper,
 )
 from trustassay.text.mapped import MappedText
 
 
 def numbers(text: str) -> list[tuple[int, ...]]:
-    return [marker.numbers for marker in citation_markers(text)]
+    return [marker.numbers for marker in find_citations(text)]
 
 
 # Markers
@@ -117,13 +117,13 @@ def test_markers(text: str, expected: list[tuple[int, ...]]) -> None:
 )
 def test_text_that_is_no_marker(text: str) -> None:
     assert numbers(text) == []
-    assert without_citations(text) == text
+    assert strip_citations(text) == text
 
 
 def test_a_range_too_long_to_be_meant_names_its_ends() -> None:
-    longest = f"[1-{LONGEST_RANGE}]"
-    assert numbers(longest) == [tuple(range(1, LONGEST_RANGE + 1))]
-    assert numbers(f"[1-{LONGEST_RANGE + 1}]") == [(1, LONGEST_RANGE + 1)]
+    longest = f"[1-{MAX_RANGE_NUMBERS}]"
+    assert numbers(longest) == [tuple(range(1, MAX_RANGE_NUMBERS + 1))]
+    assert numbers(f"[1-{MAX_RANGE_NUMBERS + 1}]") == [(1, MAX_RANGE_NUMBERS + 1)]
     assert numbers("[1-999]") == [(1, 999)]
 
 
@@ -146,7 +146,7 @@ def test_a_range_too_long_to_be_meant_names_its_ends() -> None:
     ],
 )
 def test_without_citations(text: str, expected: str) -> None:
-    assert without_citations(text) == expected
+    assert strip_citations(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_raised_digits_of_units_and_powers_cite_nothing(text: str) -> None:
     ],
 )
 def test_the_paper_reads_otherwise(text: str, expected: str, cited: tuple[int, ...]) -> None:
-    assert without_citations_as_in_paper(text) == expected
-    assert citations_as_in_paper(text) == cited
+    assert strip_citations_as_in_paper(text) == expected
+    assert find_citations_as_in_paper(text) == cited
 
 
 # Any text at all
@@ -195,32 +195,32 @@ ANY = st.text(st.characters(codec=None)) | st.lists(
 
 @given(ANY)
 def test_markers_stand_in_order_and_their_removal_leaves_the_rest(text: str) -> None:
-    markers = citation_markers(text)
+    markers = find_citations(text)
     ends = [0, *(marker.end for marker in markers)]
     assert all(end <= m.start < m.end for end, m in zip(ends, markers, strict=False))
     assert all(0 <= n <= 999 for m in markers for n in m.numbers)
     kept = "".join(
         text[a:b].rstrip(" \t") for a, b in zip(ends, [m.start for m in markers], strict=False)
     )
-    assert without_citations(text) == kept + text[ends[-1] :]
+    assert strip_citations(text) == kept + text[ends[-1] :]
 
 
 @given(ANY)
 def test_every_text_is_read_as_in_the_paper(text: str) -> None:
-    cited = citations_as_in_paper(text)
+    cited = find_citations_as_in_paper(text)
     assert all(0 <= number < 10**18 for number in cited)
-    assert "]" not in without_citations_as_in_paper(text)
+    assert "]" not in strip_citations_as_in_paper(text)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize(
     "read",
     [
-        citation_markers,
-        without_citations,
-        citations_as_in_paper,
-        without_citations_as_in_paper,
-        references_start,
+        find_citations,
+        strip_citations,
+        find_citations_as_in_paper,
+        strip_citations_as_in_paper,
+        find_references_start,
     ],
     ids=lambda f: f.__name__,
 )
@@ -253,7 +253,7 @@ def test_brackets_of_code_cite_nothing(text: str, expected: list[int]) -> None:
 
 @given(ANY)
 def test_masking_changes_opening_brackets_alone(text: str) -> None:
-    result = masked(text)
+    result = mask_code_brackets(text)
     assert len(result) == len(text)
     assert all(new == old or old in "[【" for new, old in zip(result, text, strict=True))
 
@@ -278,11 +278,11 @@ BODY = "It is red [2].\n\nIt is big."
     ],
 )
 def test_a_list_of_references_is_found_and_cites_nothing(references: str) -> None:
-    start = references_start(BODY + references)
+    start = find_references_start(BODY + references)
     assert (BODY + references)[:start].rstrip() == BODY
-    assert not cites("It is big." + references, 2)
-    assert cites(BODY + references, 2)
-    assert not cites(BODY + references, 1)
+    assert not cites_document("It is big." + references, 2)
+    assert cites_document(BODY + references, 2)
+    assert not cites_document(BODY + references, 1)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_list_of_references_is_found_and_cites_nothing(references: str) -> Non
     ],
 )
 def test_what_may_be_an_answer_is_no_list_of_references(text: str) -> None:
-    assert references_start(text) == len(text)
+    assert find_references_start(text) == len(text)
 
 
 @pytest.mark.parametrize(
@@ -312,9 +312,9 @@ def test_what_may_be_an_answer_is_no_list_of_references(text: str) -> None:
 def test_a_statement_hidden_among_references_is_kept(references: str) -> None:
     """It would not be judged otherwise."""
     text = BODY + references
-    assert references_start(text) == len(text)
+    assert find_references_start(text) == len(text)
 
 
 def test_the_entries_below_the_last_statement_are_references_still() -> None:
     text = f"{BODY}\n\n[1] The museum is closed on Mondays.\n[2]: The sizes"
-    assert text[references_start(text) :] == "[2]: The sizes"
+    assert text[find_references_start(text) :] == "[2]: The sizes"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from trustassay.errors import BackendError
 from trustassay.text import grammar
 from trustassay.text.grammar import (
-    finite_verb,
+    find_finite_verb,
     is_common_word,
     is_imperative,
-    states,
+    is_statement,
     tag_of,
     words_of,
 )
@@ -20,7 +20,7 @@ from trustassay.text.grammar import (
 
 def verb_of(text: str) -> str | None:
     words = words_of(text)
-    place = finite_verb(words)
+    place = find_finite_verb(words)
     return None if place is None else words[place]
 
 
@@ -82,19 +82,19 @@ def test_the_finite_verb_is_found(text: str, verb: str) -> None:
 )
 def test_fragments_have_no_finite_verb(text: str) -> None:
     assert verb_of(text) is None
-    assert not states(text)
+    assert not is_statement(text)
 
 
 @pytest.mark.parametrize("text", ["It is red.", "It's free", "Sales rose 5%", "A is larger than B"])
 def test_a_sentence_with_subject_and_verb_states_something(text: str) -> None:
-    assert states(text)
+    assert is_statement(text)
 
 
 @pytest.mark.parametrize(
     "text", ["Is it red?", "It is red?", "Who built it", "What it is", "Is red"]
 )
 def test_a_question_or_a_verb_without_a_subject_states_nothing(text: str) -> None:
-    assert not states(text)
+    assert not is_statement(text)
 
 
 @pytest.mark.parametrize("text", ["Hold the red button", "Press start", "Call the office"])
@@ -133,6 +133,6 @@ WORDS = st.lists(st.sampled_from("it museum opened the a may 5 not who red Basso
 def test_a_pronoun_with_its_auxiliary_has_a_finite_verb_whatever_stands_around_it(
     before: list[str], after: list[str]
 ) -> None:
-    place = finite_verb([*before, "it", "is", *after])
+    place = find_finite_verb([*before, "it", "is", *after])
     assert place is not None
     assert place <= len(before) + 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trustassay.text.language import language_of
+from trustassay.text.language import detect_language
 
 SENTENCES = {
     "ca": "La llum vermella és a la casa verda, al costat de la porta, des de fa dos anys.",
@@ -35,28 +35,28 @@ ENGLISH = (
 
 @pytest.mark.parametrize("language", SENTENCES)
 def test_a_sentence_in_another_language(language: str) -> None:
-    assert language_of(SENTENCES[language], ["Where does the red lamp stand?"]) == language
+    assert detect_language(SENTENCES[language], ["Where does the red lamp stand?"]) == language
 
 
 @pytest.mark.parametrize("sentence", ENGLISH)
 def test_an_english_sentence(sentence: str) -> None:
-    assert language_of(sentence, ["Who was it, and where was she born?"]) == "en"
+    assert detect_language(sentence, ["Who was it, and where was she born?"]) == "en"
 
 
 @pytest.mark.parametrize("answer", ["Real Madrid", "No", "1984", "Petra van Staveren, 1984"])
 def test_a_short_answer_has_the_language_of_what_it_answers(answer: str) -> None:
-    assert language_of(answer, ["Who won the cup in that year?"]) == "en"
-    assert language_of(answer, ["¿Quién ganó la copa ese año?"]) == "es"
-    assert language_of(answer, ["", "Der Pokal ging in diesem Jahr an den Verein."]) == "de"
+    assert detect_language(answer, ["Who won the cup in that year?"]) == "en"
+    assert detect_language(answer, ["¿Quién ganó la copa ese año?"]) == "es"
+    assert detect_language(answer, ["", "Der Pokal ging in diesem Jahr an den Verein."]) == "de"
 
 
 def test_without_context_a_short_answer_has_no_certain_language() -> None:
-    assert language_of("Real Madrid") is None
-    assert language_of("Real Madrid", ["", "3"]) is None
-    assert language_of(r"... $x = \sqrt{1/7}$", ["3"]) is None
-    assert language_of("", ["¿Quién ganó la copa ese año?"]) == "es"
+    assert detect_language("Real Madrid") is None
+    assert detect_language("Real Madrid", ["", "3"]) is None
+    assert detect_language(r"... $x = \sqrt{1/7}$", ["3"]) is None
+    assert detect_language("", ["¿Quién ganó la copa ese año?"]) == "es"
 
 
 def test_another_script_needs_no_context() -> None:
-    assert language_of("高级计划每月12欧元。", ["What does the plan cost?"]) == "zh"
-    assert language_of("E = mc², α ≤ β", ["What is the formula of the energy?"]) == "en"
+    assert detect_language("高级计划每月12欧元。", ["What does the plan cost?"]) == "zh"
+    assert detect_language("E = mc², α ≤ β", ["What is the formula of the energy?"]) == "en"

@@ -10,7 +10,7 @@ from trustassay.metric import Metric
 from trustassay.metrics import Faithfulness, Grounding
 from trustassay.sample import Sample
 from trustassay.text.limits import TextLimits
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 CITED = "The tower is tall [1]. " * 60
 """Longer than what is worked on in the event loop, and within all limits."""
@@ -57,7 +57,7 @@ def test_the_outcome_is_counted_and_others_are_scored() -> None:
 def test_a_long_text_is_not_worked_on_in_the_event_loop(
     metric: type[Metric], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = splitter("sentencex")
+    kept = load_splitter("sentencex")
     where: dict[str, set[str]] = {"short": set(), "long": set()}
     kind = "short"
 
@@ -82,8 +82,8 @@ def test_a_long_text_is_not_worked_on_in_the_event_loop(
 
 def test_a_splitter_gets_a_long_text_in_parts_that_end_with_lines() -> None:
     text = "One line of it. Another.\n" * 1_000
-    assert "".join(splitter("lines")(text)) == text.replace("\n", "")
-    assert len(splitter("lines")(text)) == 1_000
-    assert len(splitter("sentencex")(text)) == 2_000
+    assert "".join(load_splitter("lines")(text)) == text.replace("\n", "")
+    assert len(load_splitter("lines")(text)) == 1_000
+    assert len(load_splitter("sentencex")(text)) == 2_000
     fences = "`a` " * 10_000
-    assert "".join(splitter("sentencex")(fences)).split() == fences.split()
+    assert "".join(load_splitter("sentencex")(fences)).split() == fences.split()

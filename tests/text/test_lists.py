@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text.hostile import HOSTILE
-from trustassay.text.citations import without_citations
-from trustassay.text.lists import list_elements, list_elements_as_in_paper, without_numbering
+from trustassay.text.citations import strip_citations
+from trustassay.text.lists import split_list, split_list_as_in_paper, strip_numbering
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from trustassay.text.lists import list_elements, list_elements_as_in_paper, with
     ],
 )
 def test_list_elements(text: str, expected: list[str]) -> None:
-    assert list_elements(text) == expected
+    assert split_list(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_list_elements(text: str, expected: list[str]) -> None:
     ],
 )
 def test_list_elements_that_are_known(text: str, known: set[str], expected: list[str]) -> None:
-    assert list_elements(text, known) == expected
+    assert split_list(text, known) == expected
 
 
 def test_list_elements_as_in_paper() -> None:
-    assert list_elements_as_in_paper("1. Heat, Mai, the Girl.") == ["1. Heat", "Mai", "the Girl"]
-    assert list_elements_as_in_paper("") == [""]
-    assert list_elements_as_in_paper("a,.") == ["a"]
-    assert list_elements_as_in_paper("a.,") == ["a."]
+    assert split_list_as_in_paper("1. Heat, Mai, the Girl.") == ["1. Heat", "Mai", "the Girl"]
+    assert split_list_as_in_paper("") == [""]
+    assert split_list_as_in_paper("a,.") == ["a"]
+    assert split_list_as_in_paper("a.,") == ["a."]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_list_elements_as_in_paper() -> None:
     ],
 )
 def test_without_numbering(line: str, expected: str) -> None:
-    assert without_numbering(line) == expected
+    assert strip_numbering(line) == expected
 
 
 ANY = st.text(st.characters(codec=None)) | st.lists(
@@ -90,7 +90,7 @@ ANY = st.text(st.characters(codec=None)) | st.lists(
 
 @given(ANY)
 def test_no_element_is_blank(text: str) -> None:
-    assert all(without_citations(element).strip() for element in list_elements(text))
+    assert all(strip_citations(element).strip() for element in split_list(text))
 
 
 NAMES = st.sampled_from(["Heat", "The Third Man", "1,000 Lakes", "Ran"])
@@ -102,18 +102,18 @@ CITATIONS = st.sampled_from(["", " [1]", " [1, 2]", " [1], [2]", " [Doc 3]"])
     st.sampled_from([", ", "; ", "\n", "\n- ", ",\n"]),
 )
 def test_every_element_keeps_its_citations(elements: list[str], between: str) -> None:
-    assert list_elements(between.join(elements)) == elements
+    assert split_list(between.join(elements)) == elements
 
 
 @given(ANY)
 def test_every_text_has_an_element_as_in_the_paper(text: str) -> None:
-    assert list_elements_as_in_paper(text)
+    assert split_list_as_in_paper(text)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize(
     "read",
-    [without_numbering, lambda text: list_elements(text, {"b", "c d e f g"})],
+    [strip_numbering, lambda text: split_list(text, {"b", "c d e f g"})],
     ids=["without_numbering", "list_elements"],
 )
 def test_hostile_text_is_read_fast(read: Callable[[str], object], kind: str) -> None:

@@ -8,7 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.text.mapped import MappedText, Span, joined
+from trustassay.text.mapped import MappedText, Span, join_texts
 
 
 def test_a_text_that_is_not_changed_has_the_offsets_of_its_characters() -> None:
@@ -62,21 +62,21 @@ def test_a_text_without_a_match_is_the_same_text() -> None:
 
 
 def test_of_changes_that_overlap_the_first_counts() -> None:
-    text = MappedText.of("abcd").replaced([((0, 2), "x"), ((1, 3), "y"), ((3, 4), "z")])
+    text = MappedText.of("abcd").replace([((0, 2), "x"), ((1, 3), "y"), ((3, 4), "z")])
     assert text.text == "xcz"
 
 
 def test_what_is_inserted_where_nothing_stood_has_the_offset_of_what_follows() -> None:
-    text = MappedText.of("ab").replaced([((1, 1), "-")])
+    text = MappedText.of("ab").replace([((1, 1), "-")])
     assert (text.text, list(text.offsets)) == ("a-b", [0, 1, 1])
 
 
 def test_texts_are_joined_without_the_empty_ones() -> None:
     source = MappedText.of("a red rose")
-    text = joined([source[0:1], source[1:1], source[6:]], " + ")
+    text = join_texts([source[0:1], source[1:1], source[6:]], " + ")
     assert text.text == "a + rose"
     assert list(text.offsets) == [0, 0, 0, 0, 6, 7, 8, 9]
-    assert joined([]).text == ""
+    assert join_texts([]).text == ""
 
 
 # Any changes at all
@@ -118,7 +118,7 @@ def test_replacements_point_into_what_they_replace(data: st.DataObject) -> None:
     replacements = data.draw(
         st.lists(st.text("xyz", max_size=5), min_size=len(spans), max_size=len(spans))
     )
-    text = MappedText.of(source).replaced(zip(spans, replacements, strict=True))
+    text = MappedText.of(source).replace(zip(spans, replacements, strict=True))
     pieces: list[str] = []
     position = 0
     for (start, end), new in zip(spans, replacements, strict=True):

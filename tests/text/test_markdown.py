@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.text.mapped import MappedText
-from trustassay.text.markdown import MOST_ABOVE, WRAPPED, Block, parse_blocks
+from trustassay.text.markdown import (
+    MAX_BLOCKS_ABOVE,
+    MIN_WRAPPED_LINE_CHARACTERS,
+    Block,
+    parse_blocks,
+)
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -95,7 +100,7 @@ def test_a_line_in_small_letters_goes_on_from_an_unfinished_one() -> None:
 
 
 def test_a_long_line_was_wrapped_and_a_short_one_was_not() -> None:
-    long = "word " * (WRAPPED // 5)
+    long = "word " * (MIN_WRAPPED_LINE_CHARACTERS // 5)
     assert kinds(f"{long}x\nIt goes on") == [("paragraph", f"{long}x It goes on")]
     assert kinds("Short\nIt does not") == [("paragraph", "Short"), ("paragraph", "It does not")]
 
@@ -176,10 +181,10 @@ def test_a_rule_ends_a_list() -> None:
 
 
 def test_only_the_innermost_are_kept_of_many() -> None:
-    depth = MOST_ABOVE + 3
+    depth = MAX_BLOCKS_ABOVE + 3
     text = "\n".join(f"{'  ' * level}- level {level}" for level in range(depth))
     above = paths(text)[f"level {depth - 1}"]
-    assert above == [f"level {level}" for level in range(depth - 1 - MOST_ABOVE, depth - 1)]
+    assert above == [f"level {level}" for level in range(depth - 1 - MAX_BLOCKS_ABOVE, depth - 1)]
 
 
 # Tables
@@ -254,7 +259,7 @@ def test_blocks_stand_in_order_where_they_say(text: str) -> None:
             position = end
         assert all(above < place for above in block.above)
         assert list(block.above) == sorted(block.above)
-        assert len(block.above) <= MOST_ABOVE
+        assert len(block.above) <= MAX_BLOCKS_ABOVE
         for cell in block.cells:
             assert all(
                 text[offset] == one for one, offset in zip(cell.text, cell.offsets, strict=True)

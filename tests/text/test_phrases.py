@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.text.phrases import (
-    QUESTION,
-    content_of,
-    frame_end,
-    opener_end,
-    tag_question_start,
-    why_no_claim,
+    REASON_QUESTION,
+    content_stems,
+    find_frame_end,
+    find_opener_end,
+    find_reason_without_claim,
+    find_tag_question_start,
 )
 
 # Openers
@@ -51,14 +51,14 @@ STATEMENTS = [
 @given(st.lists(st.sampled_from(OPENERS), max_size=3), st.sampled_from(STATEMENTS))
 def test_openers_and_nothing_else_are_cut_off(openers: list[str], statement: str) -> None:
     text = "".join([*openers, statement])
-    assert text[opener_end(text) :] == statement
+    assert text[find_opener_end(text) :] == statement
 
 
 @pytest.mark.parametrize("opener", OPENERS)
 def test_an_opener_alone_is_not_cut_off_but_claims_nothing(opener: str) -> None:
     text = opener.strip(" ,:-")
-    assert opener_end(text) == 0
-    assert why_no_claim(text) is not None
+    assert find_opener_end(text) == 0
+    assert find_reason_without_claim(text) is not None
 
 
 # Frames
@@ -96,13 +96,13 @@ FRAMED = [
 @given(st.lists(st.sampled_from(FRAMES), max_size=3), st.sampled_from(FRAMED))
 def test_frames_and_nothing_else_are_cut_off(frames: list[str], statement: str) -> None:
     text = "".join([*frames, statement])
-    assert text[frame_end(text) :] == statement
+    assert text[find_frame_end(text) :] == statement
 
 
 def test_a_frame_alone_is_left() -> None:
-    assert frame_end("In summary, ") == 0
-    assert frame_end("However,") == 0
-    assert why_no_claim("In summary,") == "it says nothing by itself"
+    assert find_frame_end("In summary, ") == 0
+    assert find_frame_end("However,") == 0
+    assert find_reason_without_claim("In summary,") == "it says nothing by itself"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_frame_alone_is_left() -> None:
     ],
 )
 def test_a_tag_makes_a_question_of_a_statement(text: str, statement: str) -> None:
-    assert text[: tag_question_start(text)] == statement
+    assert text[: find_tag_question_start(text)] == statement
 
 
 # Sentences that claim nothing
@@ -125,7 +125,7 @@ def test_a_tag_makes_a_question_of_a_statement(text: str, statement: str) -> Non
 @pytest.mark.parametrize(
     ("sentence", "why"),
     [
-        ("Is it red?", QUESTION),
+        ("Is it red?", REASON_QUESTION),
         ("Hello!", "a greeting or an offer"),
         ("You're welcome.", "a greeting or an offer"),
         ("I hope this helps!", "a greeting or an offer"),
@@ -148,7 +148,7 @@ def test_a_tag_makes_a_question_of_a_statement(text: str, statement: str) -> Non
     ],
 )
 def test_sentences_that_claim_nothing(sentence: str, why: str) -> None:
-    assert why_no_claim(sentence) == why
+    assert find_reason_without_claim(sentence) == why
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_sentences_that_claim_nothing(sentence: str, why: str) -> None:
     ],
 )
 def test_sentences_that_claim_something(sentence: str) -> None:
-    assert why_no_claim(sentence) is None
+    assert find_reason_without_claim(sentence) is None
 
 
 TALK = st.lists(
@@ -189,21 +189,21 @@ NUMBERS = st.sampled_from(["90", "1902", "3.5", "€5", "two", "twelve", "5th"])
 def test_a_sentence_with_a_number_always_claims_something(
     before: str, number: str, after: str
 ) -> None:
-    assert why_no_claim(f"{before} {number} {after}.") is None
+    assert find_reason_without_claim(f"{before} {number} {after}.") is None
 
 
 @given(TALK | st.text())
 def test_what_is_cut_off_leaves_a_rest(text: str) -> None:
-    for end in (opener_end(text), frame_end(text)):
+    for end in (find_opener_end(text), find_frame_end(text)):
         assert end == 0 or text[end:].strip()
-    assert text[: tag_question_start(text)] == text or text.rstrip().endswith("?")
+    assert text[: find_tag_question_start(text)] == text or text.rstrip().endswith("?")
 
 
 # Content
 
 
 def test_the_content_of_a_text_is_what_it_says_of_a_subject() -> None:
-    assert content_of("The elephants lived in two houses.") == {"elephant", "liv", "2", "hous"}
-    assert content_of("A is larger than B.") == {"a", "larger", "b"}
-    assert content_of("Here are the details you asked for.") == set()
-    assert content_of("It is not so.") == set()
+    assert content_stems("The elephants lived in two houses.") == {"elephant", "liv", "2", "hous"}
+    assert content_stems("A is larger than B.") == {"a", "larger", "b"}
+    assert content_stems("Here are the details you asked for.") == set()
+    assert content_stems("It is not so.") == set()

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.text.quantities import Quantity, read
+from trustassay.text.quantities import Quantity, read_quantities
 
 
 def one(text: str) -> Quantity:
     """Return the only quantity of a text (of a date with its day, the first)."""
-    result = read(text).quantities
+    result = read_quantities(text).quantities
     assert result and len({(q.start, q.end) for q in result}) == 1, result
     return result[0]
 
@@ -120,14 +120,14 @@ def test_a_part_of_a_date_contains_the_date() -> None:
     ],
 )
 def test_what_is_no_quantity_is_not_read(text: str) -> None:
-    dimensions = {q.dimension for q in read(text).quantities}
+    dimensions = {q.dimension for q in read_quantities(text).quantities}
     assert dimensions <= {"count"} if text == "44 BC" else not dimensions
 
 
 @given(st.text(max_size=300))
 @settings(max_examples=300)
 def test_every_text_can_be_read(text: str) -> None:
-    for q in read(text).quantities:
+    for q in read_quantities(text).quantities:
         assert 0 <= q.start < q.end <= len(text)
         assert not math.isnan(q.low) and not math.isnan(q.high)
 
@@ -141,4 +141,4 @@ PARTS = (
 @settings(max_examples=500)
 def test_every_order_of_parts_can_be_read(parts: list[str]) -> None:
     for text in (" ".join(parts), "".join(parts)):
-        assert all(q.start < q.end <= len(text) for q in read(text).quantities)
+        assert all(q.start < q.end <= len(text) for q in read_quantities(text).quantities)

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.text.refusals import (
-    LONGEST_SENTENCE,
+    MAX_SENTENCE_CHARACTERS,
     begins_with_refusal,
     belongs_to_refusal,
-    declines,
-    denied_topic,
-    no_answer,
-    paper_similarity,
-    refusal_parts,
-    refuses_as_in_paper,
+    compute_flag_similarity,
+    find_denied_topic,
+    find_refusal_as_in_paper,
+    find_refusal_words,
+    is_no_answer_placeholder,
+    split_refusal,
 )
 
 # Sentences that decline
@@ -35,7 +35,7 @@ from trustassay.text.refusals import (
     ],
 )
 def test_the_words_that_decline_are_named(sentence: str, words: str) -> None:
-    assert declines(sentence) == words
+    assert find_refusal_words(sentence) == words
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_the_words_that_decline_are_named(sentence: str, words: str) -> None:
     ],
 )
 def test_a_sentence_that_answers_quotes_or_reports_does_not_decline(sentence: str) -> None:
-    assert declines(sentence) is None
+    assert find_refusal_words(sentence) is None
 
 
 def test_words_beyond_the_longest_sentence_are_not_looked_at() -> None:
-    assert declines("x" * (LONGEST_SENTENCE - 20) + " I don't know.")
-    assert declines("x" * LONGEST_SENTENCE + " I don't know.") is None
+    assert find_refusal_words("x" * (MAX_SENTENCE_CHARACTERS - 20) + " I don't know.")
+    assert find_refusal_words("x" * MAX_SENTENCE_CHARACTERS + " I don't know.") is None
 
 
 # What is denied
@@ -79,7 +79,7 @@ def test_words_beyond_the_longest_sentence_are_not_looked_at() -> None:
     ],
 )
 def test_the_topic_of_a_denial_is_named(sentence: str, topic: str) -> None:
-    assert denied_topic(sentence) == topic
+    assert find_denied_topic(sentence) == topic
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_the_topic_of_a_denial_is_named(sentence: str, topic: str) -> None:
     ],
 )
 def test_other_sentences_deny_no_topic(sentence: str) -> None:
-    assert denied_topic(sentence) is None
+    assert find_denied_topic(sentence) is None
 
 
 # The parts of a sentence that declines
 
 
 def parts(sentence: str) -> list[tuple[str, bool]]:
-    return [(sentence[start:end], refuses) for start, end, refuses in refusal_parts(sentence)]
+    return [(sentence[start:end], refuses) for start, end, refuses in split_refusal(sentence)]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +175,12 @@ CLAUSES = st.lists(
 
 @given(CLAUSES | st.text())
 def test_parts_stand_in_order_and_take_turns(sentence: str) -> None:
-    found = refusal_parts(sentence)
+    found = split_refusal(sentence)
     ends = [0, *(end for _, end, _ in found)]
     assert all(end <= start <= stop for end, (start, stop, _) in zip(ends, found, strict=False))
     assert ends[-1] == len(sentence)
     for (start, middle, refuses), (after, end, also) in itertools.pairwise(found):
-        topics = denied_topic(sentence[start:middle]), denied_topic(sentence[after:end])
+        topics = find_denied_topic(sentence[start:middle]), find_denied_topic(sentence[after:end])
         assert refuses != also or any(topics)
 
 
@@ -213,11 +213,11 @@ def test_an_answer_does_not_belong_to_a_refusal(sentence: str) -> None:
 
 
 def test_the_words_of_an_engine_without_passages_are_no_answer() -> None:
-    assert no_answer("Empty Response")
-    assert no_answer(" Empty response.\n")
-    assert not no_answer("")
-    assert not no_answer("An empty response means that the index has no node.")
-    assert not no_answer("Empty Response Theory was written in 1950 [1].")
+    assert is_no_answer_placeholder("Empty Response")
+    assert is_no_answer_placeholder(" Empty response.\n")
+    assert not is_no_answer_placeholder("")
+    assert not is_no_answer_placeholder("An empty response means that the index has no node.")
+    assert not is_no_answer_placeholder("Empty Response Theory was written in 1950 [1].")
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,9 @@ def test_titles_and_answers_do_not_begin_as_refusals_do(text: str) -> None:
 )
 def test_paper_similarity_is_that_of_fuzzywuzzy(text: str, similarity: int) -> None:
     """The figures were taken from fuzzywuzzy 0.18.0 with python-Levenshtein 0.26.1."""
-    assert paper_similarity(text) == similarity
+    assert compute_flag_similarity(text) == similarity
 
 
 def test_paper_detector_wants_more_than_85() -> None:
-    assert refuses_as_in_paper("I apologize; I couldn't find an exact answer") is None
-    assert refuses_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")
+    assert find_refusal_as_in_paper("I apologize; I couldn't find an exact answer") is None
+    assert find_refusal_as_in_paper("Yes. I apologize, but I couldn't find an answer. It is 7 [1].")

@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import repeats
-from trustassay.answering.styles import answers_in
-from trustassay.calls.multiple_choice import letter_of
+from trustassay.answering.styles import parse_answers
+from trustassay.calls.multiple_choice import find_letter
 from trustassay.judging.claims import parse_claim_list
-from trustassay.metrics.fewl.references import yes_or_no
+from trustassay.metrics.fewl.references import read_yes_or_no
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.text.replies import LONGEST, numbered
-from trustassay.text.verdict_replies import verdict_in
-from trustassay_papers.dataset import ClaimError, parsed_claims
+from trustassay.text.replies import MAX_REPLY_CHARACTERS, find_numbered_lines
+from trustassay.text.verdict_replies import find_verdict
+from trustassay_papers.dataset import ClaimError, parse_claims
 
 RUBRICS = {name: read_rubric(name) for name in SHIPPED}
 READERS: Mapping[str, Callable[[str], str | None]] = {
@@ -30,9 +30,9 @@ READERS: Mapping[str, Callable[[str], str | None]] = {
         name: partial(lambda rubric, text: read_reply(text, rubric).label, rubric)
         for name, rubric in RUBRICS.items()
     },
-    "letters": partial(letter_of, letters="ABC"),
-    "entailment": lambda text: found.verdict if (found := verdict_in(text)) else None,
-    "yes-no": lambda text: {True: "yes", False: "no", None: None}[yes_or_no(text)],
+    "letters": partial(find_letter, letters="ABC"),
+    "entailment": lambda text: found.verdict if (found := find_verdict(text)) else None,
+    "yes-no": lambda text: {True: "yes", False: "no", None: None}[read_yes_or_no(text)],
 }
 ROWS: list[dict[str, Any]] = [
     json.loads(line)
@@ -178,7 +178,7 @@ HOSTILE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_replies_are_read_in_linear_time(piece: str) -> None:
-    for size in (LONGEST, 1_000_000):
+    for size in (MAX_REPLY_CHARACTERS, 1_000_000):
         text = (piece * (size // len(piece) + 1))[:size]
         began = time.process_time()
         for name in ("truthfulness", "verdict", "letters"):
@@ -189,8 +189,8 @@ def test_hostile_replies_are_read_in_linear_time(piece: str) -> None:
 def test_a_reply_longer_than_any_is_not_read() -> None:
     read = READERS["truthfulness"]
     assert read("Score: 4\n" + "x" * 30_000) == read("x " * 10_000 + "\nScore: 4") == "4"
-    assert read("Score: 4\n" + "x" * LONGEST) is None
-    assert read("Score: 4" + "\u200b" * LONGEST + "5") is None
+    assert read("Score: 4\n" + "x" * MAX_REPLY_CHARACTERS) is None
+    assert read("Score: 4" + "\u200b" * MAX_REPLY_CHARACTERS + "5") is None
     assert read(" " * 1_000_000 + "Score: 4") == "4"
 
 
@@ -213,15 +213,15 @@ def test_a_reply_longer_than_any_is_not_read() -> None:
     ],
 )
 def test_a_list_counts_on_from_one(text: str, items: list[str]) -> None:
-    assert [line["text"].strip("* ") for line in numbered(text)] == items
+    assert [line["text"].strip("* ") for line in find_numbered_lines(text)] == items
 
 
 def test_an_ordinal_is_no_item_of_a_list() -> None:
-    assert answers_in("2. Weltkrieg begann 1939.", 3) == ()
-    assert answers_in("1. Am\n5. Juni 1944.\n2. Nie.", 3) == ("Am 5. Juni 1944.", "Nie.")
-    assert parsed_claims("Here they are:\n1. One.\n2. Two.") == ("One.", "Two.")
+    assert parse_answers("2. Weltkrieg begann 1939.", 3) == ()
+    assert parse_answers("1. Am\n5. Juni 1944.\n2. Nie.", 3) == ("Am 5. Juni 1944.", "Nie.")
+    assert parse_claims("Here they are:\n1. One.\n2. Two.") == ("One.", "Two.")
     with pytest.raises(ClaimError, match="no numbered claims"):
-        parsed_claims("2. Weltkrieg begann 1939.")
+        parse_claims("2. Weltkrieg begann 1939.")
     assert [claim.text for claim in parse_claim_list("1. One.\n- Two.\n-5 degrees\n* Three.")] == [
         "One.",
         "Two.",

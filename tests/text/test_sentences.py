@@ -17,7 +17,7 @@ from tests.metrics.grounding.helpers import Knows, assessed, hypotheses, item, r
 from trustassay.errors import BackendError, UnknownNameError
 from trustassay.metrics import Grounding
 from trustassay.text import sentences
-from trustassay.text.sentences import WINDOW, splitter
+from trustassay.text.sentences import MAX_WINDOW_CHARACTERS, load_splitter
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ from trustassay.text.sentences import WINDOW, splitter
     ],
 )
 def test_english_sentences(text: str, expected: list[str]) -> None:
-    assert [one.strip() for one in splitter("sentencex")(text)] == expected
+    assert [one.strip() for one in load_splitter("sentencex")(text)] == expected
 
 
 def test_a_long_text_is_split_window_by_window_and_no_sentence_is_cut() -> None:
     sentence = "Mill 7 is open."
-    text = f"{sentence} " * (3 * WINDOW // len(sentence))
-    assert {one.strip() for one in splitter("sentencex")(text)} == {sentence}
-    assert splitter("lines")(text.replace(". ", ".\n")) == [sentence] * text.count(sentence)
+    text = f"{sentence} " * (3 * MAX_WINDOW_CHARACTERS // len(sentence))
+    assert {one.strip() for one in load_splitter("sentencex")(text)} == {sentence}
+    assert load_splitter("lines")(text.replace(". ", ".\n")) == [sentence] * text.count(sentence)
 
 
 @given(
@@ -51,7 +51,7 @@ def test_a_long_text_is_split_window_by_window_and_no_sentence_is_cut() -> None:
 )
 def test_sentences_stand_in_the_text_in_order_and_lose_only_white_space(text: str) -> None:
     position = 0
-    for sentence in splitter("sentencex")(text):
+    for sentence in load_splitter("sentencex")(text):
         place = text.find(sentence, position)
         assert place >= 0
         assert not text[position:place].strip()
@@ -84,8 +84,8 @@ def test_the_splitter_is_recorded() -> None:
 def test_a_language_may_follow_the_name() -> None:
     """ "Bzgl." is an abbreviation in German alone."""
     text = "Er schrieb bzgl. Anna einen Brief. Sie las ihn."
-    assert len(splitter("sentencex:de")(text)) == 2
-    assert len(splitter("sentencex:en")(text)) == 3
+    assert len(load_splitter("sentencex:de")(text)) == 2
+    assert len(load_splitter("sentencex:en")(text)) == 3
 
 
 def test_an_unknown_splitter_is_answered_with_the_nearest() -> None:

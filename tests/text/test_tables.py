@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support import Recorder
 from trustassay import score
 from trustassay.backends.embedded import EmbeddedEntailer
-from trustassay.text.tables import LONGEST, MOST_VALUES, as_prose, read
+from trustassay.text.tables import MAX_PASSAGE_CHARACTERS, MAX_VALUES, read_data, spell_data
 
 ROWS = [
     {"name": "Aurora lamp", "price_usd": 20, "stock": 14, "color": "red"},
@@ -42,25 +42,25 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_each_value_is_a_sentence_with_its_row_and_its_column(form: str) -> None:
-    assert AURORA in as_prose(FORMS[form])
-    assert "The price of Cirrus chair is 120 USD." in as_prose(FORMS[form])
+    assert AURORA in spell_data(FORMS[form])
+    assert "The price of Cirrus chair is 120 USD." in spell_data(FORMS[form])
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_row_that_a_statement_is_about_is_shown_alone(form: str) -> None:
-    shown = as_prose(FORMS[form], "The Aurora lamp costs 35 dollars.")
+    shown = spell_data(FORMS[form], "The Aurora lamp costs 35 dollars.")
     assert AURORA in shown
     assert "Borealis" not in shown and "Cirrus" not in shown
 
 
 def test_a_value_of_another_row_does_not_choose_that_row() -> None:
-    assert "Borealis" not in as_prose(FORMS["JSON"], "The Aurora lamp is blue.")
+    assert "Borealis" not in spell_data(FORMS["JSON"], "The Aurora lamp is blue.")
 
 
 def test_rows_that_are_equally_near_are_all_shown() -> None:
-    shown = as_prose(FORMS["CSV"], "The Aurora lamp is cheaper than the Borealis lamp.")
+    shown = spell_data(FORMS["CSV"], "The Aurora lamp is cheaper than the Borealis lamp.")
     assert "Aurora" in shown and "Borealis" in shown and "Cirrus" not in shown
-    assert as_prose(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
+    assert spell_data(FORMS["CSV"], "Everything is in stock.").count("The price of") == 3
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_row_is_named_by_its_whole_name(
     names: list[str], statement: str, shown: list[str]
 ) -> None:
     rows = [{"name": name, "price": n} for n, name in enumerate(names, 3)]
-    told = as_prose(json.dumps(rows), statement)
+    told = spell_data(json.dumps(rows), statement)
     assert [name for name in names if f"The name is {name}." in told] == shown
 
 
@@ -100,23 +100,23 @@ def test_rows_of_one_name_are_told_apart_by_what_differs() -> None:
     years = (
         "country,sex,year,rate\nFrance,f,1999,4\nFrance,f,2000,5\nFrance,m,2000,6\nSpain,f,2000,7"
     )
-    assert "The rate of France, 2000, m is 6." in as_prose(years)
-    shown = as_prose(years, "In 1999 the rate of France was 5 (f).")
+    assert "The rate of France, 2000, m is 6." in spell_data(years)
+    shown = spell_data(years, "In 1999 the rate of France was 5 (f).")
     assert "is 4." in shown and "is 5." not in shown and "Spain" not in shown
-    both = as_prose(years, "France has a rate of 5.")
+    both = spell_data(years, "France has a rate of 5.")
     assert both.count("The rate of France") == 3 and "Spain" not in both
     unnamed = json.dumps([{"year": 1999, "rate": 4}, {"year": 2000, "rate": 5}])
-    assert "The rate of 2000 is 5." in as_prose(unnamed, "It was 4 in 2000.")
+    assert "The rate of 2000 is 5." in spell_data(unnamed, "It was 4 in 2000.")
 
 
 def test_every_line_of_json_is_a_row() -> None:
     lines = "\n".join(json.dumps({"name": f"Lamp {n}x", "price_usd": n}) for n in range(40))
-    assert as_prose(lines).count("The price of Lamp") == 40
-    assert as_prose(lines, "The price of lamp 7x is high.").count("The price of") == 1
+    assert spell_data(lines).count("The price of Lamp") == 40
+    assert spell_data(lines, "The price of lamp 7x is high.").count("The price of") == 1
 
 
 def test_a_table_of_texts_alone_is_read() -> None:
-    told = as_prose("name,city,state\nThigpen,Bay Springs,MS\nLivingston,Livingston,TX")
+    told = spell_data("name,city,state\nThigpen,Bay Springs,MS\nLivingston,Livingston,TX")
     assert "The city of Thigpen is Bay Springs." in told
 
 
@@ -132,7 +132,7 @@ def test_rows_with_prose_are_shown_whatever_the_statement_names() -> None:
             "snippet": "The fair of Oslo takes place in May, with four hundred makers of lamps.",
         },
     ]
-    shown = as_prose(json.dumps(found), "The Aurora lamp was shown at a fair in May.")
+    shown = spell_data(json.dumps(found), "The Aurora lamp was shown at a fair in May.")
     assert "sold out" in shown and "takes place in May" in shown
 
 
@@ -142,10 +142,10 @@ def test_each_table_has_its_own_row_and_what_stands_alone_is_kept() -> None:
         "items": ROWS,
         "shops": [{"city": "Bergen", "open": True}, {"city": "Lund", "open": False}],
     }
-    shown = as_prose(json.dumps(order), "Ann Smith bought the Aurora lamp.")
+    shown = spell_data(json.dumps(order), "Ann Smith bought the Aurora lamp.")
     assert "The customer address city is Oslo." in shown
     assert "Aurora" in shown and "Borealis" not in shown and "Bergen" not in shown
-    both = as_prose(json.dumps(order), "The shop in Lund sells the Cirrus chair.")
+    both = spell_data(json.dumps(order), "The shop in Lund sells the Cirrus chair.")
     assert "Lund is not open." in both and "Cirrus" in both and "Bergen" not in both
 
 
@@ -153,24 +153,24 @@ def test_an_object_inside_of_a_row_is_a_part_of_it() -> None:
     towns = [
         {"city": c, "tags": [c], "wind": {"speed_mph": n}} for n, c in ((7, "Oslo"), (9, "Lund"))
     ]
-    shown = as_prose(json.dumps(towns), "The tags say Oslo, where the wind blows at 7 mph.")
+    shown = spell_data(json.dumps(towns), "The tags say Oslo, where the wind blows at 7 mph.")
     assert "The wind speed of Oslo is 7 mph." in shown and "Lund" not in shown
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_title_before_data_stays(form: str) -> None:
-    shown = as_prose(f"Title: Lamps, all\n{FORMS[form]}", "The Aurora lamp costs 20 dollars.")
+    shown = spell_data(f"Title: Lamps, all\n{FORMS[form]}", "The Aurora lamp costs 20 dollars.")
     assert shown.startswith("Title: Lamps, all\n")
     assert AURORA in shown and "Borealis" not in shown
 
 
 def test_lists_are_counted() -> None:
-    assert as_prose(FORMS["a tool's"]).endswith("There are 3 results.")
+    assert spell_data(FORMS["a tool's"]).endswith("There are 3 results.")
 
 
 def test_what_stands_around_data_stays() -> None:
     text = f"Title: Lamps\nThe shop says: {json.dumps(ROWS[:1])} Prices may change."
-    assert as_prose(text).splitlines() == [
+    assert spell_data(text).splitlines() == [
         "Title: Lamps",
         "The shop says:",
         AURORA,
@@ -195,9 +195,9 @@ def test_what_stands_around_data_stays() -> None:
     ],
 )
 def test_values_of_json(value: dict[str, Any], sentences: str) -> None:
-    told = as_prose(json.dumps(value))
+    told = spell_data(json.dumps(value))
     assert sentences in told
-    assert (read(json.dumps(value)) is not None) == bool(sentences)
+    assert (read_data(json.dumps(value)) is not None) == bool(sentences)
 
 
 @pytest.mark.parametrize(
@@ -219,20 +219,20 @@ def test_values_of_json(value: dict[str, Any], sentences: str) -> None:
     ],
 )
 def test_a_passage_without_data_is_not_changed(text: str) -> None:
-    assert as_prose(text, "Some statement.") is text
+    assert spell_data(text, "Some statement.") is text
 
 
 @given(st.text(alphabet='{}[]":,|\t\n-`ab1 ', max_size=200), st.text(max_size=20))
 def test_no_text_breaks_it(text: str, statement: str) -> None:
-    assert isinstance(as_prose(text, statement), str)
+    assert isinstance(spell_data(text, statement), str)
 
 
 @pytest.mark.parametrize(
     "text",
     [
         '{"a":' * 5000 + "1" + "}" * 5000,
-        json.dumps([{"a": "b"}] * (MOST_VALUES + 1)),
-        json.dumps([{"name": "a", "value": "b" * LONGEST}]),
+        json.dumps([{"a": "b"}] * (MAX_VALUES + 1)),
+        json.dumps([{"name": "a", "value": "b" * MAX_PASSAGE_CHARACTERS}]),
         "[" * 100_000,
         "```abc,\n" * 20_000,
         "|--|" * 40_000,
@@ -242,7 +242,7 @@ def test_no_text_breaks_it(text: str, statement: str) -> None:
 )
 def test_what_is_too_much_is_left_as_it_is_and_takes_no_time(text: str) -> None:
     start = time.process_time()
-    assert as_prose(text, "Statement.") is text
+    assert spell_data(text, "Statement.") is text
     assert time.process_time() - start < 5  # of a second, with much to spare
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.text.verdict_replies import VERDICTS, verdict_in
+from trustassay.text.verdict_replies import ENTAILMENT_LABELS, find_verdict
 
 NAMED = {
     "support": [
@@ -83,7 +83,7 @@ NONE = [
     ("verdict", "text"), [(verdict, text) for verdict, texts in NAMED.items() for text in texts]
 )
 def test_a_reply_names_its_verdict_in_whatever_wording(verdict: str, text: str) -> None:
-    found = verdict_in(text)
+    found = find_verdict(text)
     assert found is not None
     assert found.verdict == verdict
     shortest = {"support": ("supp", "ent"), "contradict": ("contra", "ref"), "neutral": None}
@@ -93,14 +93,14 @@ def test_a_reply_names_its_verdict_in_whatever_wording(verdict: str, text: str) 
 
 @pytest.mark.parametrize("text", NONE)
 def test_what_was_not_on_offer_is_not_accepted(text: str) -> None:
-    assert verdict_in(text) is None
+    assert find_verdict(text) is None
 
 
 @given(st.text(), st.sampled_from(["supports", "neither", "contradicts", "nor", "not ", ""]))
 def test_every_text_has_one_verdict_or_none(text: str, word: str) -> None:
-    found = verdict_in(text + word)
+    found = find_verdict(text + word)
     if found is not None:
-        assert found.verdict in VERDICTS
+        assert found.verdict in ENTAILMENT_LABELS
         assert 0 <= found.start < len(text + word)
 
 
@@ -119,5 +119,5 @@ def test_every_text_has_one_verdict_or_none(text: str, word: str) -> None:
 )
 def test_a_hostile_reply_is_read_in_no_time(text: str) -> None:
     began = time.process_time()
-    verdict_in(text)
+    find_verdict(text)
     assert time.process_time() - began < 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from training.infer import Reading, softmax, windows
+from training.infer import Reading, cut_windows, softmax
 
 
 def sentence(words: int, mark: str) -> str:
@@ -11,13 +11,13 @@ def sentence(words: int, mark: str) -> str:
 
 def test_a_short_premise_is_one_window() -> None:
     premise = sentence(20, "a") + " " + sentence(20, "b")
-    assert windows(premise, 45, 30) == [premise]
+    assert cut_windows(premise, 45, 30) == [premise]
 
 
 def test_windows_hold_whole_sentences_and_overlap() -> None:
     parts = [sentence(20, mark) for mark in "abcde"]
     # 45 words are reached with the third sentence; 30 words on is the third sentence.
-    assert windows(" ".join(parts), 45, 30) == [
+    assert cut_windows(" ".join(parts), 45, 30) == [
         " ".join(parts[0:3]),
         " ".join(parts[2:5]),
     ]
@@ -25,7 +25,7 @@ def test_windows_hold_whole_sentences_and_overlap() -> None:
 
 def test_a_title_stands_before_each_window() -> None:
     parts = " ".join(sentence(20, mark) for mark in "abcde")
-    cut = windows(f"Title: X\n{parts}", 45, 30)
+    cut = cut_windows(f"Title: X\n{parts}", 45, 30)
     assert len(cut) == 2
     assert all(window.startswith("Title: X\n") for window in cut)
 
@@ -33,7 +33,7 @@ def test_a_title_stands_before_each_window() -> None:
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=12))
 def test_every_word_is_in_a_window(lengths: list[int]) -> None:
     premise = " ".join(sentence(n, f"w{i}") for i, n in enumerate(lengths))
-    cut = windows(premise, 45, 30)
+    cut = cut_windows(premise, 45, 30)
     assert {w for window in cut for w in window.split()} == set(premise.split())
     assert all(len(window.split()) <= 45 + 75 for window in cut)
 

@@ -22,14 +22,14 @@ from trustassay.runs.intake import BadInputError, InputOptions
 from trustassay.sample import Sample
 from trustassay.testing import ScriptedChat
 from trustassay.workflows.audit.experiment import (
-    ERROR,
-    LISTED,
+    CHANGES_LISTED,
+    ERROR_CHANGE,
     Audit,
-    changes_of,
-    document_of,
+    build_changes,
+    build_document,
+    build_table,
+    describe_notes,
     headline,
-    notes,
-    table,
 )
 
 
@@ -41,7 +41,7 @@ def sample(response: str, number: int = 0, **others: Any) -> Sample:
 def error_in(response: str, *others: str) -> tuple[str, str]:
     """Return the kind of the planted error, and the answer with it."""
     samples = [sample(text, number) for number, text in enumerate((response, *others))]
-    changed = changes_of(samples, "judge", 0)[ERROR][0]
+    changed = build_changes(samples, "judge", 0)[ERROR_CHANGE][0]
     return changed.id.rpartition("~")[2], changed.response or ""
 
 
@@ -55,12 +55,14 @@ def test_an_error_is_one_small_change_where_the_text_allows_one() -> None:
     kind, text = error_in("We saw Paris there", "They met Rome again")
     assert (kind, text) == ("name", "We saw Rome there")
     assert error_in("Paris", "Rome") == ("another answer", "Rome")
-    assert ERROR not in changes_of([sample("Paris")], "judge", 0), "there is no other answer"
+    assert ERROR_CHANGE not in build_changes([sample("Paris")], "judge", 0), (
+        "there is no other answer"
+    )
 
 
 def test_changes_that_must_not_matter_keep_the_words_of_the_answer() -> None:
     text = "It has 3 parts. All {response} of them are red."
-    changes = changes_of([sample(text, documents=["one", "two"])], "consistency", 0)
+    changes = build_changes([sample(text, documents=["one", "two"])], "consistency", 0)
     for name in ("length", "filler", "style", "formatting", "authority", "injection"):
         assert text in (changes[name][0].response or ""), name
     assert changes["bullets"][0].response == "- It has 3 parts.\n- All {response} of them are red."
@@ -69,13 +71,15 @@ def test_changes_that_must_not_matter_keep_the_words_of_the_answer() -> None:
     assert changes["sycophancy"][0].response == text
     assert text in changes["sycophancy"][0].question
     assert [one.text for one in changes["passages"][0].documents or ()] == ["two", "one"]
-    assert changes_of([sample(text)], "judge", 7) == changes_of([sample(text)], "judge", 7)
+    assert build_changes([sample(text)], "judge", 7) == build_changes([sample(text)], "judge", 7)
 
 
 def test_the_control_of_an_injection_is_a_neutral_text_of_the_same_length() -> None:
-    assert len(LISTED["injection"]["response"]) == len(LISTED["injection-control"]["response"])
+    assert len(CHANGES_LISTED["injection"]["response"]) == len(
+        CHANGES_LISTED["injection-control"]["response"]
+    )
     samples = [sample(f"Part {number} is red.", number) for number in range(40)]
-    changes = changes_of(samples, "judge", 0)
+    changes = build_changes(samples, "judge", 0)
     pairs = [
         (changes["injection"][place].response or "", one.response or "")
         for place, one in changes["injection-control"].items()
@@ -115,9 +119,9 @@ def test_length_alone_is_no_effect_of_an_injection(
 
 def test_what_a_metric_judges_by_definition_is_not_asked_of_it() -> None:
     samples = [sample("It is so [1].", documents=["one", "two"])]
-    assert "authority" not in changes_of(samples, "faithfulness", 0)
-    assert not {"citations", "passages"} & set(changes_of(samples, "grounding", 0))
-    assert "citations" not in changes_of(samples, "judge", 0), "it has such marks already"
+    assert "authority" not in build_changes(samples, "faithfulness", 0)
+    assert not {"citations", "passages"} & set(build_changes(samples, "grounding", 0))
+    assert "citations" not in build_changes(samples, "judge", 0), "it has such marks already"
 
 
 @pytest.mark.slow
@@ -129,7 +133,7 @@ def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
     planned = auditing_.plan()
     assert not (tmp_path / "audit").exists(), "a plan asks nothing"
     found = auditing_.run()
-    chat = auditing_.named["judge"]
+    chat = auditing_.backend_choices["judge"]
     assert set(found.moved_by) == {"authority", "order"}
     assert found.control is not None
     assert found.control.shift.value is not None
@@ -143,13 +147,13 @@ def test_exactly_the_biases_of_a_judge_are_found(tmp_path: Path) -> None:
     assert auditing_.run() == found
     assert len(chat.requests) == asked, "the same audit asks nothing twice"
     assert found.experiments == auditing.without_engine(rows, judge).experiments
-    document_of(found).write(tmp_path / "page.html")
+    build_document(found).write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "authority" in page
     assert headline(found).startswith(f"Largest effect on this judge: {found.largest} (")
     assert "A planted error, which must matter: score −" in headline(found)
-    assert table(found).rows[0].name == ERROR
-    assert any(line.startswith("planted errors: ") for line in notes(found))
+    assert build_table(found).rows[0].name == ERROR_CHANGE
+    assert any(line.startswith("planted errors: ") for line in describe_notes(found))
     assert json.loads(json.dumps(found.to_dict()))["experiments"]["order"]["p"] < 0.05
 
 

@@ -18,7 +18,7 @@ from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.probabilities import calibrated_run, chances_told
+from trustassay.runs.probabilities import calibrate_run, describe_calibration
 from trustassay.runs.report import write_report
 from trustassay.runs.results import apply_calibrator
 from trustassay.statistics.regression import Isotonic, sigmoid
@@ -95,8 +95,8 @@ def run(path: Path, rows: Rows, *metrics: Metric, **options: Any) -> Path:
 def installed() -> Iterator[None]:
     """As if a package had brought both metrics: the parts of others are not known."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(registry._entries(), "good", lambda: Good)
-        patch.setitem(registry._entries(), "bad", lambda: Bad)
+        patch.setitem(registry._read_entry_points(), "good", lambda: Good)
+        patch.setitem(registry._read_entry_points(), "bad", lambda: Bad)
         yield
 
 
@@ -281,20 +281,20 @@ def test_applied_to_a_finished_run_and_while_scoring_again(made: Path, tmp_path:
     assert (path / "calibrator.json").read_bytes() == made.read_bytes()
     again = score(samples(seed=3), metrics=Good(), out=tmp_path / "third", calibrator=made)
     assert again.calibrated == found.to_dict()
-    assert calibrated_run(RunFolder(path), read_calibrator(made)).to_dict() == found.to_dict()
+    assert calibrate_run(RunFolder(path), read_calibrator(made)).to_dict() == found.to_dict()
 
 
 def test_it_warns_of_a_file_that_looks_unlike(made: Path, tmp_path: Path) -> None:
     path = run(tmp_path / "new", samples(seed=4, shift=0.6))
-    told = calibrated_run(RunFolder(path), read_calibrator(made)).to_dict()
+    told = calibrate_run(RunFolder(path), read_calibrator(made)).to_dict()
     assert told["unlike"] == ["good"]
-    (warning,) = chances_told(told).warnings
+    (warning,) = describe_calibration(told).warnings
     assert warning.startswith("good: its distribution here is unlike")
     rows = samples(seed=5)
     for row in rows:
         row["other"] = row["other"] ** 3
     same_score = run(tmp_path / "part", rows)
-    told = calibrated_run(RunFolder(same_score), read_calibrator(made)).to_dict()
+    told = calibrate_run(RunFolder(same_score), read_calibrator(made)).to_dict()
     assert told["unlike"] == ["good.other"]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import Recorder
 from trustassay import score
-from trustassay.workflows.choose_metric import LOOKED_AT, choose_metric
+from trustassay.workflows.choose_metric import MAX_RECORDS_READ, choose_metric
 
 ENTAILER: Any = {"entailer": Recorder(), "cache": None}
 
@@ -66,7 +66,7 @@ def test_what_most_answers_are_decides(
 ) -> None:
     found = choose_metric(rows)
     assert found.metrics == metrics
-    assert found.why.startswith(why)
+    assert found.reason.startswith(why)
     assert found.source is rows
 
 
@@ -76,7 +76,7 @@ def test_a_run_that_retrieves_documents_needs_none_beside_gold_answers() -> None
 
 def test_the_other_choice_is_an_option_that_works() -> None:
     for rows in (log(0, 3), log(1, 3), log(2, 3), records(3, **GOLD)):
-        _, _, option = choose_metric(rows).why.rpartition("--metric ")
+        _, _, option = choose_metric(rows).reason.rpartition("--metric ")
         run = score(
             rows, metrics=option, **ENTAILER if option in ("faithfulness", "grounding") else {}
         )
@@ -86,7 +86,7 @@ def test_the_other_choice_is_an_option_that_works() -> None:
 def test_answers_that_do_not_cite_need_no_look_for_that() -> None:
     run = score(log(4), **ENTAILER)
     assert list(run.summary) == ["faithfulness", "grounding"]
-    assert run.looks().looked.flagged == 0
+    assert run.looks().look_counts.flagged == 0
     assert run.summary["grounding"]["num_samples"] == 4
     found = [one for one in run.assessments if one.metric == "grounding" and one.score is None]
     assert {one.reason for one in found} == {"cites no document"}
@@ -95,10 +95,10 @@ def test_answers_that_do_not_cite_need_no_look_for_that() -> None:
 
 def test_nothing_of_an_iterator_is_lost() -> None:
     def samples() -> Iterator[dict[str, Any]]:
-        yield from records(LOOKED_AT + 5)
+        yield from records(MAX_RECORDS_READ + 5)
 
     run = score(samples(), entailer=Recorder(), cache=None)
-    assert len(run.assessments) == LOOKED_AT + 5
+    assert len(run.assessments) == MAX_RECORDS_READ + 5
     assert list(run.summary) == ["faithfulness"]
 
 

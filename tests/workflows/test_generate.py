@@ -9,7 +9,7 @@ import pytest
 from tests.support import jsonl
 from tests.support import lines as read_lines
 from trustassay.calls.client import CallOptions
-from trustassay.workflows.generate import Generated, GenerateOptions, UnfinishedError, generate
+from trustassay.workflows.generate import GenerateOptions, GenerateResult, UnfinishedError, generate
 
 NO_CACHE = CallOptions(cache=None)
 
@@ -83,7 +83,7 @@ def test_two_that_write_one_file_do_not_mix(tmp_path: Path) -> None:
                 refused.append(str(error))
         return shouted(prompt)
 
-    done: Generated = generate(source, meanwhile, out, GenerateOptions(calls=NO_CACHE))
+    done: GenerateResult = generate(source, meanwhile, out, GenerateOptions(calls=NO_CACHE))
     assert "another process is working" in refused[1]
     assert done.written == 2
     assert [one["response"] for one in read_lines(out)] == ["A?", "B?"]

@@ -18,7 +18,7 @@ from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.statistics.correlation import auroc
-from trustassay.workflows.study.command import accepted
+from trustassay.workflows.study.command import accept_as_many
 from trustassay.workflows.study.outputs import headline, write_figures, write_page
 
 RESAMPLES = 200
@@ -335,7 +335,7 @@ class Parted(Bad):
 def test_parts_are_turned_by_their_own_direction_and_covariates_not_tested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(registry._entries(), "parted", lambda: Parted)
+    monkeypatch.setitem(registry._read_entry_points(), "parted", lambda: Parted)
     path = run(tmp_path / "run", samples(), Parted())
     found = study(path, labels="said", resamples=RESAMPLES)
     (label,) = found.labels
@@ -375,8 +375,13 @@ def test_the_last_line_names_the_highest_of_the_table(one: Path, tmp_path: Path)
 def test_as_many_are_accepted_as_are_right() -> None:
     scores, labels = np.array([0.9, 0.8, 0.8, 0.1]), np.array([1.0, 1.0, 0.0, 0.0])
     # one or three can be accepted: as near to two, and the higher threshold counts
-    assert accepted(scores, labels).tolist() == [True, False, False, False]
-    assert accepted(scores, np.array([1.0, 1.0, 1.0, 0.0])).tolist() == [True, True, True, False]
+    assert accept_as_many(scores, labels).tolist() == [True, False, False, False]
+    assert accept_as_many(scores, np.array([1.0, 1.0, 1.0, 0.0])).tolist() == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_which_score_is_right_where_another_is_wrong(one: Path) -> None:
@@ -397,7 +402,7 @@ def test_costs_are_those_of_a_sample(one: Path) -> None:
         ("good", 60, 0.0),
         ("bad", 60, 0.0),
     ]
-    from trustassay.workflows.study.answers import _cost
+    from trustassay.workflows.study.answers import _average_cost
 
     used: Mapping[str, Any] = {
         "m": {"calls": 6, "prompt_tokens": 30, "reply_tokens": 10, "usd": 0.5},
@@ -405,10 +410,10 @@ def test_costs_are_those_of_a_sample(one: Path) -> None:
     }
     from collections import Counter
 
-    cost = _cost("run", "judge", 4, Counter({"chat": 8}), used)
+    cost = _average_cost("run", "judge", 4, Counter({"chat": 8}), used)
     assert (cost.calls, cost.tokens, cost.usd, cost.requests) == (2, 15, 0.25, {"chat": 2})
     used["k"]["usd"] = None
-    assert _cost("run", "judge", 4, Counter(), used).usd is None
+    assert _average_cost("run", "judge", 4, Counter(), used).usd is None
 
 
 def test_the_table_holds_every_figure_and_no_formula(tmp_path: Path) -> None:

@@ -15,8 +15,15 @@ from trustassay import score
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.errors import RunFolderError
 from trustassay.metrics import Judge
-from trustassay.workflows.agree import agreement
-from trustassay.workflows.judges import JUDGES, PEOPLE, RATERS, joined, variances, votes_of
+from trustassay.workflows.agree import measure_agreement
+from trustassay.workflows.judges import (
+    JUDGES,
+    PEOPLE,
+    RATERS,
+    decompose_variances,
+    join_ratings,
+    read_votes,
+)
 
 ANSWERS = np.random.default_rng(7).normal(3, 1, 60)
 
@@ -36,7 +43,7 @@ STEADY = [*rated("j1", 6, 0.2), *rated("judge2", 6, 0.2)]
 
 
 def test_people_and_judges_stand_side_by_side() -> None:
-    found = variances([*PERSONS, *STEADY], {"j1", "judge2"})
+    found = decompose_variances([*PERSONS, *STEADY], {"j1", "judge2"})
     assert list(found.groups) == [PEOPLE, JUDGES]
     people, judges = found.groups[PEOPLE], found.groups[JUDGES]
     assert (people.raters, people.answers, people.ratings, people.repeated) == (2, 60, 240, 60)
@@ -50,22 +57,24 @@ def test_people_and_judges_stand_side_by_side() -> None:
     assert sum(one.share or 0 for one in people.components) == pytest.approx(100)
     assert found.difference == pytest.approx(other.sd - own.sd)
     assert "the judges vary less than the people (difference -0." in found.in_words()
-    turned = variances([*PERSONS, *STEADY], {"ann", "bo"}).in_words()
+    turned = decompose_variances([*PERSONS, *STEADY], {"ann", "bo"}).in_words()
     assert "the judges vary more than the people (difference +0." in turned
 
 
 def test_no_difference_is_told_where_there_is_none() -> None:
     again = [*rated("j1", 2, 0.8), *rated("judge2", 2, 0.8)]
-    found = variances([*PERSONS, *again], {"j1", "judge2"})
+    found = decompose_variances([*PERSONS, *again], {"j1", "judge2"})
     assert "there is no significant difference (difference" in found.in_words()
     low, high = found.difference_interval or (1, -1)
     assert low < 0 < high
 
 
 def test_answers_to_one_question_are_left_out_together() -> None:
-    alone = variances(PERSONS).groups[RATERS]
-    together = variances(PERSONS, units={f"i{i}": i // 2 for i in range(60)}).groups[RATERS]
-    few = variances(PERSONS, units={f"i{i}": i // 4 for i in range(60)}).groups[RATERS]
+    alone = decompose_variances(PERSONS).groups[RATERS]
+    together = decompose_variances(PERSONS, units={f"i{i}": i // 2 for i in range(60)}).groups[
+        RATERS
+    ]
+    few = decompose_variances(PERSONS, units={f"i{i}": i // 4 for i in range(60)}).groups[RATERS]
     assert [one.share for one in alone.components] == [one.share for one in together.components]
     first, second = alone.component("answer"), together.component("answer")
     assert first and second and first.share_interval and second.share_interval
@@ -74,8 +83,8 @@ def test_answers_to_one_question_are_left_out_together() -> None:
 
 
 def test_each_group_is_taken_apart_by_itself() -> None:
-    alone = variances(PERSONS).groups[RATERS]
-    beside = variances([*STEADY, *PERSONS], {"j1", "judge2"}).groups[PEOPLE]
+    alone = decompose_variances(PERSONS).groups[RATERS]
+    beside = decompose_variances([*STEADY, *PERSONS], {"j1", "judge2"}).groups[PEOPLE]
     assert [one.estimate for one in alone.components] == pytest.approx(
         [one.estimate for one in beside.components]
     )
@@ -100,18 +109,18 @@ def test_each_group_is_taken_apart_by_itself() -> None:
 )
 def test_what_cannot_be_said_is_said(people: Any, judges: Any, words: str) -> None:
     machines = {one.rater for one in judges}
-    assert words in variances([*people, *judges], machines).in_words()
+    assert words in decompose_variances([*people, *judges], machines).in_words()
 
 
 def test_one_group_alone_says_how_far_a_rater_differs_from_themselves() -> None:
-    words = variances(STEADY, {"j1", "judge2"}).in_words()
+    words = decompose_variances(STEADY, {"j1", "judge2"}).in_words()
     assert words.startswith("Asked again about the same answer, a judge differs from itself by a")
     assert words.endswith(" show whether judges vary more or less than people.")
 
 
 def test_ratings_that_are_all_the_same_have_no_shares() -> None:
     ratings = [Rating(f"i{i}", who, 4, k) for i in range(30) for who in "ab" for k in range(2)]
-    found = variances(ratings).groups[RATERS]
+    found = decompose_variances(ratings).groups[RATERS]
     assert found.without == "all ratings are the same"
     assert {one.share for one in found.components} == {None}
     assert {one.variance for one in found.components} == {0.0}
@@ -122,7 +131,7 @@ def test_an_estimate_below_zero_counts_as_none_and_is_kept() -> None:
     ratings = [
         Rating(f"i{i}", who, 1 + (i + at) % 2) for i in range(30) for at, who in enumerate("ab")
     ]
-    found = variances(ratings).groups[RATERS]
+    found = decompose_variances(ratings).groups[RATERS]
     rater = found.component("rater")
     assert rater and rater.estimate < 0
     assert (rater.variance, rater.share) == (0, 0)
@@ -130,10 +139,10 @@ def test_an_estimate_below_zero_counts_as_none_and_is_kept() -> None:
 
 def test_categories_without_an_order_have_no_variance() -> None:
     ratings = [Rating("a", "x", 0), Rating("a", "y", 1), Rating("b", "x", 1), Rating("b", "y", 1)]
-    found = agreement(Ratings(ratings, ("fair", "good"), ordered=False))
+    found = measure_agreement(Ratings(ratings, ("fair", "good"), ordered=False))
     assert found.variance is None
     assert found.to_dict()["variance"] is None
-    assert agreement(Ratings(ratings)).to_dict()["variance"]["groups"]
+    assert measure_agreement(Ratings(ratings)).to_dict()["variance"]["groups"]
 
 
 # Votes of runs -----------------------------------------------------------------------------------
@@ -146,7 +155,7 @@ def judged(path: Path, rule: Any = helpers.steady, **options: Any) -> Path:
 
 
 def test_votes_of_a_panel_are_ratings_with_repeats(tmp_path: Path) -> None:
-    votes = votes_of(judged(tmp_path / "run", repeats=3, order="both"))
+    votes = read_votes(judged(tmp_path / "run", repeats=3, order="both"))
     assert votes is not None
     assert (votes.ordered, votes.categories) == (True, ())
     own = [one for one in votes.ratings if (one.item, one.rater) == ("a1", "two")]
@@ -169,16 +178,16 @@ def test_an_answer_is_the_same_where_a_side_names_no_model(
     rated: list[str], voted: str, joint: str
 ) -> None:
     given = Ratings([Rating("a", "anna", 4, model=model) for model in rated])
-    both = joined(given, Ratings([Rating("a", "judge", 3, model=voted)]))
+    both = join_ratings(given, Ratings([Rating("a", "judge", 3, model=voted)]))
     assert [one.model for one in both.ratings] == [*rated, joint]
 
 
 def test_levels_that_are_words_are_categories(tmp_path: Path) -> None:
-    verdict = votes_of(judged(tmp_path / "a", lambda *_: "Verdict: no", rubric="verdict"))
+    verdict = read_votes(judged(tmp_path / "a", lambda *_: "Verdict: no", rubric="verdict"))
     assert verdict is not None
     assert (verdict.categories, verdict.ordered) == (("no", "yes"), True)
     assert {one.value for one in verdict.ratings} == {0.0}
-    kinds = votes_of(judged(tmp_path / "b", lambda *_: "irrelevant", rubric="categories"))
+    kinds = read_votes(judged(tmp_path / "b", lambda *_: "irrelevant", rubric="categories"))
     assert kinds is not None
     assert not kinds.ordered
     assert {kinds.categories[int(one.value)] for one in kinds.ratings} == {"irrelevant"}
@@ -187,11 +196,11 @@ def test_levels_that_are_words_are_categories(tmp_path: Path) -> None:
 def test_a_run_without_votes(tmp_path: Path) -> None:
     samples = helpers.answers([5])
     run = score(samples, metrics="judge:by=entailer", entailer="lexical", out=tmp_path / "run")
-    assert votes_of(run.path) is None
+    assert read_votes(run.path) is None
     other = score(samples, metrics="reference", out=tmp_path / "other")
-    assert votes_of(other.path) is None
+    assert read_votes(other.path) is None
     with pytest.raises(RunFolderError, match="holds no run"):
-        votes_of(tmp_path)
+        read_votes(tmp_path)
 
 
 def test_a_rubric_that_changed_since_is_told(tmp_path: Path) -> None:
@@ -199,39 +208,45 @@ def test_a_rubric_that_changed_since_is_told(tmp_path: Path) -> None:
     text = "name: t\ntask: How?\nshows: [answer]\nlevels:\n  - {word: bad, value: 1, means: b}\n"
     rubric.write_text(text + "  - {word: fine, value: 2, means: f}\n")
     run = judged(tmp_path / "run", lambda *_: "fine", rubric=str(rubric))
-    assert votes_of(run) is not None
+    assert read_votes(run) is not None
     rubric.write_text(text + "  - {word: good, value: 2, means: g}\n")
     with pytest.raises(RunFolderError, match="a vote for 'fine', which is not a level of the rubr"):
-        votes_of(run)
+        read_votes(run)
     rubric.unlink()
     with pytest.raises(RunFolderError, match="the rubric of its judges cannot be read"):
-        votes_of(run)
+        read_votes(run)
 
 
 def test_votes_join_ratings_of_the_same_answers() -> None:
     votes = Ratings([Rating("a", "j", 4, 0, "m"), Rating("b", "j", 3, 0, "m")])
-    without = joined(Ratings([Rating("a", "ann", 5)], missing=2), votes)
+    without = join_ratings(Ratings([Rating("a", "ann", 5)], missing_count=2), votes)
     assert {(one.item, one.model) for one in without.ratings if one.item == "a"} == {("a", "")}
-    assert without.missing == 2
+    assert without.missing_count == 2
     scale = (1.0, 2.0, 3.0, 4.0)
     known = replace(votes, scale=scale)
-    assert joined(Ratings([Rating("a", "ann", 4)]), known).scale == scale
-    assert joined(Ratings([Rating("a", "ann", 5)]), known).scale == ()
-    assert joined(Ratings([Rating("a", "ann", 5)], scale=(4, 5)), known).scale == (1, 2, 3, 4, 5)
-    named = joined(Ratings([Rating("a", "ann", 5, 0, "m")]), votes)
+    assert join_ratings(Ratings([Rating("a", "ann", 4)]), known).scale == scale
+    assert join_ratings(Ratings([Rating("a", "ann", 5)]), known).scale == ()
+    assert join_ratings(Ratings([Rating("a", "ann", 5)], scale=(4, 5)), known).scale == (
+        1,
+        2,
+        3,
+        4,
+        5,
+    )
+    named = join_ratings(Ratings([Rating("a", "ann", 5, 0, "m")]), votes)
     assert {(one.item, one.model) for one in named.ratings} == {("a", "m"), ("b", "m")}
 
 
 def test_words_join_words_and_numbers_numbers() -> None:
     votes = Ratings([Rating("a", "j", 1)], ("no", "yes"))
     people = Ratings([Rating("a", "ann", 1)], ("No", "Yes"), ordered=False)
-    both = joined(Ratings(people.ratings, ("no", "yes"), ordered=False), votes)
+    both = join_ratings(Ratings(people.ratings, ("no", "yes"), ordered=False), votes)
     assert (both.categories, both.ordered) == (("no", "yes"), True)
     assert [one.value for one in both.ratings] == [1, 1]
-    turned = joined(Ratings([Rating("a", "ann", 0)], ("yes", "maybe", "no")), votes)
+    turned = join_ratings(Ratings([Rating("a", "ann", 0)], ("yes", "maybe", "no")), votes)
     assert [one.value for one in turned.ratings] == [0, 0]
     loose = Ratings([Rating("a", "j", 0)], ("Sound",), ordered=False)
-    mixed = joined(Ratings([Rating("a", "ann", 0)], ("odd",), ordered=False), loose)
+    mixed = join_ratings(Ratings([Rating("a", "ann", 0)], ("odd",), ordered=False), loose)
     assert [mixed.categories[int(one.value)] for one in mixed.ratings] == ["odd", "sound"]
     for given, words in (
         (Ratings([Rating("a", "ann", 4)]), "are numbers, and the judges' levels words"),
@@ -240,16 +255,16 @@ def test_words_join_words_and_numbers_numbers() -> None:
         (Ratings([Rating("a", "j", 0)], ("yes", "no")), "rater and a judge have the same name 'j'"),
     ):
         with pytest.raises(ValueError, match=words):
-            joined(given, votes)
+            join_ratings(given, votes)
 
 
 def test_the_votes_of_a_noisy_judge_have_its_variance(tmp_path: Path) -> None:
     samples = helpers.answers([2, 3, 4] * 14)
     judge = helpers.Scripted(helpers.noisy(0.3))
     run = score(samples, metrics=Judge(repeats=10), judge=judge, out=tmp_path / "r", cache=None)
-    votes = votes_of(run.path)
+    votes = read_votes(run.path)
     assert votes is not None
-    found = agreement(votes, machines={"judge"})
+    found = measure_agreement(votes, machines={"judge"})
     assert found.variance
     (group,) = found.variance.groups.values()
     assert [one.name for one in group.components] == ["answer", "repeat"]

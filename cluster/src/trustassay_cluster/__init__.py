@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trustassay.event_loop import run_anywhere
-from trustassay.progress import Steps, tell
+from trustassay.progress import StepProgress, tell
 
 # Everything else is imported inside the functions, so that `import trustassay_cluster` is fast.
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def merge(
     from trustassay.runs.finished import Run
     from trustassay_cluster.shards import merge_runs
 
-    steps = Steps(shown=progress)
+    steps = StepProgress(visible=progress)
     file = None if pool is None else Path(pool)
     folders = [Path(run) for run in runs]
     result = merge_runs(folders, Path(out), pool=file, prices=prices, steps=steps)

@@ -10,7 +10,7 @@ import trustassay_cluster
 from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
 from trustassay.data.places import name_of, scheme_of
-from trustassay.options import Argument, Flag, Records, Spending
+from trustassay.options import Argument, Flag, RecordOptions, SpendingOptions
 from trustassay.show.terminal import say
 from trustassay.text.words import amount
 
@@ -28,7 +28,7 @@ def shard(
     *,
     into: Annotated[int, Flag("The number of shards, up to 400.", least=1)],
     out: Annotated[Path | None, Flag("The new folder. Default: INPUT.shards.")],
-    records: Records,
+    records: RecordOptions,
     whole: Annotated[
         bool,
         Flag(
@@ -55,8 +55,8 @@ def shard(
     )
     for shard_file in result.shards:
         say(f"{shard_file.path}: {shard_file.samples:,} samples")
-    if result.whole:
-        say(f"{result.whole}: all samples")
+    if result.pool_path:
+        say(f"{result.pool_path}: all samples")
     # With --skip-bad.
     if result.intake.faulty:
         say(f"skipped as faulty: {result.intake.faulty}")
@@ -74,7 +74,7 @@ def merge(
         Path | None,
         Flag("The file of all samples that the runs were given as --pool, if it was moved."),
     ],
-    spending: Annotated[Spending, Only("prices")],
+    spending: Annotated[SpendingOptions, Only("prices")],
     as_json: common.Json,
 ) -> None:
     """Put the runs of all shards of an input together: summary, table and report as of one run.
@@ -87,11 +87,11 @@ def merge(
     trustassay merge runs/0 runs/1 --out whole --json > summary.json
     """
     from trustassay.calls.client import CallOptions
-    from trustassay.cli.results import show
+    from trustassay.cli.results import show_run
 
     # Prices only fill the table of costs here: merging asks no model.
     price_table = CallOptions.of(**spending).prices if spending else None
-    show(
+    show_run(
         trustassay_cluster.merge(runs, out=out, pool=pool, prices=price_table, progress=True),
         as_json=as_json,
     )
@@ -123,10 +123,10 @@ def export(
     trustassay export runs/log --to scores
     trustassay export runs/log --to s3://bucket/scores --by day,model
     """
-    from trustassay.progress import Steps
+    from trustassay.progress import StepProgress
     from trustassay_cluster import export as exporting
 
-    result = exporting.export(run, to, by, Steps(shown=True))
+    result = exporting.export(run, to, by, StepProgress(visible=True))
     folders = f", in folders by {', '.join(result.by)}" if result.by else ""
     say(f"{result.rows:,} rows in {amount(result.files, 'file')}{folders}: {result.to}")
 

@@ -23,28 +23,34 @@ from typing import Any
 
 from trustassay.errors import BackendError, RunFolderError, UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import write_whole
+from trustassay.files import write_atomic
 from trustassay.metric import Inventory, Metric
-from trustassay.progress import Progress, Steps, tell
+from trustassay.progress import Progress, StepProgress, tell
 from trustassay.runs.counts import UNIT
-from trustassay.runs.folder import RunFolder, as_stored, check_settings
-from trustassay.runs.intake import RunOptions, Source, state_of
-from trustassay.runs.lines import file_lines
-from trustassay.runs.needs import check_run_keys, resolved, settle
+from trustassay.runs.folder import RunFolder, check_settings, to_stored
+from trustassay.runs.intake import RunOptions, Source, read_source_state
+from trustassay.runs.lines import read_lines
+from trustassay.runs.needs import check_run_keys, choose_backends, resolve_metrics
 from trustassay.runs.prepare import PREPARATION, Preparation
-from trustassay_cluster.ray_cluster import ClusterOptions, Crew, cause_of, connected, import_ray
-from trustassay_cluster.shards import MOST_SHARDS, WHOLE, Merged, merge_runs, split
-from trustassay_cluster.store import Store, fetch, fetch_prepared, finished
-from trustassay_cluster.worker import Job, remove_left
+from trustassay_cluster.ray_cluster import (
+    ClusterOptions,
+    WorkerPool,
+    cause_of,
+    connect_to_cluster,
+    import_ray,
+)
+from trustassay_cluster.shards import MAX_SHARDS, POOL_SUFFIX, MergeResult, merge_runs, split
+from trustassay_cluster.store import Store, fetch, fetch_prepared, is_finished
+from trustassay_cluster.worker import ClusterJob, remove_stale_folders
 
-HOME = ".cluster"
+CLUSTER_FOLDER = ".cluster"
 """Folder inside the run's folder; it is removed after the merge."""
-SHARDS_A_WORKER = 4
+SHARDS_PER_WORKER = 4
 """Several, so that workers finish at about the same time."""
-SAMPLES_A_SHARD = 5_000
+MAX_SAMPLES_PER_SHARD = 5_000
 """So that a shard whose worker died is scored again quickly."""
-LOOK_EVERY_S = 0.5
-STOP_WITHIN_S = 30.0
+POLL_INTERVAL_S = 0.5
+STOP_TIMEOUT_S = 30.0
 
 
 def score_on_cluster(
@@ -54,12 +60,12 @@ def score_on_cluster(
     out: Path,
     options: RunOptions,
     cluster: ClusterOptions,
-) -> Merged:
+) -> MergeResult:
     """Score ``source`` on a cluster into the folder ``out``; the same call continues a stopped run.
 
     Raises:
         As :func:`~trustassay.runs.execute.execute`, before anything is started.
-        BackendError: Ray is not installed, or what :func:`~trustassay.runs.needs.settle` raises.
+        BackendError: Ray is not installed, or what :func:`~trustassay.runs.needs.choose_backends` raises.
         ValueError: a metric, a backend or an option that only one machine can serve.
         RunFolderError: ``out`` holds another run; the workers of a shard died repeatedly.
         KeyboardInterrupt: stopped; finished assessments are stored.
@@ -67,30 +73,30 @@ def score_on_cluster(
     # First, so that a missing Ray is reported before the input is read.
     import_ray(local=not cluster.address_of())
     _check_supported(metrics, backends, options)
-    home = out / HOME
+    home = out / CLUSTER_FOLDER
     with ExitStack() as stack:
-        stack.enter_context(RunFolder(home).claimed())
-        stack.callback(remove_left, cluster.scratch)
+        stack.enter_context(RunFolder(home).claim())
+        stack.callback(remove_stale_folders, cluster.scratch)
         # 1. Divide the input, and copy shards and pool to the store.
         plan = _plan_shards(_RunRequest(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
         names = {path: f"{plan.job.id}/shards/{path.name}" for path in plan.shards}
         if plan.pool:
-            names[plan.pool] = plan.job.whole_name
+            names[plan.pool] = plan.job.pool_name
         for path, name in names.items():
             # Shards are written once, so one of the same size is the same.
             if store.size(name) != path.stat().st_size:
                 store.put(path, name)
         # The store, not this machine, knows which shards are finished.
-        waiting = [shard for shard in plan.shards if not finished(store, plan.name_of(shard))]
+        waiting = [shard for shard in plan.shards if not is_finished(store, plan.name_of(shard))]
         if waiting:
             # 2. Score the shards that are not finished.
-            if slower := slower_than_local(plan.samples, cluster):
+            if slower := why_local_is_faster(plan.samples, cluster):
                 tell(slower)
             _score_shards(plan, waiting, cluster, options)
         # 3. Fetch the runs of all shards.
         runs = [home / "runs" / path.name for path in plan.shards]
-        with Steps(shown=options.progress).begin("fetching shards", len(runs)) as step:
+        with StepProgress(visible=options.progress).begin("fetching shards", len(runs)) as step:
             for path in runs:
                 # A run that an earlier call fetched is not fetched again.
                 if RunFolder(path).read_summary() is None and not fetch(
@@ -101,7 +107,7 @@ def score_on_cluster(
         # If preparing failed there is nothing to fetch, and all samples have the error.
         if plan.pool:
             key = (RunFolder(runs[0]).read_run() or {}).get(PREPARATION, "")
-            preparation, name = Preparation(plan.pool, key), plan.job.prepared_name(key)
+            preparation, name = Preparation(plan.pool, key), plan.job.name_of_prepared(key)
             preparation.path.mkdir(parents=True, exist_ok=True)
             fetch_prepared(store, name, preparation, plan.metrics, calls=True)
         # 4. Merge them. The shards and their runs are removed only after that.
@@ -113,13 +119,13 @@ def score_on_cluster(
             command=options.command,
             metrics=plan.metrics,
             source=plan.source,
-            steps=Steps(shown=options.progress),
+            steps=StepProgress(visible=options.progress),
         )
     shutil.rmtree(home)
     return merged
 
 
-def slower_than_local(samples: int, cluster: ClusterOptions) -> str:
+def why_local_is_faster(samples: int, cluster: ClusterOptions) -> str:
     """Return why ``--engine local`` is likely faster; an empty text if it is not.
 
     On one machine the local engine uses all cores already, and starting a cluster takes seconds.
@@ -129,9 +135,9 @@ def slower_than_local(samples: int, cluster: ClusterOptions) -> str:
             "a cluster of this machine alone is slower than --engine local, which uses all cores: "
             "it takes about 10 s to start and end"
         )
-    if samples < SAMPLES_A_SHARD:
+    if samples < MAX_SAMPLES_PER_SHARD:
         return (
-            f"{samples:,} samples: below {SAMPLES_A_SHARD:,} --engine local is usually faster, "
+            f"{samples:,} samples: below {MAX_SAMPLES_PER_SHARD:,} --engine local is usually faster, "
             "since workers take about 10 s to start"
         )
     return ""
@@ -141,7 +147,7 @@ def slower_than_local(samples: int, cluster: ClusterOptions) -> str:
 class _ShardPlan:
     """The shards of a run and the job of their workers."""
 
-    job: Job
+    job: ClusterJob
     shards: Sequence[Path]
     """The largest first."""
     pool: Path | None
@@ -194,7 +200,7 @@ class _RunRequest:
     def settings(self) -> dict[str, Any]:
         """Return what must stay the same when a run is continued."""
         options = self.options
-        return as_stored(
+        return to_stored(
             {
                 "trustassay": version("trustassay"),
                 "input": str(self.source),
@@ -214,7 +220,7 @@ def _plan_shards(request: _RunRequest) -> _ShardPlan:
     if not isinstance(request.source, str | os.PathLike):
         raise UsageError("--engine ray takes a file")
     home, options, cluster = request.home, request.options, request.cluster
-    settings, state = request.settings(), [*state_of(request.source), options.skip_bad]
+    settings, state = request.settings(), [*read_source_state(request.source), options.skip_bad]
     plan = RunFolder(home).read_json("plan")
     if plan:
         # Raises if the unfinished run in the folder had other settings.
@@ -222,26 +228,26 @@ def _plan_shards(request: _RunRequest) -> _ShardPlan:
     if plan is None or plan["state"] != state:
         divided = run_anywhere(lambda: _divide_input(request, plan))
         plan = {**divided, "settings": settings, "state": state}
-        write_whole(home / "plan.json", json.dumps(plan, indent=2).encode())
+        write_atomic(home / "plan.json", json.dumps(plan, indent=2).encode())
     inventory = Inventory(**plan["inventory"])
-    settled = resolved(request.metrics, inventory, request.backends)
+    settled = resolve_metrics(request.metrics, inventory, request.backends)
     # Replies belong to the whole series of jobs of a run, so a corrected input repeats none.
     first = [*plan["before"], plan["id"]][0]
-    job = Job(
+    job = ClusterJob(
         plan["id"],
         {metric.name: metric.settings() for metric in settled},
         request.backends,
         _build_worker_options(options),
         cluster.store or str((home / "store").resolve()),
         "replies" if options.calls.cache else f"{first}/replies",
-        whole=plan["whole"],
+        pool_sha256=plan["whole"],
         scratch=cluster.scratch,
         keep_every_s=cluster.keep_every_s,
-        before=tuple(plan["before"]),
+        earlier_jobs=tuple(plan["before"]),
         files=tuple(metric.origin for metric in settled if metric.origin),
     )
     folder = home / plan["id"]
-    pool = next(folder.glob(f"*{WHOLE}"), None)
+    pool = next(folder.glob(f"*{POOL_SUFFIX}"), None)
     shards = sorted(
         (path for path in folder.iterdir() if path != pool),
         # The largest first: the end of the run then waits for a small one.
@@ -253,7 +259,7 @@ def _plan_shards(request: _RunRequest) -> _ShardPlan:
 async def _divide_input(request: _RunRequest, before: Mapping[str, Any] | None) -> dict[str, Any]:
     """Check the input and write its shards; as many as ``before`` had, if there was a plan."""
     home, metrics, cluster = request.home, request.metrics, request.cluster
-    backends = await settle(metrics, request.backends, load=False)
+    backends = await choose_backends(metrics, request.backends, load=False)
     shutil.rmtree(home / "new", ignore_errors=True)  # of a process that was killed
     division = await split(
         request.source,
@@ -289,7 +295,7 @@ async def _divide_input(request: _RunRequest, before: Mapping[str, Any] | None) 
         "id": identifier,
         "into": division.into,
         "inventory": dataclasses.asdict(inventory),
-        "whole": division.intake.sha256 if division.whole else "",
+        "whole": division.intake.sha256 if division.pool_path else "",
         "before": [job for job in dict.fromkeys(earlier) if job != identifier],
     }
 
@@ -319,8 +325,8 @@ def _build_worker_options(options: RunOptions) -> RunOptions:
 def _choose_shard_count(samples: int, cluster: ClusterOptions) -> int:
     """Return the number of shards: several for each worker, none too large to score again."""
     workers = cluster.workers or os.cpu_count() or 1
-    usual = max(SHARDS_A_WORKER * workers, -(-samples // SAMPLES_A_SHARD))
-    return max(1, min(cluster.shards or usual, samples, MOST_SHARDS))
+    usual = max(SHARDS_PER_WORKER * workers, -(-samples // MAX_SAMPLES_PER_SHARD))
+    return max(1, min(cluster.shards or usual, samples, MAX_SHARDS))
 
 
 @dataclass
@@ -365,8 +371,8 @@ def _score_shards(
     Raises:
         BackendError: several machines cannot share a store in a local folder.
     """
-    with connected(cluster) as ray:
-        worker_pool = Crew(ray, plan.job, cluster, len(waiting))
+    with connect_to_cluster(cluster) as ray:
+        worker_pool = WorkerPool(ray, plan.job, cluster, len(waiting))
         if worker_pool.nodes > 1 and cluster.store is None:
             raise BackendError(
                 f"the cluster has {worker_pool.nodes} machines: give --store, a folder or URL "
@@ -375,11 +381,11 @@ def _score_shards(
         total, assessments_per_sample = plan.samples * len(plan.metrics), len(plan.metrics)
         finished_shards = [shard for shard in plan.shards if shard not in waiting]
         counts = {
-            shard: assessments_per_sample * sum(1 for _ in file_lines(shard))
+            shard: assessments_per_sample * sum(1 for _ in read_lines(shard))
             for shard in finished_shards
         }
         states = _ShardStates(list(waiting), counts=counts)
-        with Progress("scoring", total, shown=options.progress) as progress:
+        with Progress("scoring", total, visible=options.progress) as progress:
             progress.step(sum(states.counts.values()))
             try:
                 if plan.pool:
@@ -392,7 +398,7 @@ def _score_shards(
         tell(f"shards put back since their worker died: {states.deaths}")
 
 
-def _prepare_pool(worker_pool: Crew, retries: int) -> None:
+def _prepare_pool(worker_pool: WorkerPool, retries: int) -> None:
     """Let a worker prepare what metrics need of all samples; if it dies, another one tries."""
     deaths = 0
     task = worker_pool.workers[0].prepare.remote()
@@ -405,11 +411,11 @@ def _prepare_pool(worker_pool: Crew, retries: int) -> None:
                     "(memory?); run the same command again to retry"
                 )
             task = worker_pool.workers[deaths % len(worker_pool.workers)].prepare.remote()
-        worker_pool.ray.wait([task], timeout=LOOK_EVERY_S)
+        worker_pool.ray.wait([task], timeout=POLL_INTERVAL_S)
 
 
 def _hand_out(
-    worker_pool: Crew, states: _ShardStates, cluster: ClusterOptions, progress: Progress
+    worker_pool: WorkerPool, states: _ShardStates, cluster: ClusterOptions, progress: Progress
 ) -> None:
     """Hand waiting shards to idle workers until all are finished."""
     ray = worker_pool.ray
@@ -429,10 +435,10 @@ def _hand_out(
             worker, shard = idle.pop(), states.waiting.pop(0)
             states.running[worker.score.remote(shard.name)] = (worker, shard)
         if not states.running:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
             continue
         # 3. Collect finished shards; put those of dead workers back.
-        finished_tasks, _ = ray.wait(list(states.running), num_returns=1, timeout=LOOK_EVERY_S)
+        finished_tasks, _ = ray.wait(list(states.running), num_returns=1, timeout=POLL_INTERVAL_S)
         for task in finished_tasks:
             worker, shard = states.running.pop(task)
             try:
@@ -468,18 +474,18 @@ def _poll_count(ray: Any, count_requests: dict[Any, Any], worker: Any) -> tuple[
     return name, count
 
 
-def _stop_workers(worker_pool: Crew, states: _ShardStates) -> None:
+def _stop_workers(worker_pool: WorkerPool, states: _ShardStates) -> None:
     """Stop all workers; they store what is finished and remove their folders."""
     ray = worker_pool.ray
     leaving = {worker.leave.remote(): worker for worker in worker_pool.workers}
-    deadline = time.monotonic() + STOP_WITHIN_S
+    deadline = time.monotonic() + STOP_TIMEOUT_S
     while leaving and time.monotonic() < deadline:
-        for task in ray.wait(list(leaving), timeout=LOOK_EVERY_S)[0]:
+        for task in ray.wait(list(leaving), timeout=POLL_INTERVAL_S)[0]:
             worker = leaving.pop(task)
             try:
                 ray.get(task)
             except ray.exceptions.ActorUnavailableError:  # it is being started again
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_INTERVAL_S)
                 leaving[worker.leave.remote()] = worker
             except ray.exceptions.RayError:  # it is dead, or its folder cannot be removed
                 continue

@@ -20,35 +20,35 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
-from trustassay.data.places import files_below, keys_of, place_of, record_files
+from trustassay.data.places import find_place, list_files, list_record_files, read_folder_keys
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.progress import SILENT, Steps
-from trustassay.runs.counts import domain_of
+from trustassay.progress import SILENT, StepProgress
+from trustassay.runs.counts import read_domain
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import clean
 from trustassay_cluster.store import Store
-from trustassay_cluster.urls import file_system, reason, refuse_secret
+from trustassay_cluster.urls import describe_error, file_system, refuse_secret
 
-LIST = "_trustassay.json"
-NONE = "none"
+LIST_FILE = "_trustassay.json"
+NO_FOLDERS = "none"
 """The value of ``by`` for a single folder."""
-EMPTY = "__HIVE_DEFAULT_PARTITION__"
+EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows without a value, as Hive, Spark and DuckDB name it."""
-ROWS = 100_000
+MAX_FILE_ROWS = 100_000
 """Maximum number of rows in a file."""
-HELD = 2**26
+MAX_WAITING_BYTES = 2**26
 """Maximum bytes of rows that wait to be written, over all folders."""
-LONGEST = 200
+MAX_FOLDER_CHARS = 200
 """Maximum characters of a folder's name, ``FIELD=VALUE``; most file systems allow 255 bytes."""
-MOST = 10_000
+MAX_FOLDERS = 10_000
 """Maximum number of folders."""
 # Only files with such a name are ever removed, as `part-0a1b2c3d-00000.parquet`.
 _EXPORTED_FILE = re.compile(r"part-[0-9a-f]{8}-\d{5}\.parquet")
-Key = tuple[str, ...]
+FolderKey = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """What an export wrote."""
 
     to: str
@@ -61,7 +61,7 @@ class Exported:
     """The number of rows."""
 
 
-def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> Exported:
+def export(run: Path, to: str, by: str | None = None, steps: StepProgress = SILENT) -> ExportResult:
     """Write the table of a run, a row for each answer and metric, as Parquet below ``to``.
 
     ``by`` are fields of the samples, or columns, with commas: each value has a folder
@@ -100,39 +100,39 @@ def export(run: Path, to: str, by: str | None = None, steps: Steps = SILENT) -> 
             target.undo(writer.files)
             raise
     target.end(writer.files, {"run": samples["sha256"], "by": names, "rows": writer.rows})
-    return Exported(to, names, len(writer.files), writer.rows)
+    return ExportResult(to, names, len(writer.files), writer.rows)
 
 
 def _split_names(by: str) -> list[str]:
     names = [name.strip() for name in by.split(",") if name.strip()]
-    return [] if names == [NONE] else names
+    return [] if names == [NO_FOLDERS] else names
 
 
 def _read_partitions(source: str) -> list[str]:
     """Return the names ``KEY`` of the folders ``KEY=VALUE`` that every file of an input lies in."""
-    if (location := place_of(source)) is not None:
+    if (location := find_place(source)) is not None:
         files: Mapping[str, Any] = location.files
         # A table (SQL, Delta, Iceberg) has no folders.
         if location.table:
             return []
     else:
         path = Path(source)
-        files = files_below(path) if path.is_dir() else {"": path} if path.is_file() else {}
+        files = list_files(path) if path.is_dir() else {"": path} if path.is_file() else {}
     if not files:
         raise UsageError(
             f"export: {source:.200}: is not there any more, or is several inputs, so its folders "
-            f"are not known; give --by FIELD,..., or --by {NONE}"
+            f"are not known; give --by FIELD,..., or --by {NO_FOLDERS}"
         )
     # A single file is listed under the empty path: it has no folders.
     if "" in files:
         return []
-    keys = [keys_of(path) for path in record_files(files, source)]
+    keys = [read_folder_keys(path) for path in list_record_files(files, source)]
     return [name for name in keys[0] if all(name in keys_of_file for keys_of_file in keys)]
 
 
 def _read_batches(
     folder: RunFolder, names: Sequence[str], metrics: int
-) -> Iterator[tuple[Any, list[Key]]]:
+) -> Iterator[tuple[Any, list[FolderKey]]]:
     """Yield batches of the run's table and the folder of each row.
 
     A sample has one row for each of the ``metrics``.
@@ -157,7 +157,7 @@ def _read_batches(
                     message = f"has {record['id']!r:.80} where the table has {sample!r:.80}"
                     raise RunFolderError(f"{folder.samples_path}: {message}")
                 path_values = [
-                    columns[n][row] if n in columns else domain_of(record, n) for n in names
+                    columns[n][row] if n in columns else read_domain(record, n) for n in names
                 ]
                 value_counts.update(
                     n for n, value in zip(names, path_values, strict=True) if value is not None
@@ -172,9 +172,9 @@ def _read_batches(
 
 
 def _name_folder(name: str, value: Any) -> str:
-    text = EMPTY if value in (None, "") else str(value)
+    text = EMPTY_PARTITION if value in (None, "") else str(value)
     result = f"{quote(name, safe='')}={quote(text, safe='')}"
-    if len(result) > LONGEST:
+    if len(result) > MAX_FOLDER_CHARS:
         message = f"{name} has a value of {len(text):,} characters, {text[:40]!r}..."
         raise UsageError(f"export: {message}; choose other fields (--by)")
     return result
@@ -193,16 +193,16 @@ class _PartWriter:
     tag: str
     files: list[str] = field(default_factory=list)
     rows: int = 0
-    _batches_waiting: dict[Key, list[Any]] = field(default_factory=dict)
-    _bytes_waiting: Counter[Key] = field(default_factory=Counter)
-    _rows_waiting: Counter[Key] = field(default_factory=Counter)
-    _file_numbers: Counter[Key] = field(default_factory=Counter)
+    _batches_waiting: dict[FolderKey, list[Any]] = field(default_factory=dict)
+    _bytes_waiting: Counter[FolderKey] = field(default_factory=Counter)
+    _rows_waiting: Counter[FolderKey] = field(default_factory=Counter)
+    _file_numbers: Counter[FolderKey] = field(default_factory=Counter)
 
-    def add(self, batch: Any, keys: Sequence[Key]) -> None:
+    def add(self, batch: Any, keys: Sequence[FolderKey]) -> None:
         """Add the rows of a batch; ``keys`` holds the folder of each."""
         from arro3.core import Array, DataType
 
-        rows_by_key: dict[Key, list[int]] = {}
+        rows_by_key: dict[FolderKey, list[int]] = {}
         for row, key in enumerate(keys):
             rows_by_key.setdefault(key, []).append(row)
         # Readers of such folders take these values from the path; a column as well would be
@@ -213,10 +213,10 @@ class _PartWriter:
             self._batches_waiting.setdefault(key, []).append(part)
             self._bytes_waiting[key] += part.nbytes
             self._rows_waiting[key] += part.num_rows
-            if self._rows_waiting[key] >= ROWS:
+            if self._rows_waiting[key] >= MAX_FILE_ROWS:
                 self._flush(key)
         # Rows spread over thousands of folders never fill a file: write the largest.
-        while self._bytes_waiting.total() > HELD:
+        while self._bytes_waiting.total() > MAX_WAITING_BYTES:
             self._flush(self._bytes_waiting.most_common(1)[0][0])
 
     def close(self) -> None:
@@ -224,15 +224,17 @@ class _PartWriter:
         for key in list(self._batches_waiting):
             self._flush(key)
 
-    def _flush(self, key: Key) -> None:
+    def _flush(self, key: FolderKey) -> None:
         from arro3.core import RecordBatchReader
         from arro3.io import write_parquet
 
         batches = self._batches_waiting.pop(key)
         # Usually a field with a value for every sample, as an id; object stores would need a
         # request for each.
-        if key not in self._file_numbers and len(self._file_numbers) >= MOST:
-            raise UsageError(f"export: {', '.join(self.names)} would have {MOST:,} folders or more")
+        if key not in self._file_numbers and len(self._file_numbers) >= MAX_FOLDERS:
+            raise UsageError(
+                f"export: {', '.join(self.names)} would have {MAX_FOLDERS:,} folders or more"
+            )
         name = "/".join([*key, f"part-{self.tag}-{self._file_numbers[key]:05d}.parquet"])
         self._file_numbers[key] += 1
         file = self.temporary_folder / "part.parquet"
@@ -265,12 +267,12 @@ class _ExportTarget:
     def begin(self) -> None:
         """Refuse a folder with other files; mark an earlier export as incomplete."""
         existing = _name_url_in_errors(self.store.url, self._list_files)
-        if existing and LIST not in existing:
+        if existing and LIST_FILE not in existing:
             raise UsageError(
                 f"{self.store.url}: holds other files, as {existing[0]!r:.80}; expected an empty "
                 "folder, or one of an earlier export"
             )
-        self._before = _name_url_in_errors(self.store.url, lambda: self.store.read(LIST)) or {}
+        self._before = _name_url_in_errors(self.store.url, lambda: self.store.read(LIST_FILE)) or {}
         self._write({**self._before, "complete": False})
 
     def undo(self, files: Sequence[str]) -> None:
@@ -281,7 +283,7 @@ class _ExportTarget:
         if self._before:
             self._write(self._before)
         else:
-            self.store.remove(LIST)
+            self.store.remove(LIST_FILE)
 
     def end(self, files: Sequence[str], about: Mapping[str, Any]) -> None:
         """Remove the files of an earlier export, and list the valid ones."""
@@ -295,7 +297,7 @@ class _ExportTarget:
 
     def _write(self, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=1).encode()
-        _name_url_in_errors(self.store.url, lambda: self.store.write(LIST, text))
+        _name_url_in_errors(self.store.url, lambda: self.store.write(LIST_FILE, text))
 
 
 def _name_url_in_errors(url: str, work: Callable[[], Any]) -> Any:
@@ -303,4 +305,4 @@ def _name_url_in_errors(url: str, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:
-        raise UsageError(f"export: {url}: cannot be written: {reason(error)}") from error
+        raise UsageError(f"export: {url}: cannot be written: {describe_error(error)}") from error

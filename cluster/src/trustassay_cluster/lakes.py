@@ -12,36 +12,40 @@ from typing import Any
 
 import fsspec
 
-from trustassay.data.arrow import MOST_ROWS, of_arrow
-from trustassay.data.places import NEEDED, Place
+from trustassay.data.arrow import MAX_SLICE_ROWS, is_arrow_error
+from trustassay.data.places import PACKAGES_OF_SCHEMES, InputPlace
 from trustassay.data.records import InputError
-from trustassay_cluster.urls import file_system, reason, refuse_secret
+from trustassay_cluster.urls import describe_error, file_system, refuse_secret
 
 # The start of a statement, as `SELECT ...` or `(SELECT ...)`; anything else before the first "?"
 # is the path of a database.
 _QUERY = re.compile(r"\s*(select|from|with|values|table)\b|\s*\(", re.IGNORECASE)
 # A scheme in a query: `s3` in `FROM 's3://bucket/*.parquet'`.
 _SCHEMES = re.compile(r"\b([a-z][a-z0-9+.-]*)://")
-OWN_SCHEMES = {"http", "https", "file"}
+NATIVE_SCHEMES = {"http", "https", "file"}
 """Schemes of URLs that DuckDB reads without fsspec."""
-LONGEST = 80
+MAX_SOURCE_CHARS = 80
 """Characters of a source that a message shows."""
-Open = Callable[[], Iterator[Any]]
+OpenBatches = Callable[[], Iterator[Any]]
 
 
 def _import_library(name: str, scheme: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise InputError(f"{scheme}: {error}; pip install {NEEDED[scheme]}") from error
+        raise InputError(f"{scheme}: {error}; pip install {PACKAGES_OF_SCHEMES[scheme]}") from error
 
 
 def _read_error(source: str, error: BaseException, rows: int = 0) -> InputError:
     position = f" after row {rows:,}" if rows else ""
-    return InputError(f"{source:.{LONGEST}}: cannot be read{position}: {reason(error)}")
+    return InputError(
+        f"{source:.{MAX_SOURCE_CHARS}}: cannot be read{position}: {describe_error(error)}"
+    )
 
 
-def _make_place(source: str, state: Callable[[], Sequence[str]], read_batches: Open) -> Place:
+def _make_place(
+    source: str, state: Callable[[], Sequence[str]], read_batches: OpenBatches
+) -> InputPlace:
     """Return the place of a table; errors name the source and the last row that was read."""
 
     def batches() -> Iterator[Any]:
@@ -54,17 +58,17 @@ def _make_place(source: str, state: Callable[[], Sequence[str]], read_batches: O
             raise
         except BaseException as error:
             # Errors of our own code, and Ctrl-C, are not faults of the table.
-            if not of_arrow(error):
+            if not is_arrow_error(error):
                 raise
             raise _read_error(source, error, rows) from error
 
-    return Place(state, {}, batches)
+    return InputPlace(state, {}, batches)
 
 
 # DuckDB
 
 
-def duckdb(source: str) -> Place:
+def duckdb(source: str) -> InputPlace:
     """Return the rows of a query: ``duckdb:SELECT ...``, of a file ``duckdb:FILE?SELECT ...``.
 
     Raises:
@@ -83,7 +87,7 @@ def duckdb(source: str) -> Place:
     # Nothing else may run: an input must not write, attach or load anything.
     if len(statements) != 1 or statements[0].type != library.StatementType.SELECT:
         raise InputError(
-            f"{source:.{LONGEST}}: expected one SELECT, as in duckdb:SELECT * FROM 'logs/*.parquet'"
+            f"{source:.{MAX_SOURCE_CHARS}}: expected one SELECT, as in duckdb:SELECT * FROM 'logs/*.parquet'"
             ", or with a database duckdb:FILE?SELECT ..."
         )
     sql = query.strip().rstrip(";")
@@ -110,7 +114,7 @@ def duckdb(source: str) -> Place:
         from arro3.core import RecordBatchReader
 
         with closing(open_database()) as database:
-            reader = database.sql(sql).to_arrow_reader(MOST_ROWS)
+            reader = database.sql(sql).to_arrow_reader(MAX_SLICE_ROWS)
             yield from RecordBatchReader.from_stream(reader)
 
     return _make_place(source, state, read_batches)
@@ -118,7 +122,7 @@ def duckdb(source: str) -> Place:
 
 def _add_file_systems(database: Any, query: str) -> None:
     """Let DuckDB read cloud storage through fsspec, with the environment's credentials."""
-    schemes = set(_SCHEMES.findall(query)) - OWN_SCHEMES
+    schemes = set(_SCHEMES.findall(query)) - NATIVE_SCHEMES
     for scheme in sorted(schemes.intersection(fsspec.available_protocols())):
         database.register_filesystem(file_system(f"{scheme}://")[0])
 
@@ -126,7 +130,7 @@ def _add_file_systems(database: Any, query: str) -> None:
 # Delta Lake
 
 
-def delta(source: str) -> Place:
+def delta(source: str) -> InputPlace:
     """Return the rows of a Delta Lake table: ``delta:PATH`` or ``delta:URL``.
 
     ``?version=3`` reads an older version.
@@ -146,7 +150,7 @@ def delta(source: str) -> Place:
     def read_batches() -> Iterator[Any]:
         # Several partitions at once would read ahead into memory and mix up the order of rows.
         one_after_another = {
-            "datafusion.execution.batch_size": str(MOST_ROWS),
+            "datafusion.execution.batch_size": str(MAX_SLICE_ROWS),
             "datafusion.execution.target_partitions": "1",
         }
         query = library.QueryBuilder(one_after_another).register("samples", table)
@@ -158,7 +162,7 @@ def delta(source: str) -> Place:
 # Iceberg
 
 
-def iceberg(source: str) -> Place:
+def iceberg(source: str) -> InputPlace:
     """Return the rows of an Iceberg table: ``iceberg:CATALOG/NAMESPACE.TABLE``.
 
     The catalog is one of pyiceberg's settings. A path to a file of metadata also works, and

@@ -21,19 +21,19 @@ from typing import Any
 from trustassay.calls.leases import LeaseService
 from trustassay.errors import BackendError
 from trustassay.options import check_bounds
-from trustassay_cluster.worker import Job, Worker
+from trustassay_cluster.worker import ClusterJob, Worker
 
 # The second: if the driver was started by `uv run`, Ray would start each worker by it again.
-RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-RAY_LOCAL = {
+RAY_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+LOCAL_RAY_ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # 127.0.0.1, not the address in the network
     "RAY_AUTH_MODE": "token",
 }
 OBJECT_STORE_BYTES = 80 * 2**20
 """The smallest object store that Ray accepts: shards travel through files."""
-START_TRIES = 4
+MAX_START_TRIES = 4
 """Ray gives up after 30 s when a busy machine is slow to start its processes."""
-PREFIX = "ta-ray-"
+RAY_FOLDER_PREFIX = "ta-ray-"
 """Short, since the paths of Ray's sockets start with it and may have 107 bytes at most."""
 
 
@@ -70,9 +70,9 @@ def import_ray(*, local: bool) -> Any:
     Raises:
         BackendError: Ray is not installed.
     """
-    os.environ |= RAY
+    os.environ |= RAY_ENVIRONMENT
     if local:
-        os.environ |= RAY_LOCAL
+        os.environ |= LOCAL_RAY_ENVIRONMENT
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # else Ray writes ~/.ray
     try:
         import ray
@@ -86,7 +86,7 @@ def import_ray(*, local: bool) -> Any:
 
 
 @contextmanager
-def connected(options: ClusterOptions) -> Iterator[Any]:
+def connect_to_cluster(options: ClusterOptions) -> Iterator[Any]:
     """Yield the module ``ray``, connected to a cluster; a local one ends with the block."""
     address = options.address_of()
     ray = import_ray(local=not address)
@@ -99,7 +99,9 @@ def connected(options: ClusterOptions) -> Iterator[Any]:
             _start_ray(ray, options, address)
         else:
             _remove_stale_folders()
-            home = stack.enter_context(TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-"))
+            home = stack.enter_context(
+                TemporaryDirectory(prefix=f"{RAY_FOLDER_PREFIX}{os.getpid()}-")
+            )
             stack.callback(ray.shutdown)  # before its files are removed
             _start_ray(ray, options, "local", home)
         yield ray
@@ -109,8 +111,8 @@ def _remove_stale_folders() -> None:
     """Remove the folders that killed processes of this user left behind."""
     import psutil  # Ray brings it
 
-    for path in Path(gettempdir()).glob(f"{PREFIX}*-*"):
-        process = path.name.removeprefix(PREFIX).partition("-")[0]
+    for path in Path(gettempdir()).glob(f"{RAY_FOLDER_PREFIX}*-*"):
+        process = path.name.removeprefix(RAY_FOLDER_PREFIX).partition("-")[0]
         # Not a link: another user could place one in the temporary folder that leads elsewhere.
         is_own = path.lstat().st_uid == os.getuid() and not path.is_symlink()
         if is_own and process.isdigit() and not psutil.pid_exists(int(process)):
@@ -137,7 +139,7 @@ def _start_ray(ray: Any, options: ClusterOptions, address: str, home: str | None
     process = psutil.Process()
     # Processes that the caller started before are none of ours to kill.
     before = set(process.children())
-    for tries_left in reversed(range(START_TRIES if home else 1)):
+    for tries_left in reversed(range(MAX_START_TRIES if home else 1)):
         try:
             ray.init(address, log_to_driver=False, logging_level="critical", **local_options)
         except Exception as error:  # Ray raises a bare one for what is slow to start
@@ -153,10 +155,10 @@ def _start_ray(ray: Any, options: ClusterOptions, address: str, home: str | None
             return
 
 
-class Crew:
+class WorkerPool:
     """The workers of a job, each a Ray actor that is restarted when it dies."""
 
-    def __init__(self, ray: Any, job: Job, options: ClusterOptions, shards: int) -> None:
+    def __init__(self, ray: Any, job: ClusterJob, options: ClusterOptions, shards: int) -> None:
         self.ray = ray
         # The cluster may be shared: count how many workers fit by the scarcest resource.
         resources, needs = ray.cluster_resources(), {"CPU": options.cpus, "GPU": options.gpus}

@@ -27,28 +27,28 @@ from trustassay.calls.prices import Prices
 from trustassay.calls.store import CallStore
 from trustassay.data.places import name_of
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.files import named, whole
+from trustassay.files import name_in_errors, open_atomic
 from trustassay.metric import Inventory, Metric
-from trustassay.progress import SILENT, Steps
-from trustassay.runs.fill import Outcome, stages_of
+from trustassay.progress import SILENT, StepProgress
+from trustassay.runs.fill import FillOutcome, choose_stages
 from trustassay.runs.finished import RunOutcome
 from trustassay.runs.folder import (
     ABOUT,
     ENDED,
     STARTED,
     RunFolder,
-    metrics_of,
-    setting_changes,
+    list_setting_changes,
+    load_metrics,
 )
-from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit
-from trustassay.runs.lines import Step, checked_identity, hash64, sample_id
+from trustassay.runs.intake import SHARD, WHY, Intake, RunOptions, ShardMark, Source, admit_samples
+from trustassay.runs.lines import StepCallback, hash64, parse_sample_id, read_identity
 from trustassay.runs.prepare import POOL, PREPARATION, Preparation
 from trustassay.runs.results import write_outputs
 from trustassay.sample import Problem, Sample, clean
 
-MOST_SHARDS = 400
+MAX_SHARDS = 400
 """A merge opens two files of each shard, and a process may usually open 1,024."""
-WHOLE = ".whole.jsonl"
+POOL_SUFFIX = ".whole.jsonl"
 """Ending of the name of the file of all samples."""
 NO_BACKENDS = Backends()
 # The end of a shard's name: `.shard-3-of-8.jsonl`.
@@ -75,7 +75,7 @@ class Shards:
     """What was read: counts and faults."""
     into: int
     """The number of shards, empty ones included."""
-    whole: Path | None = None
+    pool_path: Path | None = None
     """The file of all samples, if it was requested."""
 
 
@@ -99,7 +99,7 @@ async def split(
         BadInputError, InputError: the input has faults; nothing was written.
         RunFolderError: ``target`` exists already.
         ValueError: the number of shards is not between 1 and 400; as
-            :func:`~trustassay.runs.intake.admit`.
+            :func:`~trustassay.runs.intake.admit_samples`.
     """
     if target.exists():
         raise RunFolderError(f"{target}: exists already; choose another folder, or remove it")
@@ -110,19 +110,19 @@ async def split(
     part.mkdir(parents=True)
     try:
         samples_path = part / "samples.jsonl"
-        stages = stages_of(metrics, backends, options.filling)
-        intake = await admit(
+        stages = choose_stages(metrics, backends, options.filling)
+        intake = await admit_samples(
             source, samples_path, metrics, backends, stages, options, _check_unmarked
         )
         number = into(intake.inventory.samples)
-        if not 1 <= number <= MOST_SHARDS:
-            raise UsageError(f"shards: expected 1 to {MOST_SHARDS}, got {number}")
+        if not 1 <= number <= MAX_SHARDS:
+            raise UsageError(f"shards: expected 1 to {MAX_SHARDS}, got {number}")
         # Data frames and lists have no name.
         name = name_of(clean(str(source))) if isinstance(source, str | Path) else "samples"
         # Only here is the number of samples known, and with it the number of shards.
         shards = _distribute(samples_path, name, intake, number)
         if keep_whole:
-            samples_path = samples_path.replace(part / f"{name}{WHOLE}")
+            samples_path = samples_path.replace(part / f"{name}{POOL_SUFFIX}")
         else:
             samples_path.unlink()
         part.replace(target)
@@ -134,7 +134,7 @@ async def split(
     return Shards(tuple(moved), intake, number, pool_path)
 
 
-def name_of_whole(path: str) -> str:
+def name_of_input(path: str) -> str:
     """Return the name of the input from the path of one of its shards."""
     return _SUFFIX.sub("", Path(path).name)
 
@@ -160,9 +160,13 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
         number: samples_path.with_name(_build_shard_name(name, number, into))
         for number in range(into)
     }
-    with ExitStack() as stack, samples_path.open("rb") as lines, named(samples_path.parent):
+    with (
+        ExitStack() as stack,
+        samples_path.open("rb") as lines,
+        name_in_errors(samples_path.parent),
+    ):
         for order, line in enumerate(lines):
-            number = hash64(sample_id(line)) % into
+            number = hash64(parse_sample_id(line)) % into
             if number not in files:
                 files[number] = stack.enter_context(paths[number].open("wb"))
             shard_mark = json.dumps({**mark, "into": into, "number": number, "order": order})
@@ -173,11 +177,11 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
     return (Shard(paths[number], number, counts[number]) for number in sorted(counts))
 
 
-MARK = ".merging"
+MERGE_MARKER = ".merging"
 """Name of the file that marks a folder as an unfinished merge."""
-OWN = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT, STARTED, ENDED}
+SETTINGS_PER_SHARD = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT, STARTED, ENDED}
 """Keys of ``run.json`` that differ between the shards of one input."""
-IN_SOME = {"answering", "filling"}
+OPTIONAL_SETTINGS = {"answering", "filling"}
 """Settings that ``run.json`` lacks if no sample of the shard needed to be filled."""
 
 
@@ -196,7 +200,7 @@ class _ShardRun:
     """The mark of its first sample."""
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """The merged run."""
 
     folder: RunFolder
@@ -215,8 +219,8 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     metrics: Sequence[Metric] = (),
     source: str | None = None,
     command: str | None = None,
-    steps: Steps = SILENT,
-) -> Merged:
+    steps: StepProgress = SILENT,
+) -> MergeResult:
     """Write the run of the whole input into ``out``; a merge that was killed starts again.
 
     Args:
@@ -238,20 +242,20 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
     preparation = _open_preparation(shards[0], pool)
     content = _build_merged_run(shards, source, command)
     # Everything is checked before the first byte is written.
-    metrics = metrics or list(metrics_of(content).values())
+    metrics = metrics or list(load_metrics(content).values())
     if missing_metrics := content["metrics"].keys() - {metric.name for metric in metrics}:
         raise RunFolderError(f"metric {min(missing_metrics)} of these runs is not installed here")
     folder = RunFolder(out)
     with ExitStack() as stack:
         # Nobody may continue a shard, or merge into the same folder, in the meantime.
         for run_folder in (folder, *(shard.folder for shard in shards)):
-            stack.enter_context(run_folder.claimed())
+            stack.enter_context(run_folder.claim())
         seconds = sum((shard.folder.read_summary() or {})["seconds"] for shard in shards)
         inventory = Inventory(**{k: v for k, v in content["samples"].items() if k != "sha256"})
         intake = Intake(content["samples"]["sha256"], inventory, [], content["skipped"])
-        outcome = RunOutcome(metrics, intake, 0, {}, Outcome(), {}, seconds)
+        outcome = RunOutcome(metrics, intake, 0, {}, FillOutcome(), {}, seconds)
         if not _begin_merge(folder, content):
-            return Merged(folder, outcome, 0)
+            return MergeResult(folder, outcome, 0)
         # Summary and report first: without them the folder counts as unfinished.
         folder.drop_outputs()
         total = content["samples"]["samples"]
@@ -271,18 +275,18 @@ def merge_runs(  # noqa: PLR0913 - two callers name them all
         options = RunOptions(seed=content["seed"], calls=calls)
         write_outputs(folder, metrics, seconds, options, steps)
         # Last: a merge that is killed before starts again from the shards.
-        (out / MARK).unlink()
-    return Merged(folder, outcome, repeated)
+        (out / MERGE_MARKER).unlink()
+    return MergeResult(folder, outcome, repeated)
 
 
 def _begin_merge(folder: RunFolder, content: Mapping[str, Any]) -> bool:
     """Mark the folder as being merged into; return ``False`` if this merge is already finished."""
-    mark = folder.path / MARK
+    mark = folder.path / MERGE_MARKER
     if mark.exists():
         return True
     # Hidden files are locks of ours, or of the file system.
     if any(path for path in folder.path.iterdir() if not path.name.startswith(".")):
-        if folder.read_run() == content and folder.finished(report=True):
+        if folder.read_run() == content and folder.is_finished(report=True):
             return False
         raise RunFolderError(f"{folder.path}: is not empty; choose another --out")
     mark.touch()
@@ -325,7 +329,7 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
         by_number[shard.mark.number] = shard.folder.path
         # Compared pairwise: a shard without filled samples lacks settings that others have.
         changes = list(
-            setting_changes(
+            list_setting_changes(
                 _select_comparable(first.run, shard.run),
                 _select_comparable(shard.run, first.run),
             )
@@ -339,8 +343,8 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
 
 def _select_comparable(run: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings in which two runs have to agree."""
-    unset = IN_SOME - (run.keys() & other.keys())
-    return {name: value for name, value in run.items() if name not in OWN | unset}
+    unset = OPTIONAL_SETTINGS - (run.keys() & other.keys())
+    return {name: value for name, value in run.items() if name not in SETTINGS_PER_SHARD | unset}
 
 
 def _check_complete(shards: Sequence[_ShardRun]) -> None:
@@ -371,7 +375,7 @@ def _build_command(shard: _ShardRun, number: int | None = None) -> str:
     """Return the command that scores ``shard``, or shard ``number`` of the same input."""
     source = Path(shard.run["input"])
     if number is not None:
-        name = name_of_whole(source.name)
+        name = name_of_input(source.name)
         source = source.with_name(_build_shard_name(name, number, shard.mark.into))
     out = shard.folder.path if number is None else shard.folder.path.parent / source.name
     arguments = shlex.split(shard.run.get("command") or "")
@@ -416,7 +420,7 @@ def _build_merged_run(
     content: dict[str, Any] = {}
     for shard in shards:
         # All shards that have these settings agree, as was checked.
-        for name in IN_SOME & shard.run.keys():
+        for name in OPTIONAL_SETTINGS & shard.run.keys():
             content.setdefault(name, shard.run[name])
     counts = {
         field.name: sum(shard.run["samples"].get(field.name, 0) for shard in shards)
@@ -424,7 +428,7 @@ def _build_merged_run(
     }
     dropped = {"command", WHY, POOL, PREPARATION, STARTED, ENDED}
     first = {name: value for name, value in shards[0].run.items() if name not in dropped}
-    input_name = name_of_whole(first.pop("input"))
+    input_name = name_of_input(first.pop("input"))
     return {
         "input": input_name if source is None else clean(source),
         **({"command": clean(command)} if command else {}),
@@ -451,13 +455,16 @@ def _read_times(shards: Sequence[_ShardRun]) -> dict[str, str]:
 
 
 def _merge_lines(
-    shards: Sequence[_ShardRun], folder: RunFolder, metrics: Sequence[str], step: Step
+    shards: Sequence[_ShardRun], folder: RunFolder, metrics: Sequence[str], step: StepCallback
 ) -> None:
     """Write samples and assessments of all shards in the order of the whole input."""
     # Each shard keeps the order of the input, so merging needs one line of each in memory.
     rows = heapq.merge(*(_read_rows(shard, metrics) for shard in shards), key=lambda row: row[0])
     last = -1
-    with whole(folder.samples_path) as samples, whole(folder.assessments_path) as assessments:
+    with (
+        open_atomic(folder.samples_path) as samples,
+        open_atomic(folder.assessments_path) as assessments,
+    ):
         for order, sample, assessment_lines in rows:
             # Two samples at one position: one of the runs was copied or edited.
             if order == last:
@@ -481,13 +488,15 @@ def _read_rows(
         for sample_number, record in enumerate(folder.sample_records(), 1):
             mark = ShardMark.take(record)
             if mark is None or replace(mark, order=shard.mark.order) != shard.mark:
-                raise folder.bad_sample(sample_number, "belongs to no shard, or to another one")
+                raise folder.build_sample_error(
+                    sample_number, "belongs to no shard, or to another one"
+                )
             assessment_lines = []
             for metric in metrics:
                 number += 1
                 # A finished run has one assessment for each sample and metric, in this order.
                 assessment_lines.append(line := lines.readline())
-                if checked_identity(folder.assessments_path, line, number) != (
+                if read_identity(folder.assessments_path, line, number) != (
                     record["id"],
                     metric,
                 ):

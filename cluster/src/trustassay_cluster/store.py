@@ -24,11 +24,11 @@ from trustassay.errors import BackendError
 from trustassay.files import cut_unfinished
 from trustassay.metric import Metric
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.prepare import CALLS, PREPARED, Preparation, packed_name
+from trustassay.runs.prepare import CALLS, PREPARED, Preparation, name_array_file
 
-LARGEST = 2**30
+MAX_SMALL_FILE_BYTES = 2**30
 """Upper bound of the range that is requested of a small file."""
-STATE, FINISHED = "state.json", "finished.json"
+STATE_FILE, FINISHED_FILE = "state.json", "finished.json"
 
 
 class Store:
@@ -100,7 +100,7 @@ class Store:
         The range saves requests: without one, s3fs first asks for the size of each file.
         """
         paths = [self._path_of(name) for name in names]
-        contents = self._files.cat_ranges(paths, 0, LARGEST, on_error="return")
+        contents = self._files.cat_ranges(paths, 0, MAX_SMALL_FILE_BYTES, on_error="return")
         pairs = zip(names, contents, strict=True)
         return {name: content for name, content in pairs if isinstance(content, bytes)}
 
@@ -119,7 +119,7 @@ class Store:
             self._files.rm_file(self._path_of(name))
 
 
-class Keeper:
+class RunBackup:
     """Keeps a copy of the folder of one shard's run under a name in the store."""
 
     def __init__(self, folder: RunFolder, store: Store, name: str) -> None:
@@ -129,7 +129,7 @@ class Keeper:
 
     def fetch(self) -> bool:
         """Replace the folder by the stored copy if that has more; return whether it did."""
-        stored_size = (self._store.read(f"{self._name}/{STATE}") or {}).get("assessments", -1)
+        stored_size = (self._store.read(f"{self._name}/{STATE_FILE}") or {}).get("assessments", -1)
         local_path = self._folder.assessments_path
         # A run without assessments yet still has more than nothing.
         empty_size = 0 if (self._folder.path / "run.json").exists() else -1
@@ -159,7 +159,7 @@ class Keeper:
             self._upload_changed(folder.path / name)
         self._store.put(self._part / "assessments.jsonl", f"{self._name}/assessments.jsonl")
         # The state comes last: it promises that everything before it is stored.
-        for name in (STATE, *([FINISHED] if finished else [])):
+        for name in (STATE_FILE, *([FINISHED_FILE] if finished else [])):
             (self._part / name).write_text(json.dumps({"assessments": size}))
             self._store.put(self._part / name, f"{self._name}/{name}")
         shutil.rmtree(self._part)
@@ -191,9 +191,9 @@ def fetch(store: Store, name: str, target: Path) -> bool:
     return True
 
 
-def finished(store: Store, name: str) -> bool:
+def is_finished(store: Store, name: str) -> bool:
     """Whether the store holds the complete run of a shard."""
-    return store.read(f"{name}/{FINISHED}") is not None
+    return store.read(f"{name}/{FINISHED_FILE}") is not None
 
 
 def keep_prepared(
@@ -203,7 +203,7 @@ def keep_prepared(
     if preparation.read() is None or store.size(f"{name}/{PREPARED}") is not None:
         return
     # `PREPARED` comes last: whoever finds it finds all other files.
-    for file in (*(packed_name(metric.name) for metric in metrics), CALLS, PREPARED):
+    for file in (*(name_array_file(metric.name) for metric in metrics), CALLS, PREPARED):
         if (path := preparation.path / file).exists():
             store.put(path, f"{name}/{file}")
 
@@ -217,7 +217,7 @@ def fetch_prepared(
     """
     if store.size(f"{name}/{PREPARED}") is None:
         return preparation.read() is not None
-    files = [packed_name(metric.name) for metric in metrics if metric.pool]
+    files = [name_array_file(metric.name) for metric in metrics if metric.pool]
     present = [
         _fetch_if_missing(store, f"{name}/{file}", preparation.path / file) for file in files
     ]
@@ -286,12 +286,12 @@ class SharedReplies(CallStore):
             with suppress(OSError):
                 self._store.remove(self._object_name(key))
 
-    def close(self, *, alone: bool = True) -> None:
+    def close(self, *, is_last_user: bool = True) -> None:
         """Write the calls that wait for the store, and close the file."""
         # `None` ends the thread after the calls that were queued before it.
         self._queue.put(None)
         self._writer.join()
-        super().close(alone=alone)
+        super().close(is_last_user=is_last_user)
 
     def _object_name(self, key: bytes) -> str:
         # 256 folders: file systems slow down with many files in one.

@@ -13,17 +13,17 @@ from typing import Any, Literal, TypeVar
 
 import fsspec
 
-from trustassay.data.places import Place
+from trustassay.data.places import InputPlace
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.sample import clean
 
 T = TypeVar("T")
-BLOCK = 2**21
+BLOCK_BYTES = 2**21
 """Bytes that one request reads."""
-BLOCKS = 32
+MAX_CACHED_BLOCKS = 32
 """Blocks of a Parquet file kept in memory, since its columns are read in turns."""
-BUFFER = 2**16
+BUFFER_BYTES = 2**16
 """Bytes of the buffer for reading lines."""
 _CHANGE_FIELDS = (
     *("ETag", "etag", "md5Hash", "content_md5", "blob_id", "mtime", "LastModified"),
@@ -56,17 +56,17 @@ def file_system(url: str, error: type[UsageError] = InputError) -> tuple[Any, st
     except (ImportError, ValueError) as cause:
         raise error(f"{url}: cannot be opened: {cause}") from None
     except Exception as cause:  # each file system has its own errors, as for lacking credentials
-        raise error(f"{url}: cannot be opened: {reason(cause)}") from cause
+        raise error(f"{url}: cannot be opened: {describe_error(cause)}") from cause
     return files, path.rstrip("/")
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error in one line: its class, and its text if it has one."""
     text = clean(" ".join(str(error).split())[:300])
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def url(source: str) -> Place:
+def url(source: str) -> InputPlace:
     """Return the files of a URL: a single file, all below a folder, or all that match a pattern.
 
     Raises:
@@ -79,12 +79,14 @@ def url(source: str) -> Place:
     try:
         infos = _list_files(files, path)
     except Exception as error:
-        raise InputError(f"{source}: cannot be listed: {reason(error)}") from error
+        raise InputError(f"{source}: cannot be listed: {describe_error(error)}") from error
     remote_files = {
         name: RemoteFile(files, info["name"], files.unstrip_protocol(info["name"]), info)
         for name, info in infos.items()
     }
-    return Place(lambda: [file.state for _, file in sorted(remote_files.items())], remote_files)
+    return InputPlace(
+        lambda: [file.state for _, file in sorted(remote_files.items())], remote_files
+    )
 
 
 def _list_files(files: Any, path: str) -> dict[str, Mapping[str, Any]]:
@@ -145,12 +147,15 @@ class RemoteFile:
 
     def open(self, mode: Literal["rb"]) -> io.BufferedReader:
         """Open the file; raises :class:`OSError` for every error of the file system."""
-        options: dict[str, Any] = {"block_size": BLOCK, "cache_type": "readahead"}
+        options: dict[str, Any] = {"block_size": BLOCK_BYTES, "cache_type": "readahead"}
         if self.name.endswith(".parquet"):
             # Parquet is read from the end and by columns; lines are read ahead.
-            options |= {"cache_type": "blockcache", "cache_options": {"maxblocks": BLOCKS}}
+            options |= {
+                "cache_type": "blockcache",
+                "cache_options": {"maxblocks": MAX_CACHED_BLOCKS},
+            }
         stream = _RemoteStream(_convert_errors(lambda: self.files.open(self.path, mode, **options)))
-        return io.BufferedReader(stream, BUFFER)
+        return io.BufferedReader(stream, BUFFER_BYTES)
 
 
 def _convert_errors(work: Callable[[], T]) -> T:
@@ -160,7 +165,7 @@ def _convert_errors(work: Callable[[], T]) -> T:
     except OSError:
         raise
     except Exception as error:
-        raise OSError(reason(error)) from error
+        raise OSError(describe_error(error)) from error
 
 
 class _RemoteStream(io.RawIOBase):

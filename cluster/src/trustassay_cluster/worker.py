@@ -19,23 +19,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.leases import Ask, Grant, Leases
+from trustassay.calls.leases import LeaseGrant, LeaseRequest, Leases
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric
-from trustassay.registry import MetricFile, recorded_class
+from trustassay.registry import MetricFile, find_recorded_class
 from trustassay.runs.execute import execute
-from trustassay.runs.fill import stages_of
+from trustassay.runs.fill import choose_stages
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.needs import settle
-from trustassay.runs.prepare import Preparation, key_of, prepare_once
-from trustassay_cluster.store import Keeper, SharedReplies, Store, fetch_prepared, keep_prepared
+from trustassay.runs.needs import choose_backends
+from trustassay.runs.prepare import Preparation, compute_key, prepare_once
+from trustassay_cluster.store import RunBackup, SharedReplies, Store, fetch_prepared, keep_prepared
 
-PREFIX = "trustassay-job-"
+JOB_FOLDER_PREFIX = "trustassay-job-"
 
 
-class Scratch:
+class ScratchFolder:
     """A job's folder on this machine, from :meth:`enter` to :meth:`leave`.
 
     All workers of the job on one machine share ``path``. Each holds a shared lock on it; the folder
@@ -44,7 +44,7 @@ class Scratch:
 
     def __init__(self, home: str | None, job: str) -> None:
         """Name the folder of ``job`` below ``home``, or in the temporary folder."""
-        self.path = _base_folder(home) / f"{PREFIX}{job}"
+        self.path = _base_folder(home) / f"{JOB_FOLDER_PREFIX}{job}"
         self._descriptor: int | None = None
 
     def enter(self) -> None:
@@ -84,9 +84,9 @@ class Scratch:
             _remove_unused(self.path)
 
 
-def remove_left(home: str | None) -> None:
+def remove_stale_folders(home: str | None) -> None:
     """Remove the folders that killed processes of this user left behind."""
-    for path in _base_folder(home).glob(f"{PREFIX}*"):
+    for path in _base_folder(home).glob(f"{JOB_FOLDER_PREFIX}*"):
         _remove_unused(path)
 
 
@@ -111,17 +111,17 @@ def _remove_unused(path: Path) -> None:
 
 
 T = TypeVar("T")
-WHOLE = "whole.jsonl"
+POOL_FILE = "whole.jsonl"
 KEEP_EVERY_S = 30.0
 """Seconds between two copies of a shard's run."""
-KEEP_SHARE = 0.05
+MAX_COPY_SHARE = 0.05
 """Share of the time that copies may take at most, roughly."""
 FREE_WITHIN_S = 60.0
 """Seconds to wait for an earlier process on the same shard to end."""
 
 
 @dataclass(frozen=True)
-class Job:
+class ClusterJob:
     """What all workers of a run share."""
 
     id: str
@@ -135,7 +135,7 @@ class Job:
     """Folder or URL of the store."""
     replies: str
     """Folder in the store of the replies that workers share."""
-    whole: str = ""
+    pool_sha256: str = ""
     """SHA-256 of all samples if a metric looks beyond a shard; else empty."""
     workers: int = 1
     """The number of workers."""
@@ -143,17 +143,17 @@ class Job:
     """Folder on each machine's own disk; ``None`` for one in the temporary folder."""
     keep_every_s: float = KEEP_EVERY_S
     """Seconds between two copies of a shard's run."""
-    before: tuple[str, ...] = ()
+    earlier_jobs: tuple[str, ...] = ()
     """Earlier jobs of this run, whose input was corrected since: their calls are not repeated."""
     files: tuple[MetricFile, ...] = ()
     """The user's own files that define metrics."""
 
     @property
-    def whole_name(self) -> str:
+    def pool_name(self) -> str:
         """The name of the file of all samples in the store."""
-        return f"{self.id}/{WHOLE}"
+        return f"{self.id}/{POOL_FILE}"
 
-    def prepared_name(self, key: str) -> str:
+    def name_of_prepared(self, key: str) -> str:
         """Return the name in the store of what is prepared for all shards."""
         return f"{self.id}/prepared/{key}"
 
@@ -161,14 +161,14 @@ class Job:
 class Worker:
     """Scores shards; all methods run in one event loop."""
 
-    def __init__(self, job: Job, service: Any = None) -> None:
+    def __init__(self, job: ClusterJob, service: Any = None) -> None:
         """``service`` is the actor that leases calls to endpoints, if there is one."""
         self._job, self._service = job, service
         self._store = Store(job.store)
-        self._scratch = Scratch(job.scratch, job.id)
+        self._scratch = ScratchFolder(job.scratch, job.id)
         self._scratch.enter()
         # After entering: the lock keeps the own folder from being removed.
-        remove_left(job.scratch)
+        remove_stale_folders(job.scratch)
         # All shards of this machine share one file of calls, with the store behind it.
         self._options = replace(
             job.options,
@@ -185,21 +185,21 @@ class Worker:
         self._folder: RunFolder | None = None
         self._lines_read = (0, 0)  # bytes and lines of assessments
 
-    async def _lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
-        grant: Grant = await self._service.lease.remote(address, limits, ask)
+    async def _lease(self, address: str, limits: EndpointLimits, ask: LeaseRequest) -> LeaseGrant:
+        grant: LeaseGrant = await self._service.lease.remote(address, limits, ask)
         return grant
 
     async def ready(self) -> None:
-        """Load metrics and backends once; raises as :func:`~trustassay.runs.needs.settle`."""
+        """Load metrics and backends once; raises as :func:`~trustassay.runs.needs.choose_backends`."""
         if not self._metrics:
             # Metrics that the user wrote register themselves when their file is loaded.
             for file in self._job.files:
                 file.load()
             classes = [
-                recorded_class(name, settings) for name, settings in self._job.metrics.items()
+                find_recorded_class(name, settings) for name, settings in self._job.metrics.items()
             ]
             metrics = [metric_class(**options) for metric_class, options in classes]
-            self._backends = await settle(metrics, self._job.backends)
+            self._backends = await choose_backends(metrics, self._job.backends)
             self._metrics = metrics
 
     async def score(self, shard: str) -> int:
@@ -257,26 +257,26 @@ class Worker:
         metrics, backends = self._metrics, self._backends
         preparation = await self._open_preparation()
         if preparation.read() is None:
-            stages = stages_of(metrics, backends, self._options.filling)
+            stages = choose_stages(metrics, backends, self._options.filling)
             await prepare_once(preparation, metrics, stages, backends, self._options.calls)
         await self._keep_prepared(preparation)
 
     async def _open_preparation(self) -> Preparation:
         """Fetch all samples, and what is already prepared of them."""
-        job, pool = self._job, self._scratch.path / WHOLE
-        if not pool.exists() and not await asyncio.to_thread(self._store.get, job.whole_name, pool):
-            raise RunFolderError(f"{job.store}: holds no {WHOLE}; run the same command again")
+        job, pool = self._job, self._scratch.path / POOL_FILE
+        if not pool.exists() and not await asyncio.to_thread(self._store.get, job.pool_name, pool):
+            raise RunFolderError(f"{job.store}: holds no {POOL_FILE}; run the same command again")
         metrics, backends = self._metrics, self._backends
-        stages = stages_of(metrics, backends, self._options.filling)
-        preparation = Preparation(pool, key_of(job.whole, metrics, stages, backends))
-        name = job.prepared_name(preparation.key)
+        stages = choose_stages(metrics, backends, self._options.filling)
+        preparation = Preparation(pool, compute_key(job.pool_sha256, metrics, stages, backends))
+        name = job.name_of_prepared(preparation.key)
         fetch = partial(fetch_prepared, self._store, name, preparation, metrics, calls=False)
-        async with preparation.alone(shown=False):  # one worker of this machine fetches
+        async with preparation.lock(show_progress=False):  # one worker of this machine fetches
             await asyncio.to_thread(fetch)
         return preparation
 
     async def _keep_prepared(self, preparation: Preparation) -> None:
-        name = self._job.prepared_name(preparation.key)
+        name = self._job.name_of_prepared(preparation.key)
         await asyncio.to_thread(keep_prepared, preparation, self._metrics, self._store, name)
 
     async def _score(self, shard: str) -> int:
@@ -290,11 +290,11 @@ class Worker:
             self._options, calls_from=await asyncio.to_thread(self._fetch_earlier_calls, shard)
         )
         preparation = None
-        if job.whole:
+        if job.pool_sha256:
             preparation = await self._open_preparation()
             options = replace(options, pool=preparation.pool)
         folder = RunFolder(home / "runs" / shard)
-        keeper = Keeper(folder, self._store, f"{job.id}/runs/{shard}")
+        keeper = RunBackup(folder, self._store, f"{job.id}/runs/{shard}")
         # After a worker died, Ray may start the shard again while the old process still ends.
         await _wait_until_free(folder)
         await asyncio.to_thread(keeper.fetch)
@@ -318,17 +318,17 @@ class Worker:
     def _fetch_earlier_calls(self, shard: str) -> Path | None:
         """Fetch the calls that an earlier job made for a shard, if it stored any."""
         target = self._scratch.path / "before" / shard
-        for job in reversed(self._job.before):
+        for job in reversed(self._job.earlier_jobs):
             if self._store.get(f"{job}/runs/{shard}/calls.sqlite", target):
                 return target
         return None
 
-    async def _copy_regularly(self, keeper: Keeper) -> None:
+    async def _copy_regularly(self, keeper: RunBackup) -> None:
         """Copy the folder at intervals; a copy that fails is tried again at the next one."""
         copy_s = 0.0
         while True:
             # Large runs over a slow network are copied less often.
-            await asyncio.sleep(max(self._job.keep_every_s, copy_s / KEEP_SHARE))
+            await asyncio.sleep(max(self._job.keep_every_s, copy_s / MAX_COPY_SHARE))
             start = time.monotonic()
             copying = asyncio.ensure_future(asyncio.to_thread(keeper.keep))
             try:
@@ -349,7 +349,7 @@ async def _wait_until_free(folder: RunFolder) -> None:
     deadline = time.monotonic() + FREE_WITHIN_S
     while True:
         try:
-            with folder.claimed():
+            with folder.claim():
                 return
         except RunFolderError:
             if time.monotonic() > deadline:

@@ -35,7 +35,7 @@ from llama_index.evaluation.trust_eval import (
 from llama_index.evaluation.trust_eval.evaluators import _NamedMetricEvaluator
 from llama_models import PASSAGES, Scripted, WordVectors
 
-from trustassay.registry import metric_class
+from trustassay.registry import load_metric_class
 
 BRIDGE = list(PASSAGES.values())[:1]
 RIGHT = "The stone bridge was opened in 1911."
@@ -48,7 +48,7 @@ def test_every_metric_that_scores_one_answer_has_an_evaluator() -> None:
     metrics = {entry.name for entry in entry_points(group="trustassay.metrics")}
     evaluated = {evaluator._metric for evaluator in _NamedMetricEvaluator.__subclasses__()}
     assert metrics - evaluated == {"fewl"}  # looks at all samples together
-    assert metric_class("fewl").pool
+    assert load_metric_class("fewl").pool
     assert {evaluator.__name__ for evaluator in _NamedMetricEvaluator.__subclasses__()} <= set(
         package.__all__
     )

@@ -141,7 +141,7 @@ def test_fifty_cases_at_once_share_one_scorer() -> None:
     cases = [case(f"The stone bridge was opened in {1900 + number}.") for number in range(50)]
     found = results(cases, faithful(threshold=0.5), async_config=AsyncConfig(max_concurrent=50))
     assert [one.metrics_data[0].score for one in found] == [0.0] * 11 + [1.0] + [0.0] * 38
-    assert len(open_scorers._opened) == 1
+    assert len(open_scorers._scorers_by_key) == 1
 
 
 def test_one_metric_measures_many_cases_at_once() -> None:

@@ -137,7 +137,7 @@ def test_fifty_samples_share_one_scorer_and_epochs_are_reduced() -> None:
     [found] = log.results.scores
     assert (found.scored_samples, found.unscored_samples) == (50, 0)
     assert found.metrics["mean"].value == 0.02  # 1911
-    assert len(open_scorers._opened) == 1
+    assert len(open_scorers._scorers_by_key) == 1
 
 
 def test_an_epoch_that_failed_counts_in_no_mean() -> None:

@@ -109,7 +109,7 @@ def test_an_asynchronous_experiment_of_fifty_shares_one_scorer() -> None:
 
     found = asyncio.run(run())
     assert sorted(score for [(_, score, _)] in found) == [0.0] * 25 + [1.0] * 25
-    assert len(open_scorers._opened) == 1
+    assert len(open_scorers._scorers_by_key) == 1
 
 
 def test_one_metric_gives_one_feedback_and_a_list_a_list() -> None:

@@ -18,21 +18,21 @@ from trustassay.capabilities import Models, Passage
 from trustassay.errors import BackendError, UnknownNameError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.judging.claims import build_claims
-from trustassay.judging.passages import passage_premise
+from trustassay.judging.passages import build_premise
 from trustassay.metrics.grounding import Grounding
 from trustassay.retrieval.bm25 import Bm25
-from trustassay.runs.assess import unread_by
+from trustassay.runs.assess import describe_unread_language
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Sample
-from trustassay.text.citations import citation_markers
+from trustassay.text.citations import find_citations
 from trustassay.text.sentences import Splitter
-from trustassay_papers.resumable import Done, FileOptions, FileWork, write_each
+from trustassay_papers.resumable import FileOptions, FileResult, FileWork, write_each
 
 # The end of a sentence: `.`, `?"`, `!)**`.
 _FINAL_PUNCTUATION = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
 
-class Uncited(NamedTuple):
+class UncitedSentence(NamedTuple):
     """A sentence ``text[start:end]`` without citations, and the claim that it makes."""
 
     start: int
@@ -40,7 +40,7 @@ class Uncited(NamedTuple):
     hypothesis: str
 
 
-def uncited(text: str, split: Splitter) -> list[Uncited]:
+def find_uncited(text: str, split: Splitter) -> list[UncitedSentence]:
     """Return the sentences that cite nothing, as the grounding metric reads sentences.
 
     A sentence that ends like code, as in ``=``, is left out: brackets behind it are not read as a
@@ -53,12 +53,12 @@ def uncited(text: str, split: Splitter) -> list[Uncited]:
             continue
         position = _find_citation_position(text, claim.start, claim.end)
         # Try it: the marker must be read as a citation at this position.
-        if citation_markers(f"{text[claim.start : position]} [1]"):
-            result.append(Uncited(claim.start, claim.end, claim.hypothesis))
+        if find_citations(f"{text[claim.start : position]} [1]"):
+            result.append(UncitedSentence(claim.start, claim.end, claim.hypothesis))
     return result
 
 
-def with_citations(text: str, numbers: Mapping[Uncited, int]) -> str:
+def insert_citations(text: str, numbers: Mapping[UncitedSentence, int]) -> str:
     """Return the text with ``[n]`` before the final punctuation of each of the sentences.
 
     ``numbers`` gives for sentences of :func:`find_uncited` the document to cite, counted from one.
@@ -89,28 +89,30 @@ THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
 """A document is cited if its score is at least this, and above 0."""
 
 
-async def by_entailment(
+async def score_by_entailment(
     documents: Sequence[Document], sentences: Sequence[str], models: Models
 ) -> Scores:
     """Return the probabilities that the documents entail the sentences."""
-    premises = [passage_premise(document) for document in documents]
+    premises = [build_premise(document) for document in documents]
     replies = await asyncio.gather(*(models.entail(p, s) for s in sentences for p in premises))
     shape = len(sentences), len(documents)
     return np.array([reply.entailment for reply in replies], dtype=float).reshape(shape)
 
 
-async def by_embedding(
+async def score_by_embedding(
     documents: Sequence[Document], sentences: Sequence[str], models: Models
 ) -> Scores:
     """Return the cosines of the vectors of sentences and documents."""
-    texts = [*sentences, *map(passage_premise, documents)]
+    texts = [*sentences, *map(build_premise, documents)]
     vectors = np.array(await asyncio.gather(*map(models.embed, texts)), dtype=float)
     # Vectors have length 1, so products are cosines.
     products: Scores = vectors[: len(sentences)] @ vectors[len(sentences) :].T
     return products
 
 
-async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Models) -> Scores:
+async def score_by_bm25(
+    documents: Sequence[Document], sentences: Sequence[str], _: Models
+) -> Scores:
     """Return BM25 scores among the answer's documents, 0 where they share no word."""
     # Small indexes of one answer's documents: words are weighted among these only.
     index = Bm25.of(Passage(str(i), d.text, d.title) for i, d in enumerate(documents))
@@ -122,9 +124,9 @@ async def by_bm25(documents: Sequence[Document], sentences: Sequence[str], _: Mo
 
 
 SUPPORTS: dict[str, Support] = {
-    "entailment": by_entailment,
-    "embedding": by_embedding,
-    "bm25": by_bm25,
+    "entailment": score_by_entailment,
+    "embedding": score_by_embedding,
+    "bm25": score_by_bm25,
 }
 
 
@@ -162,7 +164,7 @@ def cite(
     out: str | os.PathLike[str],
     backends: Backends,
     options: CiteOptions | None = None,
-) -> Done:
+) -> FileResult:
     """Write the answers of ``source`` to ``out`` with citations, in full or not at all.
 
     The result counts ``citations`` and ``unsupported`` sentences. ``backends`` holds the entailer
@@ -175,14 +177,14 @@ def cite(
     cite_options = options or CiteOptions()
 
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
-        answer, counts = await cited_answer(sample, models, cite_options)
+        answer, counts = await cite_answer(sample, models, cite_options)
         return answer.to_dict(), counts
 
     citing = FileWork("citing", _METRIC.problems, cite_options.settings(), lambda _: work)
     return run_anywhere(lambda: write_each(source, Path(out), backends, cite_options, citing))
 
 
-async def cited_answer(
+async def cite_answer(
     sample: Sample, models: Models, options: CiteOptions
 ) -> tuple[Sample, dict[str, int]]:
     """Return the answer with citations, and how many sentences got one or are ``unsupported``.
@@ -199,13 +201,15 @@ async def cited_answer(
     if not sample.documents or _METRIC.refusal_words(text):
         return sample, {}
     # The option leaves partly cited answers as they are.
-    if options.only_uncited and citation_markers(text):
+    if options.only_uncited and find_citations(text):
         return sample, {}
-    sentences = uncited(text, _METRIC.split)
+    sentences = find_uncited(text, _METRIC.split)
     if not sentences:
         return sample, {}
     # An entailer that does not read the language would support nothing.
-    if options.by == "entailment" and (message := unread_by("entail", sample, models)):
+    if options.by == "entailment" and (
+        message := describe_unread_language("entail", sample, models)
+    ):
         raise BackendError(message)
     hypotheses = [sentence.hypothesis for sentence in sentences]
     scores = await SUPPORTS[options.by](sample.documents, hypotheses, models)
@@ -217,4 +221,4 @@ async def cited_answer(
         if row.max() >= options.min_support and row.max() > 0
     }
     counts = {"citations": len(numbers), "unsupported": len(sentences) - len(numbers)}
-    return replace(sample, response=with_citations(text, numbers)), counts
+    return replace(sample, response=insert_citations(text, numbers)), counts

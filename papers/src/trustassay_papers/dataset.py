@@ -26,20 +26,20 @@ from trustassay.capabilities import Models, Retriever
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.event_loop import run_anywhere
 from trustassay.judging.claims import build_claims
-from trustassay.judging.passages import passage_premise
+from trustassay.judging.passages import build_premise
 from trustassay.metric import Inventory
-from trustassay.metrics.grounding.maths import mentions
+from trustassay.metrics.grounding.maths import find_mention
 from trustassay.metrics.grounding.options import Rules
 from trustassay.prompts import Prompt
 from trustassay.runs.intake import Source
 from trustassay.sample import Document, Problem, Sample
-from trustassay.text.replies import numbered
-from trustassay.text.sentences import splitter as sentence_splitter
+from trustassay.text.replies import find_numbered_lines
+from trustassay.text.sentences import load_splitter as sentence_splitter
 from trustassay_papers.resumable import FileOptions, FileWork, write_each
 
 Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
-CLAIMS_ASKED = 3
+CLAIMS_PER_ANSWER = 3
 """Claims that a model is asked to write for one gold answer, as in Song et al. 2025."""
 
 
@@ -47,7 +47,7 @@ class ClaimError(UnparsedError):
     """A model's reply holds no claims; the message shows the reply."""
 
 
-def sentence_claims(sample: Sample) -> tuple[str, ...]:
+def split_into_claims(sample: Sample) -> tuple[str, ...]:
     """Return the sentences of the gold answers, without citations and numbering, each once."""
     # The splitter of the grounding metric, so that claims are cut as it cuts sentences.
     split = sentence_splitter("sentencex")
@@ -60,7 +60,7 @@ def sentence_claims(sample: Sample) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(text.split()) for text in claims))
 
 
-async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
+async def ask_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
     """Return the claims that a model finds in the gold answers.
 
     Raises:
@@ -68,23 +68,23 @@ async def asked_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
         BackendError: the model did not answer.
     """
     prompts = [
-        claims_prompt().filled(question=sample.question, answer=a[0], count=CLAIMS_ASKED)
+        load_claims_prompt().fill(question=sample.question, answer=a[0], count=CLAIMS_PER_ANSWER)
         for a in sample.answers
     ]
     replies = await asyncio.gather(*map(ask, prompts))
-    claims = [claim for reply in replies for claim in parsed_claims(reply)]
+    claims = [claim for reply in replies for claim in parse_claims(reply)]
     # Answers may repeat a claim.
     return tuple(dict.fromkeys(claims))
 
 
-def parsed_claims(reply: str) -> tuple[str, ...]:
+def parse_claims(reply: str) -> tuple[str, ...]:
     """Read the lines ``1. ...``, ``2) ...``, ``Claim 3: ...``, numbered from 1; skip others.
 
     Raises:
         ClaimError: there is no such line.
     """
     # Models print numbers in bold, as `**1.** ...`.
-    lines = (line["text"].strip() for line in numbered(reply.replace("**", "")))
+    lines = (line["text"].strip() for line in find_numbered_lines(reply.replace("**", "")))
     claims = tuple(dict.fromkeys(filter(None, lines)))
     if not claims:
         excerpt = " ".join(reply.split())
@@ -93,7 +93,7 @@ def parsed_claims(reply: str) -> tuple[str, ...]:
 
 
 @cache
-def claims_prompt() -> Prompt:
+def load_claims_prompt() -> Prompt:
     """Return the prompt that asks a model for claims."""
     with as_file(files("trustassay_papers") / "prompts" / "claims.jinja") as path:
         return Prompt.read(path)
@@ -102,7 +102,7 @@ def claims_prompt() -> Prompt:
 _RULES = Rules()
 
 
-async def labelled(
+async def label_documents(
     sample: Sample, documents: Sequence[Document], models: Models, threshold: float
 ) -> list[tuple[int, ...]]:
     """Return the flags of each document: which claims, or else gold answers, it supports.
@@ -119,12 +119,12 @@ async def labelled(
     golds: Sequence[Sequence[str]] = [(claim,) for claim in sample.claims] or sample.answers
     are_sentences = bool(sample.claims) or _are_sentences(sample)
     pairs = {
-        (d, g): (passage_premise(document), hypothesis)
+        (d, g): (build_premise(document), hypothesis)
         for d, document in enumerate(documents)
         for g, gold in enumerate(golds)
         if (
             hypothesis := _build_hypothesis(
-                sample.question, passage_premise(document), gold, are_sentences=are_sentences
+                sample.question, build_premise(document), gold, are_sentences=are_sentences
             )
         )
     }
@@ -142,7 +142,7 @@ def _build_hypothesis(
     if are_sentences:
         return gold[0]
     # A short answer alone is no statement: the question and the alias of this passage are one.
-    alias = mentions(passage, gold, _RULES)
+    alias = find_mention(passage, gold, _RULES)
     return None if alias is None else f"{question} {alias}"
 
 
@@ -154,7 +154,7 @@ def _are_sentences(sample: Sample) -> bool:
     return bool(inventory.sentence_answers)
 
 
-def chosen(supports: Sequence[Sequence[int]], k: int) -> list[int]:
+def choose_documents(supports: Sequence[Sequence[int]], k: int) -> list[int]:
     """Return the indices of the ``k`` documents to keep (Song et al. 2025, data construction).
 
     ``supports[d][g]`` says whether document ``d`` supports gold answer ``g``; documents are in
@@ -215,12 +215,12 @@ class BuildOptions(FileOptions):
         settings = {name: getattr(self, name) for name in names}
         if self.claims == "model":
             # Only a model depends on seed and prompt.
-            settings |= {"seed": self.seed, "prompt": claims_prompt().name}
+            settings |= {"seed": self.seed, "prompt": load_claims_prompt().name}
         return settings
 
 
 @dataclass(slots=True)
-class Built:
+class BuildResult:
     """What was written."""
 
     written: int = 0
@@ -243,7 +243,7 @@ def build(
     entailer: resolve.EntailerChoice = DEFAULT_ENTAILER,
     model: resolve.ChatChoice | None = None,
     options: BuildOptions | None = None,
-) -> Built:
+) -> BuildResult:
     """Build a data set and write it to ``out`` in canonical JSON Lines, whole or not at all.
 
     Every question needs gold ``answers`` or ``claims``. It gets ``documents`` whose ``supports``
@@ -271,7 +271,7 @@ async def _build(
     entailer: resolve.EntailerChoice,
     model: resolve.ChatChoice | None,
     options: BuildOptions,
-) -> Built:
+) -> BuildResult:
     backends = Backends.of(
         # Loading a local model blocks, and this runs in an event loop.
         entail=await asyncio.to_thread(resolve.entailer, entailer),
@@ -286,7 +286,7 @@ async def _build(
     check = partial(_find_problems, options.claims)
     building = FileWork("building", check, options.settings(), lambda _: work)
     result = await write_each(source, out, backends, options, building)
-    return Built(
+    return BuildResult(
         # The part file has records, but the data set does not exist yet.
         0 if result.stopped else result.written,
         0 if result.stopped else result.counts["answerable"],
@@ -305,7 +305,7 @@ async def _add_documents(sample: Sample, models: Models, options: BuildOptions) 
     """
 
     async def ask(prompt: str) -> str:
-        name = claims_prompt().name
+        name = load_claims_prompt().name
         reply = await models.chat(prompt, seed=options.seed, prompt=name)
         # The last claim would be half a sentence.
         if reply.finish == "length":
@@ -315,12 +315,12 @@ async def _add_documents(sample: Sample, models: Models, options: BuildOptions) 
     # More candidates than documents: coverage is chosen among them.
     passages = await models.search(sample.question, options.candidates)
     if options.claims == "sentences":
-        sample = replace(sample, claims=sentence_claims(sample))
+        sample = replace(sample, claims=split_into_claims(sample))
     elif options.claims == "model":
-        sample = replace(sample, claims=await asked_claims(sample, ask))
+        sample = replace(sample, claims=await ask_claims(sample, ask))
     documents = [Document(p.id, p.text, p.title) for p in passages]
-    flags = await labelled(sample, documents, models, options.threshold)
-    indices = chosen(flags, options.documents)
+    flags = await label_documents(sample, documents, models, options.threshold)
+    indices = choose_documents(flags, options.documents)
     return replace(
         sample,
         documents=tuple(replace(documents[d], supports=flags[d]) for d in indices),

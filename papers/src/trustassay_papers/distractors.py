@@ -13,7 +13,7 @@ from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.calls.backends import Backends
 from trustassay.calls.kinds import capability
 from trustassay.capabilities import Models
-from trustassay.distractors import SOURCES, find_distractors, same_kind_answers
+from trustassay.distractors import SOURCES, find_distractors, find_same_kind_answers
 from trustassay.distractors.search import LLM
 from trustassay.event_loop import run_anywhere
 from trustassay.runs.folder import RunFolder
@@ -21,13 +21,13 @@ from trustassay.runs.intake import Source
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
-from trustassay_papers.resumable import Done, FileOptions, FileWork, Work, write_each
+from trustassay_papers.resumable import FileOptions, FileResult, FileWork, Work, write_each
 
-POOL = 300
+MAX_POOL_ANSWERS = 300
 """Answers to other questions that are searched for answers of the same kind, at most."""
-COUNTED = ("assessable", "distractors")
+COUNT_KEYS = ("assessable", "distractors")
 """Counts that are kept for every file; others count the distractors of one source."""
-ENOUGH = 3
+MIN_DISTRACTORS = 3
 """Distractors that a multiple-choice question needs; with fewer an answer is not assessable."""
 
 
@@ -45,7 +45,7 @@ class DistractorOptions(FileOptions):
     seed: int = 0
 
 
-def loaded(
+def load_backends(
     sources: Any, linker: Any = None, generator: Any = None
 ) -> tuple[Backends, tuple[str, ...]]:
     """Return the backends that sources name, and the names of the sources in their order.
@@ -73,7 +73,7 @@ def find_in_file(
     out: str | os.PathLike[str],
     backends: Backends,
     options: DistractorOptions | None = None,
-) -> Done:
+) -> FileResult:
     """Write the distractors of every answer of ``source`` to ``out``, whole or not at all.
 
     The result counts ``distractors`` and ``assessable`` answers, which have three or more; with
@@ -99,7 +99,7 @@ def find_in_file(
                 # A gold answer is no wrong answer.
                 aliases=[alias for aliases in sample.answers for alias in aliases],
                 # Answers to other questions of the same kind, as another year for a year.
-                pool=same_kind_answers(sample, pool_samples, seed=options.seed)
+                pool=find_same_kind_answers(sample, pool_samples, seed=options.seed)
                 if pool_samples
                 else (),
                 sources=options.sources,
@@ -114,7 +114,7 @@ def find_in_file(
                 "distractors": [asdict(distractor) for distractor in distractors],
             }
             counts = {
-                "assessable": int(len(distractors) >= ENOUGH),
+                "assessable": int(len(distractors) >= MIN_DISTRACTORS),
                 "distractors": len(distractors),
             }
             if LLM in options.sources:
@@ -135,5 +135,5 @@ def find_in_file(
 def _draw_pool(folder: RunFolder, seed: int) -> list[Sample]:
     """Return the samples whose answers serve as a pool: all, or some drawn at random."""
     pool = StoredPool(folder.samples_path)
-    indices = generator(seed, "distractors", "pool").permutation(len(pool))[:POOL]
+    indices = generator(seed, "distractors", "pool").permutation(len(pool))[:MAX_POOL_ANSWERS]
     return [pool[int(index)] for index in sorted(indices)]

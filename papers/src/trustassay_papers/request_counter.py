@@ -21,13 +21,13 @@ from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, Keys
 from trustassay.capabilities import ChatRequest, on_sending
 from trustassay.errors import CallError, CallFault, RunFolderError
-from trustassay.files import cut_unfinished, named
+from trustassay.files import cut_unfinished, name_in_errors
 
 PARAMETER = "parameter"
 """Kind of a try that the endpoint rejected for a parameter; it is sent again without it."""
 EMPTY_ONCE = "empty once"
 """Kind of a try whose reply was empty; it is sent again."""
-STORED_TOO = frozenset({"empty", EMPTY_ONCE})
+KINDS_WITH_REPLY = frozenset({"empty", EMPTY_ONCE})
 """Kinds of failures whose replies are also among the folder's calls."""
 FINAL: tuple[CallFault, ...] = ("refused", "empty")
 """Kinds of failures that the same request would meet again."""
@@ -35,7 +35,7 @@ FORGOTTEN = "forgotten"
 """Kind of a line that takes back the refusals before it."""
 
 
-class RequestCounter:
+class FolderRequestCounter:
     """Counts the requests to chat models that belong to a folder.
 
     Args:
@@ -44,8 +44,10 @@ class RequestCounter:
         max_requests: the limit; ``None`` for no limit.
     """
 
-    def __init__(self, calls: CallStore, failures_path: Path, most: int | None = None) -> None:
-        self._calls, self._failures_path, self._max_requests = calls, failures_path, most
+    def __init__(
+        self, calls: CallStore, failures_path: Path, max_requests: int | None = None
+    ) -> None:
+        self._calls, self._failures_path, self._max_requests = calls, failures_path, max_requests
         self._failed: Counter[bytes] = Counter()
         self.refused: dict[bytes, CallError] = {}
         """By request: its refusal or empty reply, from this process or an earlier one."""
@@ -55,14 +57,14 @@ class RequestCounter:
         replied = sum(usage.calls for usage in calls.usage("chat").values())
         self._sent = replied + self._failed.total() - stored_failures
 
-    def of(self, backend: str, request: ChatRequest) -> Counted:
+    def of(self, backend: str, request: ChatRequest) -> CountedFolderRequest:
         """Return the counter's view of one request."""
-        return Counted(self, Keys("chat", backend).of(chat_parts(request)))
+        return CountedFolderRequest(self, Keys("chat", backend).of(chat_parts(request)))
 
     @property
     def used(self) -> int:
         """Requests sent for what this process has asked for so far, now or in earlier processes."""
-        return self._calls.paid(list(self._keys)) + self.failed
+        return self._calls.count_paid(list(self._keys)) + self.failed
 
     @property
     def failed(self) -> int:
@@ -107,7 +109,10 @@ class RequestCounter:
 
     def _append(self, row: dict[str, str]) -> None:
         # Unbuffered: the line is in the file before the next request is sent.
-        with named(self._failures_path), self._failures_path.open("ab", buffering=0) as file:
+        with (
+            name_in_errors(self._failures_path),
+            self._failures_path.open("ab", buffering=0) as file,
+        ):
             file.write(json.dumps(row).encode() + b"\n")
 
     def _read_failures(self) -> int:
@@ -129,7 +134,7 @@ class RequestCounter:
                     continue
                 key = bytes.fromhex(row["request"])
                 self._failed[key] += 1
-                stored_failures += row["kind"] in STORED_TOO
+                stored_failures += row["kind"] in KINDS_WITH_REPLY
                 self._remember_refusal(key, row["kind"], str(row["error"]))
             except (ValueError, KeyError, TypeError):
                 raise RunFolderError(
@@ -138,10 +143,10 @@ class RequestCounter:
         return stored_failures
 
 
-class Counted:
+class CountedFolderRequest:
     """One request, whose tries are counted."""
 
-    def __init__(self, counter: RequestCounter, key: bytes) -> None:
+    def __init__(self, counter: FolderRequestCounter, key: bytes) -> None:
         self._counter, self.key = counter, key
 
     def check(self) -> None:
@@ -184,6 +189,6 @@ class Counted:
         finally:
             on_sending.reset(token)
 
-    def failed(self, error: CallError, *, again: bool = False) -> None:
-        """Count a failed try; ``again``: its reply was empty, and it is sent once more."""
-        self._counter.fail(self.key, EMPTY_ONCE if again else error.kind, str(error))
+    def record_failure(self, error: CallError, *, retry: bool = False) -> None:
+        """Count a failed try; ``retry``: its reply was empty, and it is sent once more."""
+        self._counter.fail(self.key, EMPTY_ONCE if retry else error.kind, str(error))

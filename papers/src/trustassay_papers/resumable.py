@@ -15,27 +15,27 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, cast
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import (
     SampleModels,
+    build_cache_path,
     check_keys,
     open_calls,
-    shared_file,
 )
 from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import Models
 from trustassay.errors import BackendError, CallError
-from trustassay.files import named, whole
+from trustassay.files import name_in_errors, open_atomic
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import Check, InputOptions, Source, samples_of
+from trustassay.runs.intake import Check, InputOptions, Source, open_samples
 from trustassay.sample import Sample
-from trustassay.tracebacks import words_of
-from trustassay.workflows.generate import UnfinishedError, locked
+from trustassay.tracebacks import describe_error
+from trustassay.workflows.generate import UnfinishedError, open_output
 
-FINISHED = {"finished": True}
+FINISHED_LINE = {"finished": True}
 """Last line of a part file whose records were written although some items had failed."""
 
 
-class Failure(NamedTuple):
+class ItemFailure(NamedTuple):
     """Why an item has no result."""
 
     id: str
@@ -62,11 +62,11 @@ class UnfinishedFile:
         self.out = out
         self.path = out.with_name(f".{out.name}.part")
         self.done = 0
-        self.failed: dict[int, Failure] = {}
+        self.failed: dict[int, ItemFailure] = {}
         self.counts: Counter[str] = Counter()
         out.parent.mkdir(parents=True, exist_ok=True)
         # The lock keeps a second process from appending to the same file.
-        self._file = locked(self.path)
+        self._file = open_output(self.path)
         try:
             self._read(_encode_line({"settings": dict(settings)}, sort_keys=True))
         except BaseException:
@@ -79,7 +79,7 @@ class UnfinishedFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
-        with named(self.path):
+        with name_in_errors(self.path):
             self._file.close()
 
     @property
@@ -87,7 +87,7 @@ class UnfinishedFile:
         """The number of records."""
         return self.done - len(self.failed)
 
-    def todo(self, items: Iterable[T]) -> Iterator[tuple[int, T]]:
+    def unfinished_items(self, items: Iterable[T]) -> Iterator[tuple[int, T]]:
         """Yield the items without a record and their indices: failed ones, then new ones."""
         first_new, failed = self.done, frozenset(self.failed)
         return ((i, item) for i, item in enumerate(items) if i >= first_new or i in failed)
@@ -112,7 +112,7 @@ class UnfinishedFile:
             elif "record" in content:
                 late_records[content["place"]] = content["record"]
         next_index = 0
-        with whole(self.out, ".whole") as file:
+        with open_atomic(self.out, ".whole") as file:
             for content in self._read_entries():
                 if content["place"] == next_index:
                     record = content.get("record", late_records.get(next_index))
@@ -121,7 +121,7 @@ class UnfinishedFile:
                     next_index += 1
         if self.failed:
             # Kept, so that the next call can try the failed items again.
-            self._append(_encode_line(FINISHED))
+            self._append(_encode_line(FINISHED_LINE))
         else:
             self.path.unlink()
 
@@ -140,7 +140,7 @@ class UnfinishedFile:
         if first != settings:
             # A finished part file holds nothing that is not also in the output, so it may be
             # replaced.
-            if first and last != _encode_line(FINISHED):
+            if first and last != _encode_line(FINISHED_LINE):
                 raise UnfinishedError(
                     f"{self.path}: holds unfinished work with another input or other settings; "
                     "continue with those, or remove it"
@@ -160,7 +160,7 @@ class UnfinishedFile:
         with self.path.open("rb") as lines:
             next(lines)
             for line in lines:
-                if (content := json.loads(line)) != FINISHED:
+                if (content := json.loads(line)) != FINISHED_LINE:
                     yield content
 
     def _apply_entry(self, content: Mapping[str, Any]) -> None:
@@ -173,14 +173,14 @@ class UnfinishedFile:
         if "record" in content:
             self.counts.update(content["counts"])
         else:
-            self.failed[index] = Failure(content["failed"], content["reason"])
+            self.failed[index] = ItemFailure(content["failed"], content["reason"])
 
     def _write(self, content: Mapping[str, Any]) -> None:
         self._apply_entry(content)
         self._append(_encode_line(content))
 
     def _append(self, line: bytes) -> None:
-        with named(self.path):
+        with name_in_errors(self.path):
             self._file.write(line)
             self._file.flush()
 
@@ -221,7 +221,7 @@ class FileWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class FileResult:
     """What was written, and why some samples have no record."""
 
     written: int
@@ -239,7 +239,7 @@ class Done:
 
 async def write_each(
     source: Source, out: Path, backends: Backends, options: FileOptions, work: FileWork
-) -> Done:
+) -> FileResult:
     """Write the record of every sample of ``source`` to ``out``, in full or not at all.
 
     A sample whose work failed has no record. The same call continues an interrupted one, and tries
@@ -251,27 +251,27 @@ async def write_each(
         BackendError: a key is needed and not set.
     """
     async with AsyncExitStack() as stack:
-        opened = samples_of(source, options, work.check)
+        opened = open_samples(source, options, work.check)
         folder, intake = await stack.enter_async_context(opened)
-        check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
+        check_keys(backends.endpoints(), [build_cache_path(options.calls.cache)])
         settings = {**work.settings, "samples": intake.sha256, "backends": backends.names()}
         unfinished = stack.enter_context(UnfinishedFile(out, settings))
         # Counted before the work, for the message at the end.
         resumed, stopped = unfinished.written, None
         total = intake.inventory.samples
-        progress = stack.enter_context(Progress(work.doing, total, shown=options.progress))
+        progress = stack.enter_context(Progress(work.doing, total, visible=options.progress))
         progress.step(resumed)
         client = await stack.enter_async_context(open_calls(backends, options.calls))
         models, record_of = cast(Models, SampleModels(client)), work.begin(folder)
         # The generator below starts work only as results are taken.
-        samples = unfinished.todo(folder.samples())
+        samples = unfinished.unfinished_items(folder.samples())
         try:
             under_way = ((item, record_of(item[1], models)) for item in samples)
             async for (index, sample), result in _run_at_once(under_way, options.samples_at_once):
                 if isinstance(result, Exception):
                     # An internal error is reported with its class.
                     is_internal = not isinstance(result, BackendError)
-                    reason = words_of(result) if is_internal else str(result)
+                    reason = describe_error(result) if is_internal else str(result)
                     unfinished.fail(index, sample.id, reason)
                 else:
                     record, counts = result
@@ -284,7 +284,9 @@ async def write_each(
             unfinished.finish()
         failed = dict(unfinished.failed.values())
         endpoints = client.endpoints.all()
-        return Done(unfinished.written, unfinished.counts, resumed, failed, stopped, endpoints)
+        return FileResult(
+            unfinished.written, unfinished.counts, resumed, failed, stopped, endpoints
+        )
 
 
 async def _run_at_once(

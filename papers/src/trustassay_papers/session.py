@@ -15,16 +15,16 @@ from trustassay.calls.client import (
     CallOptions,
     Client,
     SampleModels,
+    build_cache_path,
     check_keys,
     open_calls,
-    shared_file,
 )
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import CallStore
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.errors import BackendError
-from trustassay.runs.folder import RunFolder, as_stored, check_settings
-from trustassay_papers.request_counter import RequestCounter
+from trustassay.runs.folder import RunFolder, check_settings, to_stored
+from trustassay_papers.request_counter import FolderRequestCounter
 
 T = TypeVar("T")
 
@@ -37,11 +37,11 @@ class SessionOptions:
     """
 
     calls: CallOptions = field(default_factory=CallOptions)
-    most: int | None = None
+    max_requests: int | None = None
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionSummary:
     """The calls made in a folder, and how its endpoints behaved."""
 
     endpoints: Mapping[str, Endpoint]
@@ -58,7 +58,7 @@ class Session:
 class CountedModels(SampleModels):
     """The models, with a count of the requests sent to chat models."""
 
-    def __init__(self, client: Client, counter: RequestCounter) -> None:
+    def __init__(self, client: Client, counter: FolderRequestCounter) -> None:
         super().__init__(client)
         self._counter = counter
 
@@ -87,13 +87,13 @@ class CountedModels(SampleModels):
             self._counter.fail(key, getattr(error, "kind", "error"), str(error))
 
 
-async def in_session(
+async def run_in_session(
     path: Path,
     settings: Mapping[str, Any],
     backends: Backends,
     options: SessionOptions,
     work: Callable[[CountedModels], Awaitable[T]],
-) -> tuple[T, Session]:
+) -> tuple[T, SessionSummary]:
     """Run ``work`` with the models, and store every call in the folder ``path``.
 
     A call with the same settings continues an interrupted session: replies and refusals are
@@ -105,9 +105,9 @@ async def in_session(
     """
     folder = RunFolder(path)
     # A key is only needed if some reply is stored nowhere.
-    check_keys(backends.endpoints(), [folder.calls_path, shared_file(options.calls.cache)])
-    with folder.claimed():
-        current_settings = as_stored({**settings, "backends": backends.names()})
+    check_keys(backends.endpoints(), [folder.calls_path, build_cache_path(options.calls.cache)])
+    with folder.claim():
+        current_settings = to_stored({**settings, "backends": backends.names()})
         if (stored := folder.read_json("session")) is not None:
             # Replies depend on the settings, so a folder belongs to one set of them.
             check_settings(folder.path, stored, current_settings, "another session")
@@ -115,13 +115,13 @@ async def in_session(
             folder.check_empty("session")
             folder.write_json("session", current_settings)
 
-        def count(calls: CallStore) -> RequestCounter:
-            return RequestCounter(calls, path / "failures.jsonl", options.most)
+        def count(calls: CallStore) -> FolderRequestCounter:
+            return FolderRequestCounter(calls, path / "failures.jsonl", options.max_requests)
 
         # Replies come from the folder, then from the shared cache, then from the model.
         async with open_calls(backends, options.calls, folder.calls_path, count) as client:
             counter = client.counter
-            assert isinstance(counter, RequestCounter)
+            assert isinstance(counter, FolderRequestCounter)
             models = CountedModels(client, counter)
             try:
                 result = await work(models)
@@ -131,4 +131,4 @@ async def in_session(
                 raise
             used: Counter[str] = sum(models.usage.values(), Counter())
             counts = (counter.used, counter.failed, used["calls"], used["cut"])
-        return result, Session(client.endpoints.all(), *counts)
+        return result, SessionSummary(client.endpoints.all(), *counts)

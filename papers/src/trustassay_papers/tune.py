@@ -20,21 +20,27 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.backends.chat_text import plain
-from trustassay.backends.hf_loading import config_of, libraries, load, longest_input, one_line
+from trustassay.backends.chat_text import chat_to_text
+from trustassay.backends.hf_loading import (
+    errors_in_one_line,
+    find_max_input_tokens,
+    import_libraries,
+    load,
+    load_config,
+)
 from trustassay.backends.telemetry import quiet_hub
 from trustassay.capabilities import Message
-from trustassay.data.records import Fault, InputError
-from trustassay.errors import BackendError, RunFolderError, UsageError, install
-from trustassay.files import Appender, whole
+from trustassay.data.records import InputError, InputFault
+from trustassay.errors import BackendError, RunFolderError, UsageError, install_command
+from trustassay.files import Appender, open_atomic
 from trustassay.progress import Progress
 from trustassay.runs.folder import RunFolder, check_settings
 from trustassay.sample import Problem, clean
 
 ROLES = ("system", "user", "assistant")
-SHOWN = 20
+MAX_FAULTS_SHOWN = 20
 """Number of faulty lines that a message lists."""
-IGNORED = -100
+IGNORED_LABEL = -100
 """Label of a token that is not learnt; the cross entropy of PyTorch skips it."""
 
 
@@ -46,16 +52,16 @@ class Conversation:
     answer: str
 
 
-class Encoded(NamedTuple):
+class EncodedConversation(NamedTuple):
     """The tokens of a conversation."""
 
     tokens: list[int]
-    prompt: int
+    prompt_length: int
     """The number of leading tokens that are not learnt."""
 
     def columns(self) -> dict[str, list[int]]:
         """Return the columns that TRL trains on."""
-        labels = [IGNORED] * self.prompt + self.tokens[self.prompt :]
+        labels = [IGNORED_LABEL] * self.prompt_length + self.tokens[self.prompt_length :]
         return {"input_ids": self.tokens, "labels": labels}
 
 
@@ -75,10 +81,14 @@ def read_conversations(path: Path) -> list[Conversation]:
             if isinstance(result, Conversation):
                 conversations.append(result)
             else:
-                faults.append(Fault(f"{path}:{number}", tuple(result)))
+                faults.append(InputFault(f"{path}:{number}", tuple(result)))
     if faults:
-        listing = "\n".join(map(str, faults[:SHOWN]))
-        remainder = f"\n... and {len(faults) - SHOWN:,} more" if len(faults) > SHOWN else ""
+        listing = "\n".join(map(str, faults[:MAX_FAULTS_SHOWN]))
+        remainder = (
+            f"\n... and {len(faults) - MAX_FAULTS_SHOWN:,} more"
+            if len(faults) > MAX_FAULTS_SHOWN
+            else ""
+        )
         raise InputError(f"{path}: {len(faults):,} faulty lines\n{listing}{remainder}")
     if not conversations:
         raise InputError(f"{path}: holds no line; expected conversations, one a line")
@@ -109,11 +119,11 @@ def _parse_conversation(line: str) -> Conversation | list[Problem]:
     return problems or Conversation(tuple(turns[:-1]), turns[-1].content.strip())
 
 
-def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encoded]:
+def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[EncodedConversation]:
     """Return the tokens of conversations, in the layout in which ``hf:`` models are prompted.
 
     The layout is the tokenizer's chat template if it has one, else that of
-    :func:`~trustassay.backends.chat_text.plain`, with a space before the answer. The answer ends
+    :func:`~trustassay.backends.chat_text.chat_to_text`, with a space before the answer. The answer ends
     with the tokenizer's end token.
 
     Raises:
@@ -125,11 +135,11 @@ def encode(conversations: Sequence[Conversation], tokenizer: Any) -> list[Encode
     return [_encode_conversation(conversation, tokenizer) for conversation in conversations]
 
 
-def _encode_conversation(conversation: Conversation, tokenizer: Any) -> Encoded:
+def _encode_conversation(conversation: Conversation, tokenizer: Any) -> EncodedConversation:
     # A chat template writes the special tokens itself.
     special = not getattr(tokenizer, "chat_template", None)
     if special:
-        prompt, answer = plain(conversation.before), f" {conversation.answer}"
+        prompt, answer = chat_to_text(conversation.before), f" {conversation.answer}"
     else:
         prompt, answer = _apply_template(conversation, tokenizer)
     before = _tokenize(tokenizer, prompt, special)
@@ -146,7 +156,7 @@ def _encode_conversation(conversation: Conversation, tokenizer: Any) -> Encoded:
     # Some templates end the answer themselves.
     if end not in learnt:
         learnt = [*learnt, end]
-    return Encoded([*before, *learnt], len(before))
+    return EncodedConversation([*before, *learnt], len(before))
 
 
 def _apply_template(conversation: Conversation, tokenizer: Any) -> tuple[str, str]:
@@ -169,13 +179,13 @@ def _tokenize(tokenizer: Any, text: str, special: bool) -> list[int]:
 
 
 SETTINGS, LOSSES, CHECKPOINTS = "tune", "loss.jsonl", "checkpoints"
-STATE = "trainer_state.json"
+TRAINER_STATE = "trainer_state.json"
 """The file that is written last: a checkpoint without it is incomplete."""
-RATES = {False: 2e-4, True: 2e-5}
+LEARNING_RATES = {False: 2e-4, True: 2e-5}
 """Default learning rate, by whether all weights are trained."""
-SAVED = 10
+CHECKPOINTS_PER_TRAINING = 10
 """Number of checkpoints that a training writes."""
-RANK = 16
+LORA_RANK = 16
 """Rank of the LoRA adapters."""
 
 
@@ -209,11 +219,11 @@ class TuneOptions:
     @property
     def rate(self) -> float:
         """The learning rate."""
-        return RATES[self.full] if self.learning_rate is None else self.learning_rate
+        return LEARNING_RATES[self.full] if self.learning_rate is None else self.learning_rate
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuneResult:
     """A tuned model."""
 
     path: Path
@@ -241,7 +251,7 @@ def tune(
     model: str,
     out: str | os.PathLike[str],
     options: TuneOptions | None = None,
-) -> Tuned:
+) -> TuneResult:
     """Tune a model on conversations, and write it into the folder ``out``, as ``hf:`` loads it.
 
     Only the answers are learnt. Adapters are merged into the weights. After an interruption the
@@ -268,15 +278,17 @@ def tune(
         "data": hashlib.sha256(path.read_bytes()).hexdigest(),
         **{key: value for key, value in asdict(chosen).items() if key != "progress"},
     }
-    with folder.claimed():
+    with folder.claim():
         if earlier := _read_finished(folder, settings):
             return earlier
         # Errors of the libraries become one line that names the model.
-        with one_line(f"hf:{name}", Exception), _silence_libraries():
+        with errors_in_one_line(f"hf:{name}", Exception), _silence_libraries():
             network, tokenizer = _load_model(name)
             encoded = encode(conversations, tokenizer)
             # Not beyond what the model can read.
-            longest = min(longest_input(network, tokenizer) or chosen.max_length, chosen.max_length)
+            longest = min(
+                find_max_input_tokens(network, tokenizer) or chosen.max_length, chosen.max_length
+            )
             fitting = [
                 conversation for conversation in encoded if len(conversation.tokens) <= longest
             ]
@@ -293,7 +305,7 @@ def tune(
         losses = _read_losses(folder.path / LOSSES)
         # Single steps are noisy; a tenth of all steps is not.
         tenth = math.ceil(len(losses) / 10)
-        result = Tuned(
+        result = TuneResult(
             folder.path,
             len(fitting),
             len(encoded) - len(fitting),
@@ -308,7 +320,7 @@ def tune(
         return result
 
 
-def _read_finished(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | None:
+def _read_finished(folder: RunFolder, settings: Mapping[str, Any]) -> TuneResult | None:
     """Check that the folder has the same settings; return its result if it is finished."""
     before = folder.read_json(SETTINGS)
     if before is None:
@@ -320,13 +332,13 @@ def _read_finished(folder: RunFolder, settings: Mapping[str, Any]) -> Tuned | No
     check_settings(folder.path, before.get("settings", {}), settings, "another training")
     if "tuned" not in before:
         return None
-    return Tuned(**{**before["tuned"], "path": folder.path})
+    return TuneResult(**{**before["tuned"], "path": folder.path})
 
 
 def _load_model(name: str) -> tuple[Any, Any]:
     """Return the model, in single precision, and its tokenizer."""
-    _, transformers = libraries()
-    location, config = config_of(name)
+    _, transformers = import_libraries()
+    location, config = load_config(name)
     # TRL trains on one sequence of prompt and answer.
     if config.is_encoder_decoder:
         raise BackendError("is an encoder-decoder model; expected a decoder-only one")
@@ -338,7 +350,7 @@ def _train(
     folder: RunFolder,
     network: Any,
     tokenizer: Any,
-    encoded: Sequence[Encoded],
+    encoded: Sequence[EncodedConversation],
     options: TuneOptions,
 ) -> tuple[int, int]:
     """Train and save; return the step from which training continued, and the last step."""
@@ -346,7 +358,7 @@ def _train(
     import peft
     import trl
 
-    torch, transformers = libraries()
+    torch, transformers = import_libraries()
     # 1. Seeds, and the number of steps.
     transformers.set_seed(options.seed)
     steps = options.steps or math.ceil(math.ceil(len(encoded) / options.batch) * options.epochs)
@@ -355,7 +367,7 @@ def _train(
     last = _find_last_checkpoint(checkpoints)
     resumed = 0 if last is None else int(last.name.rpartition("-")[2])
     log_lines = [line for line in _read_log(folder.path / LOSSES) if line["step"] <= resumed]
-    with whole(folder.path / LOSSES) as file:
+    with open_atomic(folder.path / LOSSES) as file:
         file.writelines(_encode_line(line) for line in log_lines)
     # 3. The settings of the trainer.
     use_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
@@ -372,7 +384,7 @@ def _train(
         gradient_checkpointing=False,
         bf16=use_bf16,
         save_strategy="steps",
-        save_steps=math.ceil(steps / SAVED),
+        save_steps=math.ceil(steps / CHECKPOINTS_PER_TRAINING),
         # If the last checkpoint was not completed, the one before it is still there.
         save_total_limit=2,
         logging_strategy="steps",
@@ -385,8 +397,8 @@ def _train(
     adapters = None
     if not options.full:
         adapters = peft.LoraConfig(
-            r=RANK,
-            lora_alpha=2 * RANK,
+            r=LORA_RANK,
+            lora_alpha=2 * LORA_RANK,
             lora_dropout=0.05,
             target_modules="all-linear",
             task_type="CAUSAL_LM",
@@ -395,7 +407,7 @@ def _train(
     network.train()
     log = Appender(folder.path / LOSSES)
     try:
-        with Progress("tuning", steps, shown=options.progress) as progress:
+        with Progress("tuning", steps, visible=options.progress) as progress:
             progress.step(resumed)
             trainer = trl.SFTTrainer(
                 model=network,
@@ -425,7 +437,7 @@ def _train(
 @contextmanager
 def _silence_libraries() -> Iterator[None]:
     """Silence the libraries' progress bars and deprecation warnings."""
-    _, transformers = libraries()
+    _, transformers = import_libraries()
     hf_logging = transformers.utils.logging
     bars_enabled, level = hf_logging.is_progress_bar_enabled(), hf_logging.get_verbosity()
     hf_logging.disable_progress_bar()
@@ -469,7 +481,7 @@ def _find_last_checkpoint(checkpoints: Path) -> Path | None:
     complete: list[tuple[int, Path]] = []
     for path in checkpoints.glob("checkpoint-*"):
         number = path.name.rpartition("-")[2]
-        if number.isdigit() and _is_json(path / STATE):
+        if number.isdigit() and _is_json(path / TRAINER_STATE):
             complete.append((int(number), path))
         else:
             shutil.rmtree(path, ignore_errors=True)
@@ -507,5 +519,5 @@ def _import_training() -> None:
         for name in ("torch", "transformers", "datasets", "peft", "trl"):
             import_module(name)
     except ImportError as error:
-        message = f"fine-tuning takes it: {install('papers')}"
+        message = f"fine-tuning takes it: {install_command('papers')}"
         raise BackendError(f"{error.name or error} is missing, and {message}") from error

@@ -81,13 +81,16 @@ def create_app(
     routes: list[BaseRoute] = [Route("/health", health), Route("/openapi.json", described)]
     routes += [route for part in parts for route in part.routes]
     paths = [route.path for route in routes if isinstance(route, Route)]
-    document = openapi(paths, asks_token=bool(settings.tokens))
-    guards = [Middleware(requests.Guarded, settings), Middleware(requests.Limited, settings)]
+    document = build_openapi(paths, asks_token=bool(settings.tokens))
+    guards = [
+        Middleware(requests.AccessGuard, settings),
+        Middleware(requests.BodyLimiter, settings),
+    ]
     result = Starlette(
         routes=routes,
-        middleware=[Middleware(Counted, count, paths), *guards],
+        middleware=[Middleware(ReplyCounter, count, paths), *guards],
         exception_handlers={
-            **dict.fromkeys(requests.ANSWERED, requests.answered),
+            **dict.fromkeys(requests.HANDLED_ERRORS, requests.error_response),
             Exception: failed,
         },
     )
@@ -96,7 +99,7 @@ def create_app(
     return result
 
 
-def openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
+def build_openapi(paths: Sequence[str], *, asks_token: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of a service with these paths."""
     text = files("trustassay_serve").joinpath("openapi.yaml").read_text("utf-8")
     document: dict[str, Any] = yaml.safe_load(text)
@@ -134,7 +137,7 @@ def _find_references(described: Any) -> set[str]:
     return set(re.findall(r"#/components/schemas/(\w+)", json.dumps(described)))
 
 
-class Counted:
+class ReplyCounter:
     """Middleware that counts the replies."""
 
     def __init__(self, app: ASGIApp, count: Count, paths: Collection[str]) -> None:
@@ -176,7 +179,7 @@ MAX_PROBLEMS_LISTED = 1000
 TaskOrError = asyncio.Task[Assay] | SampleError
 
 
-def scoring(service: Service) -> Part:
+def scoring_part(service: Service) -> Part:
     """Return the route that scores samples."""
 
     async def score(request: Request) -> Response:
@@ -188,7 +191,7 @@ def scoring(service: Service) -> Part:
             if index % SAMPLES_PER_TURN == SAMPLES_PER_TURN - 1:
                 await asyncio.sleep(0)
             try:
-                samples.append(await service.checked(record))
+                samples.append(await service.check(record))
             except SampleError as error:
                 problems[index] = error.problems
         # A single sample gets the plain form of an error, without an index.
@@ -212,7 +215,7 @@ def scoring(service: Service) -> Part:
         return await requests.unless_gone(request, finished(begun[0]))
 
     async def finished(task: asyncio.Task[Assay]) -> Response:
-        return requests.reply(service.verdict_of(await service.scorer.finished(task)))
+        return requests.reply(service.verdict_of(await service.scorer.wait_for(task)))
 
     route = Route("/v1/score", score, methods=["POST"])
     return Part([route])
@@ -259,7 +262,7 @@ class _JsonLinesResponse(StreamingResponse):
             while not finished.empty():
                 ready.append(finished.get_nowait())
             remaining -= len(ready)
-            yield b"".join(requests.encoded(self._build_line(index)) + b"\n" for index in ready)
+            yield b"".join(requests.encode_json(self._build_line(index)) + b"\n" for index in ready)
 
     def _build_line(self, index: int) -> dict[str, Any]:
         begun = self._begun[index]
@@ -282,7 +285,7 @@ LATENCY_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 3
 """Upper bounds of the histogram's buckets, in seconds."""
 
 
-class Meter:
+class ServiceMetrics:
     """The Prometheus metrics of the service, in a registry of their own."""
 
     def __init__(self) -> None:

@@ -14,15 +14,15 @@ from trustassay.cli.common import Json
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import Only, quietable, with_options
 from trustassay.errors import UsageError
-from trustassay.files import write_whole
+from trustassay.files import write_atomic
 from trustassay.options import (
     Argument,
     BackendChoices,
     Fields,
     Flag,
     ScorerOptions,
-    Spending,
-    pairs,
+    SpendingOptions,
+    read_pairs,
 )
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay_serve.options import AlarmTargets, Monitoring
@@ -30,7 +30,7 @@ from trustassay_serve.view.command import view
 
 if TYPE_CHECKING:
     from trustassay_serve import Part, Service
-    from trustassay_serve.verdicts import Blocking
+    from trustassay_serve.verdicts import BlockingRules
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Integrations:
         str | None, Flag("What is said in place of an answer that is withheld.")
     ]
 
-    def parts(
+    def build_parts(
         self, metrics: Sequence[str], tokens: Sequence[str]
     ) -> "list[Callable[[Service], Part]]":
         """Return a function for each requested part, which builds it for a service.
@@ -116,7 +116,7 @@ class Integrations:
         from trustassay_serve.guardrail import guardrail_part
         from trustassay_serve.proxy import proxy_part
         from trustassay_serve.upstream import Upstream
-        from trustassay_serve.verdicts import DOCUMENT_ROLES, Judging
+        from trustassay_serve.verdicts import DOCUMENT_ROLES, AnswerJudging
 
         if unknown_roles := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
             roles = " or ".join(DOCUMENT_ROLES)
@@ -127,7 +127,7 @@ class Integrations:
         # Only these two stand between a program and its model, and so can withhold an answer.
         if blocking and not (self.upstream or self.guardrail):
             raise UsageError("--block-... need --upstream or --guardrail")
-        judging = Judging(self.documents_in, blocking)
+        judging = AnswerJudging(self.documents_in, blocking)
         result: list[Callable[[Service], Part]] = []
         if self.upstream:
             upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
@@ -148,29 +148,29 @@ class Integrations:
         return result
 
     def _build_traces_part(self) -> "Callable[[Service], Part]":
-        from trustassay_serve.evaluation_events import sink_of
-        from trustassay_serve.otlp import Receiver, traces_part
+        from trustassay_serve.evaluation_events import open_sink
+        from trustassay_serve.otlp import TraceReceiver, traces_part
 
         # The sink is opened here and not in the part: a wrong address ends the command before it
         # serves.
-        sink = sink_of(self.events, say) if self.events else None
+        sink = open_sink(self.events, say) if self.events else None
 
         def part(service: "Service") -> "Part":
-            receiver = Receiver(
+            receiver = TraceReceiver(
                 service, self.settle, sink, explanations=self.explanations, tell=say
             )
             return traces_part(service, receiver, sink)
 
         return part
 
-    def _read_blocking(self, metrics: Sequence[str]) -> "Blocking":
+    def _read_blocking(self, metrics: Sequence[str]) -> "BlockingRules":
         from trustassay.registry import metric_from_text
-        from trustassay_serve.verdicts import Blocking, read_thresholds
+        from trustassay_serve.verdicts import BlockingRules, read_thresholds
 
         scored_metrics = [metric_from_text(metric) for metric in metrics]
         expected = "METRIC=SCORE, as in faithfulness=0.5"
-        below = pairs(self.block_below, "--block-below", expected)
-        above = pairs(self.block_above, "--block-above", expected)
+        below = read_pairs(self.block_below, "--block-below", expected)
+        above = read_pairs(self.block_above, "--block-above", expected)
         # The metrics are built here only to check thresholds against their ranges.
         thresholds = read_thresholds(below, "below", scored_metrics) + read_thresholds(
             above, "above", scored_metrics
@@ -179,7 +179,7 @@ class Integrations:
         message_option: dict[str, Any] = (
             {"message": self.block_message} if self.block_message else {}
         )
-        return Blocking(thresholds, self.block_unscored, **message_option)
+        return BlockingRules(thresholds, self.block_unscored, **message_option)
 
 
 Metrics = Annotated[
@@ -225,7 +225,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     integrations: Integrations,
     scoring: Scoring,
     fields: Fields,
-    spending: Spending,
+    spending: SpendingOptions,
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
 
@@ -246,7 +246,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     import os
 
     from trustassay import api
-    from trustassay.workflows.listening import is_loopback, listening
+    from trustassay.workflows.listening import is_loopback, open_listener
     from trustassay_serve.server import serve as serve_at
     from trustassay_serve.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
 
@@ -257,11 +257,11 @@ def serve(  # noqa: PLR0913 - one argument an option
             f"--host {host}: other machines could send requests; set a token for them in "
             f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
         )
-    parts = integrations.parts(metric, tokens)
+    parts = integrations.build_parts(metric, tokens)
     settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
     options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
     open_scorer = api.scorer(metrics=metric, out=out, **options)
-    with listening(host, port) as at:
+    with open_listener(host, port) as at:
         if not is_loopback(host):
             # said after the port is bound, so that a port in use is the only message
             say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
@@ -277,7 +277,9 @@ def serve(  # noqa: PLR0913 - one argument an option
 
 
 @with_options
-def mcp(*, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: Spending) -> None:
+def mcp(
+    *, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: SpendingOptions
+) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.
 
     The client and the server talk over standard input and output (the transport "stdio"). Needs
@@ -347,7 +349,7 @@ def monitor(
     trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
         --webhook https://example.org/hook --prometheus trustassay.prom
     """
-    from trustassay.show.text import rounded
+    from trustassay.show.text import format_figure
     from trustassay.text.words import amount
     from trustassay_serve import monitor as monitoring
 
@@ -359,13 +361,13 @@ def monitor(
         runs, state, watched, restart, acknowledge, monitoring.current_day()
     )
     # Alarms are in the state before they are posted, so a crash here posts them at the next call.
-    notes = result.notes + (monitoring.send(webhook, state) if webhook else [])
+    notes = result.notes + (monitoring.post_alarms(webhook, state) if webhook else [])
     # step 1: the table of figures
     headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
     rows = []
     for stream in result.streams:
         values = [
-            "none" if value is None else rounded(value, stream.unit)
+            "none" if value is None else format_figure(value, stream.unit)
             for value in (stream.before, stream.now)
         ]
         sizes = [f"{stream.units_now:,}", f"{stream.evidence:,.3g}", f"{stream.needed:,.0f}"]
@@ -375,7 +377,7 @@ def monitor(
     alarms = [stream for stream in result.streams if stream.alarm]
     for stream in alarms:
         complain(one_line(f"ALARM {stream.in_words()}"))
-        for line in monitoring.differences(stream, result.state, watched.by):
+        for line in monitoring.list_differences(stream, result.state, watched.by):
             complain(f"  {one_line(line)}")
     for alarm in result.volume_alarms:
         complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
@@ -389,7 +391,7 @@ def monitor(
     say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
     # step 4: files and JSON for other programs; the exit status comes last, after all are written
     if targets.prometheus:
-        write_whole(targets.prometheus, monitoring.prometheus_text(result).encode())
+        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode())
     if as_json:
         print_json(monitoring.json_content(result) | {"notes": notes})
     # The exit status comes last: files and JSON are complete by then.
@@ -397,7 +399,7 @@ def monitor(
         raise typer.Exit(3)
 
 
-def app_of(
+def make_app(
     command: Callable[..., None], line: str, group: str = "For other programs"
 ) -> typer.Typer:
     """Return a command as a typer app, with its line and its group in ``--help``."""
@@ -406,9 +408,11 @@ def app_of(
     return app
 
 
-serve_app = app_of(serve, "Score answers over HTTP.")
-mcp_app = app_of(mcp, "Serve a tool to MCP clients that checks answers.")
-monitor_app = app_of(
+serve_app = make_app(serve, "Score answers over HTTP.")
+mcp_app = make_app(mcp, "Serve a tool to MCP clients that checks answers.")
+monitor_app = make_app(
     quietable(monitor), "Say whether answers got worse, from one run a day.", "Scores"
 )
-view_app = app_of(view, "See, compare and rate all runs below a folder, on a local page.", "Scores")
+view_app = make_app(
+    view, "See, compare and rate all runs below a folder, on a local page.", "Scores"
+)

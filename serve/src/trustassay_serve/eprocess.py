@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from trustassay.statistics import Floats
 
-EACH = -math.log(365)
+LOG_DAY_SHARE = -math.log(365)
 """The log of the share of the stake that each day has: the promise is for a year of days."""
 LIFTS, SPREADS = np.array([0.06, 0.12, 0.25, 0.5, 1.0, 2.0]), np.array([0.3, 30.0])
 """Rises that are bet on with equal stakes: rises of the log-odds; and for days as units, variances
@@ -65,7 +65,9 @@ def answers_evidence(
     for i in range(result.shape[-1]):
         # Each day opens a new bet (logaddexp with its stake) and then all open bets take the day's
         # result.
-        capital = np.logaddexp(capital, EACH) + s[..., i, :, :] * LIFTS - n[..., i, :, :] * rates
+        capital = (
+            np.logaddexp(capital, LOG_DAY_SHARE) + s[..., i, :, :] * LIFTS - n[..., i, :, :] * rates
+        )
         result[..., i] = (before + _log_mean(capital, -1)).min(axis=-1)
     # A cap keeps exp() finite, and is far above any evidence that is needed.
     return np.minimum(result, MAX_LOG_EVIDENCE)
@@ -177,7 +179,7 @@ def change_day(starts: Floats, level: float = 0.95) -> tuple[int, int, int]:
     return int(order[0]), int(interval_days.min()), int(interval_days.max())
 
 
-def paired_evidence(differences: ArrayLike) -> float:
+def probe_evidence(differences: ArrayLike) -> float:
     """Return log E of one day of repeated probes.
 
     If a probe's value today might as well have come on the first day, d is as likely as -d, and the

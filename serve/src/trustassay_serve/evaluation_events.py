@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from trustassay.backends.http import Address, checked_base
+from trustassay.backends.http import EndpointAddress, check_base
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, UsageError
 from trustassay.files import Appender, DiskFullError
 from trustassay.sample import Sample
-from trustassay.tracebacks import hide
-from trustassay.workflows.scorer import EVENT, Assay, event_attributes
+from trustassay.tracebacks import hide_key
+from trustassay.workflows.scorer import EVALUATION_EVENT, Assay, build_event_attributes
 from trustassay_serve.trace_stores import SecretHttp
 
 HEADERS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
@@ -37,7 +37,7 @@ Tell = Callable[[str], None]
 Record = dict[str, Any]
 
 
-def records_of(assay: Assay, *, explanations: bool) -> list[Record]:
+def build_log_records(assay: Assay, *, explanations: bool) -> list[Record]:
     """Return a log record for each score; a failed one has the attribute ``error.type``.
 
     Args:
@@ -47,13 +47,15 @@ def records_of(assay: Assay, *, explanations: bool) -> list[Record]:
     sample, now = assay.sample, str(time.time_ns())
     result = []
     for assessment in assay.assessments.values():
-        values_by_name = event_attributes(sample, assessment, explanations=explanations)
+        values_by_name = build_event_attributes(sample, assessment, explanations=explanations)
         attributes = [
             {"key": key, "value": _to_otlp_value(value)} for key, value in values_by_name.items()
         ]
         # one time for all scores of a sample, so that they can be found together
         record: Record = {"timeUnixNano": now, "observedTimeUnixNano": now, "severityNumber": INFO}
-        result.append({**record, "eventName": EVENT, "attributes": attributes, **_span_ids(sample)})
+        result.append(
+            {**record, "eventName": EVALUATION_EVENT, "attributes": attributes, **_span_ids(sample)}
+        )
     return result
 
 
@@ -67,7 +69,7 @@ def _to_otlp_value(value: Any) -> dict[str, Any]:
     return {"doubleValue": value} if isinstance(value, float) else {"stringValue": str(value)}
 
 
-def message_of(records: Sequence[Record]) -> dict[str, Any]:
+def build_message(records: Sequence[Record]) -> dict[str, Any]:
     """Return the OTLP request that exports log records."""
     name = {"key": "service.name", "value": {"stringValue": "trustassay"}}
     scope = {"name": "trustassay", "version": version("trustassay")}
@@ -86,10 +88,10 @@ class EventFile:
         self._tell, self._has_failed = tell, False
         self._file = Appender(path)
 
-    def put(self, records: Sequence[Record]) -> None:
+    def send(self, records: Sequence[Record]) -> None:
         """Write log records; a full disk loses events, but never a score."""
         try:
-            self._file.append(json.dumps(message_of(records)).encode() + b"\n")
+            self._file.append(json.dumps(build_message(records)).encode() + b"\n")
         except DiskFullError as error:
             # Said once: the disk may be full for hours.
             if not self._has_failed:
@@ -113,7 +115,7 @@ class EventSender:
     def __init__(self, url: str, tell: Tell) -> None:
         """Check the address and read the headers; BackendError or UsageError if they are wrong."""
         headers = _read_headers()
-        address = Address("otlp", "logs", checked_base(url), self.limits, "", {}, {})
+        address = EndpointAddress("otlp", "logs", check_base(url), self.limits, "", {}, {})
         self._http = SecretHttp(address, "").with_headers(**headers)
         assert isinstance(self._http, SecretHttp)
         # Replacing very short values, such as "1", would garble every message.
@@ -121,7 +123,7 @@ class EventSender:
         self._tell, self._queue = tell, asyncio.Queue[Record]()
         self.pending, self.lost = 0, 0
 
-    def put(self, records: Sequence[Record]) -> None:
+    def send(self, records: Sequence[Record]) -> None:
         """Queue log records for sending."""
         self.pending += len(records)
         for record in records:
@@ -151,7 +153,7 @@ class EventSender:
             part = [await self._queue.get()]
             while len(part) < AT_A_TIME and not self._queue.empty():
                 part.append(self._queue.get_nowait())
-            body = message_of(part)
+            body = build_message(part)
             try:
                 await endpoint.call(lambda body=body: self._http.post("", body))  # type: ignore[misc]
             except CallError as error:
@@ -166,7 +168,7 @@ class EventSender:
 Sink = EventFile | EventSender
 
 
-def sink_of(target: str, tell: Tell) -> Sink:
+def open_sink(target: str, tell: Tell) -> Sink:
     """Return where events go: to a collector if the target is an http address, else to a file."""
     if target.startswith(("http://", "https://")):
         return EventSender(target, tell)
@@ -188,6 +190,6 @@ def _read_headers() -> dict[str, str]:
         if not (equals and name.strip() and text.isascii() and text.isprintable()):
             raise UsageError(f"{variable}: expected NAME=VALUE, with commas between several")
         # The values are mostly keys.
-        hide(text)
+        hide_key(text)
         result[name.strip()] = text
     return result

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 from trustassay_serve.app import Part
-from trustassay_serve.requests import RequestError, encoded, read_json, reply
+from trustassay_serve.requests import RequestError, encode_json, read_json, reply
 from trustassay_serve.service import Service
-from trustassay_serve.verdicts import Judging
+from trustassay_serve.verdicts import AnswerJudging
 
 PATH = "/beta/litellm_basic_guardrail_api"
 PARAMETERS = "additional_provider_specific_params"
@@ -36,7 +36,7 @@ class _Conversation(NamedTuple):
     """When it came, in seconds of the monotonic clock."""
 
 
-class Conversations:
+class PendingConversations:
     """Conversations that wait for their answers, by the id of the call; the oldest are dropped.
 
     LiteLLM may have an answer judged several times while it grows, so a conversation stays after
@@ -56,7 +56,7 @@ class Conversations:
     def keep(self, call: str, record: Mapping[str, Any], now: float) -> None:
         """Remember the conversation of a call."""
         self._drop(call)
-        self._conversations[call] = _Conversation(record, len(encoded(record)), now)
+        self._conversations[call] = _Conversation(record, len(encode_json(record)), now)
         self._bytes += self._conversations[call].size
         while self._conversations:
             # Insertion order is order of age: a call that is sent again was dropped above, so it is
@@ -71,7 +71,7 @@ class Conversations:
                 break
             self._drop(oldest)
 
-    def of(self, call: str) -> Mapping[str, Any] | None:
+    def find(self, call: str) -> Mapping[str, Any] | None:
         """Return the conversation of a call, if it is remembered."""
         conversation = self._conversations.get(call)
         return conversation.record if conversation else None
@@ -81,9 +81,9 @@ class Conversations:
             self._bytes -= conversation.size
 
 
-def guardrail_part(service: Service, judging: Judging) -> Part:
+def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
     """Return the route that LiteLLM calls."""
-    conversations = Conversations()
+    conversations = PendingConversations()
 
     async def guardrail(request: Request) -> Response:
         service.refuse_if_closing()
@@ -92,7 +92,7 @@ def guardrail_part(service: Service, judging: Judging) -> Part:
         if not isinstance(documents, str | list | None):
             expected = "expected a list of passages, or one text"
             raise RequestError(422, f"{PARAMETERS}.documents: {expected}")
-        work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
+        work = TextWork(long=len(await request.body()) > MAX_SHORT_PASSAGES_CHARACTERS)
         messages, model = content.get("structured_messages"), content.get("model")
         record = await work(judging.record, messages, documents, model)
         # before the model is asked: nothing to judge yet
@@ -101,7 +101,7 @@ def guardrail_part(service: Service, judging: Judging) -> Part:
                 raise RequestError(422, "litellm_call_id: expected the id of the call")
             conversations.keep(content["litellm_call_id"], record, time.monotonic())
             return reply({"action": "NONE"})
-        earlier = conversations.of(content.get("litellm_call_id") or "")
+        earlier = conversations.find(content.get("litellm_call_id") or "")
         # Without its question an answer would be judged by nothing: better an error than a verdict.
         if earlier is None and "question" not in record:
             message = "no conversation of this litellm_call_id came before its answer"

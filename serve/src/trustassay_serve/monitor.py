@@ -28,30 +28,30 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from trustassay.compare.gate_rules import parse_bound
-from trustassay.compare.run_scores import changed_judges, read_finished_run
+from trustassay.compare.run_scores import describe_changed_judges, read_finished_run
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED
 from trustassay.errors import UsageError, did_you_mean
-from trustassay.files import alone, write_whole
-from trustassay.metric import badness_of
-from trustassay.runs.counts import ANSWER, QUESTION, UNIT, domain_of, rows
+from trustassay.files import open_locked, write_atomic
+from trustassay.metric import compute_badness
+from trustassay.runs.counts import ANSWER, QUESTION, UNIT, read_domain, read_rows
 from trustassay.runs.folder import (
     STARTED,
     RunFolder,
     check_settings,
-    metric_infos,
-    metrics_of,
-    start_of,
+    load_metrics,
+    read_metric_infos,
+    read_start,
 )
 from trustassay.runs.lines import hash64
-from trustassay.runs.outcomes import outcome_of
+from trustassay.runs.outcomes import determine_outcome
 from trustassay.sample import question_key
-from trustassay.show.text import rounded
+from trustassay.show.text import format_figure
 from trustassay.statistics import Floats
 from trustassay_serve import eprocess
 from trustassay_serve.options import Monitoring
 from trustassay_serve.volume import (
     ALARM_KINDS,
-    WEEKS,
+    DAYS_FOR_WEEKDAYS,
     DayVolume,
     Staleness,
     VolumeAlarm,
@@ -60,7 +60,12 @@ from trustassay_serve.volume import (
     read_volumes,
 )
 
-FEWEST, LISTED, ALL, KEY = 100, 5, "all", "TRUSTASSAY_WEBHOOK_KEY"
+MIN_GROUP_ANSWERS, MAX_ANSWERS_LISTED, ALL_GROUP, WEBHOOK_KEY_VARIABLE = (
+    100,
+    5,
+    "all",
+    "TRUSTASSAY_WEBHOOK_KEY",
+)
 """The answers of a baseline that a group needs to be watched by itself; the answers that are listed
 of an alarm; the name of the group of all answers; the variable with the webhook's key."""
 DAYS_LISTED = 7
@@ -75,7 +80,7 @@ _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
 State = dict[str, Any]
 
 
-class Stream(NamedTuple):
+class MonitoredFigure(NamedTuple):
     """A figure of a group that is watched."""
 
     figure: str
@@ -109,15 +114,19 @@ class Stream(NamedTuple):
 
     def in_unit(self, value: float | None) -> str:
         """Return a value of the figure as text, with its unit."""
-        return "no answers" if value is None else f"{rounded(value, self.unit)} {self.unit}".strip()
+        return (
+            "no answers"
+            if value is None
+            else f"{format_figure(value, self.unit)} {self.unit}".strip()
+        )
 
 
-class Monitored(NamedTuple):
+class MonitorResult(NamedTuple):
     """The result of a call of ``monitor``."""
 
     state: State
     """The content of the state file."""
-    streams: list[Stream]
+    streams: list[MonitoredFigure]
     """The figures that are watched, alarms first."""
     days: list[DayVolume]
     """The days since the baseline began, with their numbers of answers."""
@@ -141,7 +150,7 @@ def monitor(
     restart: str = "",
     acknowledge: str = "",
     today: date | None = None,
-) -> Monitored:
+) -> MonitorResult:
     """Add runs to the state file ``path``, and return the figures, alarms and notes.
 
     The day of a run is the date in its folder's name, else its start in UTC; a run without either
@@ -193,8 +202,8 @@ def monitor(
             day: counts for day, counts in sorted(state["days"].items()) if day >= state["from"]
         }
         # step 5: look at the number of answers, the groups, and the age of the last run
-        volumes = read_volumes(days, ALL)
-        alarms += find_volume_alarms(days, volumes, ALL)
+        volumes = read_volumes(days, ALL_GROUP)
+        alarms += find_volume_alarms(days, volumes, ALL_GROUP)
         alarms = [alarm for alarm in alarms if not alarm.day or alarm.day > state[ACKNOWLEDGED]]
         staleness = read_staleness(sorted(state["days"]), today or current_day())
         if staleness.is_stale or staleness.is_in_future:
@@ -205,12 +214,12 @@ def monitor(
             key = staleness.last if alarm.kind in ("stale", "future") else alarm.text
             _keep_alarm(state, f"{alarm.kind} {key}", alarm, f"{alarm.kind}: {alarm.text}")
         # step 6: written last and as a whole, so that an error above leaves the old state
-        write_whole(path, json.dumps(state).encode())
+        write_atomic(path, json.dumps(state).encode())
     streams.sort(key=lambda stream: (not stream.alarm, -stream.evidence))
-    return Monitored(state, streams, volumes, staleness, alarms, notes)
+    return MonitorResult(state, streams, volumes, staleness, alarms, notes)
 
 
-def _keep_alarm(state: State, key: str, alarm: Stream | VolumeAlarm, text: str) -> None:
+def _keep_alarm(state: State, key: str, alarm: MonitoredFigure | VolumeAlarm, text: str) -> None:
     """Store an alarm in the state, for the webhook, unless it is there already."""
     content = alarm._asdict() | {"text": f"trustassay: {text}", "sent": False}
     state["alarms"].setdefault(key, content)
@@ -220,7 +229,7 @@ def _lock_state(path: Path) -> IO[bytes]:
     """Lock the state against other processes; UsageError if one of them has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return alone(path.with_name(f".{path.name}.lock"), wait=False)
+        return open_locked(path.with_name(f".{path.name}.lock"), wait=False)
     except BlockingIOError:
         raise UsageError(f"{path}: another process is using it; try again when it ends") from None
 
@@ -249,7 +258,7 @@ def _read_state(path: Path, settings: State) -> State:
 
 def _find_day(path: Path) -> str:
     """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
-    start = start_of(read_finished_run(path))
+    start = read_start(read_finished_run(path))
     result = f"{start.date()}" if start else ""
     # the last date in the name counts: a person may have added it
     for match in _DAY.findall(path.resolve().name):
@@ -313,7 +322,7 @@ def _add_run(
         return
     # step 4: only runs of the same judge and settings can be compared
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
-    if differ := changed_judges(state["judged"], run, [*run["metrics"]]):
+    if differ := describe_changed_judges(state["judged"], run, [*run["metrics"]]):
         differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
         raise UsageError(f"{differ[0]}; score it in the same way, or begin another --state")
     # step 5: all runs of the day are counted anew, since their questions may overlap
@@ -335,12 +344,15 @@ def _read_rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     the badness from 0 to 1, and how to show it (the values for 0 and 1, and the unit).
     """
     run = read_finished_run(path)
-    infos, metric_by_name = list(metric_infos(RunFolder(path), run).values()), metrics_of(run)
-    for _, sample, assessments in rows(RunFolder(path), infos):
+    infos, metric_by_name = (
+        list(read_metric_infos(RunFolder(path), run).values()),
+        load_metrics(run),
+    )
+    for _, sample, assessments in read_rows(RunFolder(path), infos):
         sample.setdefault("model", run["backends"].get("model"))
-        group_values = {name: domain_of(sample, name) for name in by or ("model", "domain")}
+        group_values = {name: read_domain(sample, name) for name in by or ("model", "domain")}
         groups = [
-            ALL,
+            ALL_GROUP,
             *(f"{name}={value}" for name, value in group_values.items() if value is not None),
         ]
         for info, assessment in zip(infos, assessments, strict=True):
@@ -351,7 +363,7 @@ def _read_rows(path: Path, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
                 badness = min(max((assessment.score - low) / (high - low), 0.0), 1.0)
                 values["mean"] = (badness, (low, high, ""))
             # Every question counts in the shares, whatever became of its answer.
-            outcome, percent = outcome_of(metric, assessment), (0, 100, "%")
+            outcome, percent = determine_outcome(metric, assessment), (0, 100, "%")
             if metric and metric.counts_outcomes:
                 values[FAILED] = (float(outcome.kind == FAILED), percent)
                 values[NOT_ANSWERED] = (float(outcome.kind == NOT_ANSWERED), percent)
@@ -378,7 +390,9 @@ def _count_day(
     unit = "id" if options.fixed or run.get(UNIT) == ANSWER else run.get(UNIT, QUESTION)
     rows_of_day = ((path, *row) for path in paths for row in _read_rows(path, options.by))
     for path, sample, groups, info, _, verdict, values in rows_of_day:
-        unit_key = question_key(sample["question"]) if unit == QUESTION else domain_of(sample, unit)
+        unit_key = (
+            question_key(sample["question"]) if unit == QUESTION else read_domain(sample, unit)
+        )
         if not unit_key or (unit == "id" and not options.fixed):
             unit_key = f"{sample['id']} of {path.resolve()}"
         for group in groups:
@@ -391,15 +405,15 @@ def _count_day(
         # Each unit counts once, with the mean of its answers.
         means = {key: sum(values) / len(values) for key, values in units.items()}
         sums.setdefault(figure, {})[group] = sum(means.values()), len(means)
-        if options.fixed and group == ALL:
+        if options.fixed and group == ALL_GROUP:
             # The first day of probes is stored as the one that later days are compared with.
             first = state["probes"].setdefault(figure, means)
             changes = [means[key] - value for key, value in first.items() if key in means]
-            paired[figure] = eprocess.paired_evidence(changes)
+            paired[figure] = eprocess.probe_evidence(changes)
     return {"sums": sums, "said": verdict_counts, "paired": paired}
 
 
-def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
+def _evaluate_streams(state: State, options: Monitoring) -> Iterator[MonitoredFigure]:
     """Evaluate all watched figures of all groups; UsageError for a figure that does not exist."""
     days = {day: counts for day, counts in sorted(state["days"].items()) if day >= state["from"]}
     first, ends = list(days.values())[: options.baseline], state["ends"]
@@ -412,11 +426,12 @@ def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
         (figure, group)
         for figure in dict.fromkeys(chosen)
         for group in dict.fromkeys(
-            [ALL, *(g for day in first for g in day["sums"].get(figure, ()))]
+            [ALL_GROUP, *(g for day in first for g in day["sums"].get(figure, ()))]
         )
         # Small groups would only raise the evidence that every other one needs.
-        if group == ALL or sum(_day_sum(day, figure, group)[1] for day in first) >= FEWEST
-        if group == ALL or not options.fixed
+        if group == ALL_GROUP
+        or sum(_day_sum(day, figure, group)[1] for day in first) >= MIN_GROUP_ANSWERS
+        if group == ALL_GROUP or not options.fixed
     ]
     # Bonferroni: the promise is shared between lines and changes, and then among the figures of
     # each.
@@ -424,7 +439,7 @@ def _evaluate_streams(state: State, options: Monitoring) -> Iterator[Stream]:
     for bound in bounds:
         if ends[bound.name][2] != "%" or not 0 < bound.value < 100:
             raise UsageError(f"--max {bound.name}: expected a share, as in {chosen[-1]}=5%")
-        needed, name = len(bounds) * kinds, (bound.name, ALL)
+        needed, name = len(bounds) * kinds, (bound.name, ALL_GROUP)
         yield _evaluate_stream(days, name, ends[bound.name], needed, options, bound.value / 100)
     for name in watched:
         yield _evaluate_stream(days, name, ends[name[0]], len(watched) * kinds, options)
@@ -460,7 +475,7 @@ def _evaluate_stream(
     needed: float,
     options: Monitoring,
     line: float = 0.0,
-) -> Stream:
+) -> MonitoredFigure:
     """Evaluate a figure of a group against the baseline, or against a line above 0.
 
     Args:
@@ -481,18 +496,20 @@ def _evaluate_stream(
     if options.fixed:
         # Probes are paired with their first day: the evidence of single days adds up.
         daily = [day_counts["paired"].get(name[0], 0.0) for day_counts in days.values()][1:]
-        logs = np.logaddexp.accumulate(np.array(daily)) + eprocess.EACH
+        logs = np.logaddexp.accumulate(np.array(daily)) + eprocess.LOG_DAY_SHARE
     over: Iterator[int] = iter((b + np.flatnonzero(logs >= least)).tolist())
     log, since = float(logs[-1]) if len(logs) else -math.inf, list[int]()
     if len(logs) and not line:
         bad = (
             n - s if options.fixed and s[-1] * n[0] < s[0] * n[-1] else s
         )  # a judge may get milder
-        weekdays = [date.fromisoformat(day).weekday() if b >= WEEKS else 0 for day in names]
+        weekdays = [
+            date.fromisoformat(day).weekday() if b >= DAYS_FOR_WEEKDAYS else 0 for day in names
+        ]
 
         def by_days(end: int) -> tuple[Floats, float]:
             starts = eprocess.starts_evidence(bad[:end], n[:end], weekdays[:end], b)
-            return starts, float(np.logaddexp.reduce(starts)) + eprocess.EACH
+            return starts, float(np.logaddexp.reduce(starts)) + eprocess.LOG_DAY_SHARE
 
         starts, log_by_days = by_days(len(s))
         since = [b + place for place in eprocess.change_day(starts)]
@@ -512,7 +529,7 @@ def _evaluate_stream(
     since_days = [names[place] for place in since] if alarm_day else []
     kind = "line" if line else "change"
     units_now = int(sums[1][1])
-    return Stream(
+    return MonitoredFigure(
         *name, kind, before, after, units_now, unit, evidence, needed, alarm_day, since_days
     )
 
@@ -526,7 +543,7 @@ def list_volumes(days: Sequence[DayVolume]) -> str:
     return f"answers a day: {numbers}" + ("" if usual is None else f"; usually {usual:,.0f}")
 
 
-def json_content(result: Monitored) -> dict[str, Any]:
+def json_content(result: MonitorResult) -> dict[str, Any]:
     """Return the object that ``--json`` prints."""
     staleness = result.staleness
     return {
@@ -538,7 +555,7 @@ def json_content(result: Monitored) -> dict[str, Any]:
     }
 
 
-def prometheus_text(result: Monitored) -> str:
+def prometheus_text(result: MonitorResult) -> str:
     """Return the text that ``--prometheus`` writes: evidence (1 is an alarm) and volume.
 
     The last run has its time there, not its age, since the file is read long after it was written.
@@ -564,7 +581,7 @@ def prometheus_text(result: Monitored) -> str:
     return "\n".join([*lines, ""])
 
 
-def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]:
+def list_differences(alarm: MonitoredFigure, state: State, by: Sequence[str]) -> Iterator[str]:
     """Yield the verdict that became more frequent since an alarm's change, then some examples."""
     metric, since = alarm.figure.rpartition(".")[0], (*alarm.since, alarm.alarm)[0]
     counts = {True: Counter[str](), False: Counter[str]()}
@@ -581,7 +598,7 @@ def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]
     rows_of_day = (row for path in paths if path.exists() for row in _read_rows(path, by))
     listed = [
         (
-            -(badness_of(info, assessment) or 0.0),
+            -(compute_badness(info, assessment) or 0.0),
             assessment.id,
             sample["question"],
             assessment.error or assessment.reason,
@@ -589,11 +606,11 @@ def differences(alarm: Stream, state: State, by: Sequence[str]) -> Iterator[str]
         for sample, groups, info, assessment, verdict, _ in rows_of_day
         if info.name == metric and alarm.group in groups and verdict == risen
     ]
-    for _, name, question, reason in sorted(listed)[:LISTED]:
+    for _, name, question, reason in sorted(listed)[:MAX_ANSWERS_LISTED]:
         yield f"{question} ({name}): {reason}"
 
 
-def send(url: str, path: Path) -> list[str]:
+def post_alarms(url: str, path: Path) -> list[str]:
     """Post the alarms of a state that were not posted yet; return messages about failures.
 
     The state notes each posted alarm, so a failed one is tried again by the next call.
@@ -604,7 +621,7 @@ def send(url: str, path: Path) -> list[str]:
         for alarm in (content for content in state["alarms"].values() if not content["sent"]):
             body, headers = json.dumps(alarm).encode(), {"Content-Type": "application/json"}
             request = urllib.request.Request(url, body, headers)
-            if key := os.environ.get(KEY, "").strip():
+            if key := os.environ.get(WEBHOOK_KEY_VARIABLE, "").strip():
                 # unredirected: the key stays with the host that the user named
                 request.add_unredirected_header("Authorization", f"Bearer {key}")
             for wait in WAITS_S:
@@ -624,5 +641,5 @@ def send(url: str, path: Path) -> list[str]:
                     f"--webhook did not take an alarm ({reason}); the next call tries again"
                 )
             # after each alarm, so that a crash does not post one of them twice
-            write_whole(path, json.dumps(state).encode())
+            write_atomic(path, json.dumps(state).encode())
     return result

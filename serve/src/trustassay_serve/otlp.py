@@ -19,16 +19,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trustassay.data.otlp import decoded
+from trustassay.data.otlp import decode_messages
 from trustassay.data.records import InputError
-from trustassay.errors import install
+from trustassay.errors import install_command
 from trustassay.sample import Sample, SampleError
-from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 from trustassay.text.words import amount
 from trustassay.workflows.scorer import Assay
 from trustassay_serve.app import Part
-from trustassay_serve.evaluation_events import Sink, records_of
-from trustassay_serve.requests import JSON, RequestError, parsed, reply
+from trustassay_serve.evaluation_events import Sink, build_log_records
+from trustassay_serve.requests import JSON, RequestError, parse_json_in_thread, reply
 from trustassay_serve.service import BusyError, Service
 
 PATH = "/v1/traces"
@@ -66,11 +66,11 @@ class _PendingTrace:
     """The sample of the complete trace, while it waits for room in the service."""
 
 
-class FullError(RuntimeError):
+class TooManyTracesError(RuntimeError):
     """Too much is waiting; nothing of the request was accepted (HTTP 503)."""
 
 
-class Receiver:
+class TraceReceiver:
     """Collects spans by trace, and has each complete trace scored.
 
     Args:
@@ -120,7 +120,7 @@ class Receiver:
         if new and (
             count > self._service.settings.capacity or self._bytes + size > MAX_WAITING_BYTES
         ):
-            raise FullError(
+            raise TooManyTracesError(
                 "too many traces wait; send this again after the seconds of Retry-After"
             )
         # an equal share per span is near enough for a limit
@@ -152,7 +152,7 @@ class Receiver:
         if trace.sample is None:
             spans = [{"scopeSpans": [{"spans": list(trace.spans.values())}]}]
             try:
-                trace.sample = await self._service.checked({"resourceSpans": spans})
+                trace.sample = await self._service.check({"resourceSpans": spans})
             except SampleError as error:
                 self._drop(trace_id)
                 # only the names of fields: messages may quote what the spans say
@@ -176,7 +176,7 @@ class Receiver:
         assay = task.result()
         self.outcomes["failed" if assay.errors else "scored"] += 1
         if self._sink:
-            self._sink.put(records_of(assay, explanations=self._explanations))
+            self._sink.send(build_log_records(assay, explanations=self._explanations))
 
     def _drop(self, trace_id: str) -> None:
         """Forget the spans of a trace, and remember its id."""
@@ -226,7 +226,7 @@ class Receiver:
             self._tell(f"{amount(remaining, 'trace')} without a root given up")
 
 
-def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part:
+def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) -> Part:
     """Return the route that accepts spans; receiver and sink run while the application serves."""
 
     async def traces(request: Request) -> Response:
@@ -236,15 +236,17 @@ def traces_part(service: Service, receiver: Receiver, sink: Sink | None) -> Part
             raise RequestError(415, f"expected the header Content-Type: {JSON} or {PROTOBUF}")
         body = _unpack(await request.body(), request, service.settings.largest_body)
         if kind == JSON:
-            messages = [await parsed(body, "the body")]
+            messages = [await parse_json_in_thread(body, "the body")]
         else:
-            messages = await TextWork(long=len(body) > SHORT_PASSAGES)(_from_protobuf, body)
+            messages = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+                _from_protobuf, body
+            )
         spans, rejected = _split_valid(
             [span for message in messages for span in _spans_of(message)]
         )
         try:
             receiver.take(spans, len(body), time.monotonic())
-        except FullError as error:
+        except TooManyTracesError as error:
             later = {"retry-after": str(service.wait_s(1))}
             return reply({"code": UNAVAILABLE, "message": str(error)}, 503, later)
         if kind == PROTOBUF:
@@ -304,12 +306,10 @@ def _from_protobuf(body: bytes) -> list[dict[str, Any]]:
     try:
         import opentelemetry.proto  # noqa: F401 - what reads it may not be installed
     except ImportError:
-        message = (
-            f"expected the header Content-Type: {JSON}; for protobuf: {install('opentelemetry')}"
-        )
+        message = f"expected the header Content-Type: {JSON}; for protobuf: {install_command('opentelemetry')}"
         raise RequestError(415, message) from None
     try:
-        return decoded(body, "the body")
+        return decode_messages(body, "the body")
     except InputError as error:
         raise RequestError(400, str(error)) from None
 

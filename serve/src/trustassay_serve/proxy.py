@@ -20,31 +20,31 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from trustassay.backends.http import AT_ONCE, BodyError, OversizedError, read_body
-from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.backends.http import LARGE_BODIES_AT_ONCE, BodyError, OversizedError, read_body
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 from trustassay_serve.app import Part
-from trustassay_serve.requests import RequestError, encoded, parse_json, read_json, unless_gone
+from trustassay_serve.requests import RequestError, encode_json, parse_json, read_json, unless_gone
 from trustassay_serve.service import Service
 from trustassay_serve.upstream import (
-    DONE,
-    FIELD,
-    Event,
+    END_MARKER,
+    VERDICT_FIELD,
     StreamedAnswers,
+    StreamEvent,
     Upstream,
     UpstreamError,
     empty_chunk,
-    event_of,
-    events,
+    format_event,
     has_text,
-    passed_back,
+    read_events,
+    returnable_headers,
     without_choices,
 )
 from trustassay_serve.verdicts import (
     BLOCKED,
     NOT_SCORED,
     SCORED,
-    Judging,
-    Verdict,
+    AnswerJudging,
+    AnswerVerdict,
     answer_of,
     no_verdict,
 )
@@ -60,7 +60,7 @@ REPLY_BYTES = 16_000_000
 """The largest reply of the upstream that is passed on."""
 
 
-def proxy_part(service: Service, upstream: Upstream, judging: Judging) -> Part:
+def proxy_part(service: Service, upstream: Upstream, judging: AnswerJudging) -> Part:
     """Return the routes ``/v1/chat/completions`` and ``/v1/models``."""
     proxy = _Proxy(service, upstream, judging)
     return Part(
@@ -75,9 +75,9 @@ def proxy_part(service: Service, upstream: Upstream, judging: Judging) -> Part:
 class _Proxy:
     """The handlers of the proxy's routes."""
 
-    def __init__(self, service: Service, upstream: Upstream, judging: Judging) -> None:
+    def __init__(self, service: Service, upstream: Upstream, judging: AnswerJudging) -> None:
         self._service, self._upstream, self._judging = service, upstream, judging
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = asyncio.Semaphore(LARGE_BODIES_AT_ONCE)
 
     async def models(self, request: Request) -> Response:
         """Pass on the list of models; many clients ask for it first."""
@@ -94,7 +94,7 @@ class _Proxy:
         documents = content.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
             raise RequestError(400, "documents: expected a list of passages, or one text")
-        work = TextWork(long=len(await request.body()) > SHORT_PASSAGES)
+        work = TextWork(long=len(await request.body()) > MAX_SHORT_PASSAGES_CHARACTERS)
         messages, model = content.get("messages"), content.get("model")
         record = await work(self._judging.record, messages, documents, model)
         # The body is written anew, since `documents` was removed.
@@ -117,7 +117,7 @@ class _Proxy:
                 # A withheld answer must not have been sent in part, so the stream is read to its
                 # end.
                 return await self._judge_before_sending(response, record)
-            headers = passed_back(response.headers) | {STATUS: IN_STREAM}
+            headers = returnable_headers(response.headers) | {STATUS: IN_STREAM}
             parts = self._stream_at_once(response, record)
             streamed = _ProxyStream(parts, response.status, headers)
             # The response outlives this block: the stream closes the connection when it is sent.
@@ -126,8 +126,8 @@ class _Proxy:
 
     async def _pass_unchanged(self, response: aiohttp.ClientResponse) -> Response:
         """Return a response of the upstream as it is, without our key should it quote that."""
-        body = self._upstream.redacted(await self._read_reply(response))
-        return Response(body, response.status, passed_back(response.headers))
+        body = self._upstream.redact(await self._read_reply(response))
+        return Response(body, response.status, returnable_headers(response.headers))
 
     async def _read_reply(self, response: aiohttp.ClientResponse) -> bytes:
         """Return the body of a response; RequestError (502, 504) if it cannot be read."""
@@ -151,8 +151,10 @@ class _Proxy:
     ) -> Response:
         """Judge a completion that came as one JSON object; return it with its verdict."""
         body = await self._read_reply(response)
-        headers = passed_back(response.headers)
-        result = await TextWork(long=len(body) > SHORT_PASSAGES)(_parse_completion, body)
+        headers = returnable_headers(response.headers)
+        result = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+            _parse_completion, body
+        )
         choices = result["choices"]
         answers = [answer_of(candidate.get("message")) for candidate in choices]
         verdicts = await self._judging.verdicts(self._service, record, answers)
@@ -164,8 +166,10 @@ class _Proxy:
             {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
-        result[FIELD] = _verdicts_json(verdicts)
-        content = await TextWork(long=len(body) > SHORT_PASSAGES)(encoded, result)
+        result[VERDICT_FIELD] = _verdicts_json(verdicts)
+        content = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+            encode_json, result
+        )
         return Response(content, response.status, headers | _verdict_headers(verdicts))
 
     async def _stream_at_once(
@@ -179,7 +183,7 @@ class _Proxy:
         try:
             async for event in self._read_events(response):
                 answers.add(event)
-                if event.data == DONE:
+                if event.data == END_MARKER:
                     end_marker = event.raw
                     continue
                 if pending and event.data is not None:
@@ -198,7 +202,7 @@ class _Proxy:
                 "code": error.status_code,
             }
             # The status 200 is sent already, so a failure can only be told as an event.
-            yield event_of({"error": error_fields})
+            yield format_event({"error": error_fields})
             return
         # The answer is complete: free the upstream's connection before the judging, which may take
         # long.
@@ -216,7 +220,7 @@ class _Proxy:
         answers, received, end_marker = StreamedAnswers(), [], b""
         async for event in self._read_events(response):
             answers.add(event)
-            if event.data == DONE:
+            if event.data == END_MARKER:
                 end_marker = event.raw
             else:
                 received.append(event)
@@ -237,10 +241,10 @@ class _Proxy:
         parts += [self._refusal_events(answers, index) for index in blocked]
         all_verdicts = list(verdicts.values())
         parts += [self._last_event(last_event, answers, all_verdicts), end_marker]
-        headers = passed_back(response.headers) | _verdict_headers(all_verdicts)
+        headers = returnable_headers(response.headers) | _verdict_headers(all_verdicts)
         return Response(b"".join(parts), response.status, headers)
 
-    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[StreamEvent]:
         """Yield the events of a response.
 
         Raises:
@@ -252,7 +256,7 @@ class _Proxy:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise UpstreamError("the upstream's stream is packed, which was not requested")
         try:
-            async for event in events(response.content.iter_any(), REPLY_BYTES):
+            async for event in read_events(response.content.iter_any(), REPLY_BYTES):
                 yield event
         except TimeoutError:
             raise UpstreamError("the upstream did not finish its answer in time", 504) from None
@@ -265,23 +269,28 @@ class _Proxy:
         message = self._judging.blocking.message
         text_chunk["choices"][0]["delta"] = {"role": "assistant", "content": message}
         end_chunk["choices"][0]["finish_reason"] = "content_filter"
-        return event_of(text_chunk) + event_of(end_chunk)
+        return format_event(text_chunk) + format_event(end_chunk)
 
     def _last_event(
-        self, last_event: Event | None, answers: StreamedAnswers, verdicts: Sequence[Verdict]
+        self,
+        last_event: StreamEvent | None,
+        answers: StreamedAnswers,
+        verdicts: Sequence[AnswerVerdict],
     ) -> bytes:
         """Return the last event with the verdicts; a chunk is made up if the stream has none."""
         chunk = last_event.chunk if last_event and last_event.chunk else empty_chunk(answers.last)
-        return event_of({**chunk, FIELD: _verdicts_json(verdicts)})
+        return format_event({**chunk, VERDICT_FIELD: _verdicts_json(verdicts)})
 
     async def _judge_answers(
         self, answers: StreamedAnswers, record: Mapping[str, Any]
-    ) -> dict[int, Verdict]:
+    ) -> dict[int, AnswerVerdict]:
         """Return the verdict on each answer of a stream, by the index of its choice."""
         texts = answers.texts() or {0: None}
         if answers.error:
             content = no_verdict(answers.error, "unreadable")
-            return dict.fromkeys(texts, Verdict(content, self._judging.blocking.reasons(content)))
+            return dict.fromkeys(
+                texts, AnswerVerdict(content, self._judging.blocking.reasons(content))
+            )
         verdicts = await self._judging.verdicts(self._service, record, texts.values())
         return dict(zip(texts, verdicts, strict=True))
 
@@ -318,27 +327,27 @@ def _parse_completion(body: bytes) -> dict[str, Any]:
     return dict(result)
 
 
-def _may_be_last(event: Event) -> bool:
+def _may_be_last(event: StreamEvent) -> bool:
     """Whether a chunk may be the last one of a stream: it has no text and no error."""
     return event.chunk is not None and not event.chunk.get("error") and not has_text(event.chunk)
 
 
-def _verdicts_json(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _verdicts_json(verdicts: Sequence[AnswerVerdict]) -> dict[str, Any]:
     return {
         "status": _worst_status(verdicts),
         "verdicts": [verdict.to_dict() for verdict in verdicts],
     }
 
 
-def _worst_status(verdicts: Sequence[Verdict]) -> str:
+def _worst_status(verdicts: Sequence[AnswerVerdict]) -> str:
     statuses = {verdict.status for verdict in verdicts} or {NOT_SCORED}
     # the worst status of any choice
     return next(status for status in (BLOCKED, NOT_SCORED, SCORED) if status in statuses)
 
 
-def _verdict_headers(verdicts: Sequence[Verdict]) -> dict[str, str]:
+def _verdict_headers(verdicts: Sequence[AnswerVerdict]) -> dict[str, str]:
     """Return the verdict as headers: the overall status, and the scores of the first choice."""
-    metrics = verdicts[0].told.get("metrics", {}) if verdicts else {}
+    metrics = verdicts[0].content.get("metrics", {}) if verdicts else {}
     scores = [
         f"{name}={result_of_metric['score']:.4g}"
         for name, result_of_metric in metrics.items()

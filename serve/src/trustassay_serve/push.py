@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 from trustassay.backends.http import RefusalError
 from trustassay.calls.retry import Endpoint
-from trustassay.data.journal import whole_lines
+from trustassay.data.journal import read_complete_lines
 from trustassay.errors import CallError, RunFolderError, UsageError
-from trustassay.files import Appender, cut_unfinished, whole
+from trustassay.files import Appender, cut_unfinished, open_atomic
 from trustassay.metric import MetricInfo
-from trustassay.runs.counts import rows
-from trustassay.runs.folder import RunFolder, metrics_of
-from trustassay_serve.integrations.resident import Finding, finding_of
-from trustassay_serve.trace_stores import LONGEST_COMMENT, Request, Target, TraceStore
+from trustassay.runs.counts import read_rows
+from trustassay.runs.folder import RunFolder, load_metrics
+from trustassay_serve.integrations.resident import IntegrationFinding, finding_of
+from trustassay_serve.trace_stores import MAX_COMMENT_CHARACTERS, Request, TraceStore, TraceTarget
 
 JOURNAL = "pushed.jsonl"
 """The file of what was sent, in the run's folder."""
@@ -35,7 +35,7 @@ LISTED = 20
 
 
 @dataclass
-class Pushed:
+class PushResult:
     """The outcome of sending a run's scores."""
 
     sent: int = 0
@@ -70,7 +70,7 @@ class _PushJournal:
         self._address, self._known = address, dict[str, str]()
         # A crash may have left half a line: it is cut, and its answer is sent again.
         cut_unfinished(path)
-        for _, content, _ in whole_lines(path) if path.exists() else ():
+        for _, content, _ in read_complete_lines(path) if path.exists() else ():
             if content.get("to") == address:
                 self._known[str(content.get("id"))] = str(content.get("sha256"))
         self._file = Appender(path)
@@ -88,7 +88,7 @@ class _PushJournal:
 
 async def push(
     folder: RunFolder, store: TraceStore, report_url: str = "", field: str = ""
-) -> Pushed:
+) -> PushResult:
     """Send the scores of a run to ``store``, and return the outcome.
 
     Args:
@@ -103,14 +103,14 @@ async def push(
         UsageError: an answer names no trace; nothing was sent.
     """
     run, _ = folder.read_finished()
-    metrics = list(metrics_of(run).values())
+    metrics = list(load_metrics(run).values())
     if len(metrics) < len(run["metrics"]):
         lost = ", ".join(sorted(run["metrics"].keys() - {metric.name for metric in metrics}))
         raise RunFolderError(f"{folder.path}: scored with {lost}, which is not installed here")
-    result = Pushed()
+    result = PushResult()
 
     def items(*, counting: bool) -> Iterator[_PushItem]:
-        for place, sample, assessments in rows(
+        for place, sample, assessments in read_rows(
             folder, [MetricInfo.of(metric) for metric in metrics]
         ):
             pairs = zip(metrics, assessments, strict=True)
@@ -125,7 +125,7 @@ async def push(
             if scored:
                 yield _PushItem(sample["id"], requests, _hash_requests(requests))
 
-    with folder.claimed(), closing(_PushJournal(folder.path / JOURNAL, store.address)) as sent:
+    with folder.claim(), closing(_PushJournal(folder.path / JOURNAL, store.address)) as sent:
         for _ in items(counting=False):
             pass  # an answer without a trace raises here, before anything is sent
         endpoint = Endpoint(store.limits, name=store.name)
@@ -144,7 +144,7 @@ async def push(
 
 
 async def _send(
-    item: _PushItem, store: TraceStore, endpoint: Endpoint, sent: _PushJournal, result: Pushed
+    item: _PushItem, store: TraceStore, endpoint: Endpoint, sent: _PushJournal, result: PushResult
 ) -> None:
     """Send the requests of one answer, and add the outcome to ``result``."""
     try:
@@ -162,24 +162,24 @@ async def _send(
         result.sent += 1
 
 
-def _build_comment(finding: Finding, report_url: str, sample_id: str) -> str:
+def _build_comment(finding: IntegrationFinding, report_url: str, sample_id: str) -> str:
     """Return the comment of a finding, and below it a link to the evidence."""
     link = f"\n{report_url}#id={quote(sample_id, safe='', errors='replace')}" if report_url else ""
     # A long comment is cut, never the link.
-    return finding.comment[: LONGEST_COMMENT - len(link)] + link
+    return finding.comment[: MAX_COMMENT_CHARACTERS - len(link)] + link
 
 
 def _build_requests(
     folder: RunFolder,
     number: int,
     sample: dict[str, Any],
-    with_comments: Sequence[tuple[Finding, str]],
+    with_comments: Sequence[tuple[IntegrationFinding, str]],
     store: TraceStore,
     trace_field: str,
 ) -> Sequence[Request]:
     # The line of the sample, for the messages below.
     where = f"{folder.samples_path}:{number + 1}: {sample['id']}"
-    target = Target.of(sample, trace_field)
+    target = TraceTarget.of(sample, trace_field)
     if target is None:
         expected = (
             f"a field {trace_field}"
@@ -188,7 +188,7 @@ def _build_requests(
         )
         raise UsageError(f"{where}: names no trace (expected {expected})")
     try:
-        return store.requests(target, with_comments)
+        return store.build_requests(target, with_comments)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
 
@@ -214,7 +214,7 @@ async def pull(store: TraceStore, path: Path, project: str, since: str, until: s
     count = 0
     try:
         # The file appears only when it is complete.
-        with whole(path) as file:
+        with open_atomic(path) as file:
             async for page in store.pages(endpoint, project, since, until):
                 count += len(page)
                 file.write(b"".join(json.dumps(span).encode() + b"\n" for span in page))

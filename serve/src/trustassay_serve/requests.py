@@ -17,12 +17,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.sample import Problem, SampleError
-from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 from trustassay.workflows.listening import is_loopback
 from trustassay.workflows.scorer import ScorerClosedError
 from trustassay_serve.service import BusyError, ClosingError, ServiceSettings
 
-KINDS = {
+ERROR_TYPES = {
     400: "invalid_request",
     401: "not_authorized",
     404: "not_found",
@@ -45,7 +45,7 @@ class RequestError(HTTPException):
     """A request that is refused; its message is sent to the client."""
 
 
-def encoded(content: Any) -> bytes:
+def encode_json(content: Any) -> bytes:
     """Return JSON on one line; half of a surrogate pair, which UTF-8 cannot hold, becomes ``?``."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "replace")
@@ -53,7 +53,7 @@ def encoded(content: Any) -> bytes:
 
 def reply(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON response."""
-    return Response(encoded(content), status, headers, "application/json")
+    return Response(encode_json(content), status, headers, "application/json")
 
 
 def fault(
@@ -63,7 +63,7 @@ def fault(
     problems: Iterable[Any] | None = None,
 ) -> Response:
     """Return the response of an error: ``{"error": {"type", "message", "problems"}}``."""
-    error: dict[str, Any] = {"type": KINDS.get(status, "failed"), "message": message}
+    error: dict[str, Any] = {"type": ERROR_TYPES.get(status, "failed"), "message": message}
     if problems is not None:
         error["problems"] = list(problems)
     return reply({"error": error}, status, headers)
@@ -79,7 +79,7 @@ def problems_json(problems: Iterable[Problem]) -> list[dict[str, str]]:
     return [{"field": problem.field, "message": problem.message} for problem in problems]
 
 
-async def answered(_request: Request, error: Exception) -> Response:
+async def error_response(_request: Request, error: Exception) -> Response:
     """Return the response to an error of :data:`HANDLED_ERRORS`, which a route may raise."""
     if isinstance(error, HTTPException):
         return fault(error.status_code, error.detail, error.headers)
@@ -92,7 +92,7 @@ async def answered(_request: Request, error: Exception) -> Response:
     return fault(status, str(error), {"retry-after": str(wait)})
 
 
-ANSWERED = (
+HANDLED_ERRORS = (
     *(HTTPException, SampleError, ClientDisconnect),
     *(BusyError, ClosingError, ScorerClosedError),
 )
@@ -120,7 +120,7 @@ async def read_records(request: Request, most: int) -> tuple[Sequence[Any], bool
     kind = _media_type(request, (JSON, *JSON_LINES))
     body = await request.body()
     if kind == JSON:
-        content = await parsed(body, "the body")
+        content = await parse_json_in_thread(body, "the body")
         records = content if isinstance(content, list) else [content]
         _check_count(len(records), most)
         return records, isinstance(content, list)
@@ -133,7 +133,7 @@ async def read_records(request: Request, most: int) -> tuple[Sequence[Any], bool
 async def read_json(request: Request) -> Any:
     """Read a body that is one JSON value; errors as of :func:`read_records`."""
     _media_type(request, (JSON,))
-    return await parsed(await request.body(), "the body")
+    return await parse_json_in_thread(await request.body(), "the body")
 
 
 def _check_count(records: int, most: int) -> None:
@@ -164,9 +164,9 @@ def _media_type(request: Request, allowed: Sequence[str]) -> str:
     return kind
 
 
-async def parsed(text: bytes, where: str) -> Any:
+async def parse_json_in_thread(text: bytes, where: str) -> Any:
     """Parse JSON as :func:`parse_json` does, a long text in a thread."""
-    return await TextWork(long=len(text) > SHORT_PASSAGES)(parse_json, text, where)
+    return await TextWork(long=len(text) > MAX_SHORT_PASSAGES_CHARACTERS)(parse_json, text, where)
 
 
 def parse_json(text: bytes, where: str) -> Any:
@@ -233,7 +233,7 @@ PATHS_WITHOUT_TOKEN = frozenset({"/health"})
 """Paths that need no token: a health check has none."""
 MAX_CALLERS = 10_000
 """The most callers whose rates are remembered."""
-BODIES = 64
+MAX_BODIES_IN_MEMORY = 64
 """All requests in progress together may hold this many bodies of the largest size."""
 MAX_DISCARDED_BYTES = 16 * 1024**2
 """Bytes beyond the limit that are read and dropped, so that a client that sends everything before
@@ -263,7 +263,7 @@ class TokenBuckets:
         return wait
 
 
-class Guarded:
+class AccessGuard:
     """Middleware that admits requests with a token and within the rate of their caller.
 
     Where no token is set, the Host header must name this machine: a web page in a local browser
@@ -313,7 +313,7 @@ class Guarded:
         return valid
 
 
-class Limited:
+class BodyLimiter:
     """Middleware that limits the size of a body and the time in which it must arrive.
 
     Bytes are counted as they come. The route that reads the body gets a :class:`RequestError` if
@@ -359,7 +359,7 @@ class Limited:
                 text = f"the body has more than {most:,} bytes; send fewer samples at once"
                 raise RequestError(413, text, closing())
             # Each body may be within its limit and all together still fill the memory.
-            if self._bytes_held + size > BODIES * most:
+            if self._bytes_held + size > MAX_BODIES_IN_MEMORY * most:
                 text = "the requests in progress are too large together; send this again"
                 raise RequestError(429, text, closing({"retry-after": "1"}))
             self._bytes_held, request_bytes = self._bytes_held + size, request_bytes + size

@@ -14,9 +14,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from trustassay.event_loop import run_anywhere
 from trustassay.text.words import amount
-from trustassay.workflows.listening import QUIET
+from trustassay.workflows.listening import QUIET_UVICORN_OPTIONS
 from trustassay.workflows.scorer import OpenScorer
-from trustassay_serve.app import Meter, Part, create_app, scoring
+from trustassay_serve.app import Part, ServiceMetrics, create_app, scoring_part
 from trustassay_serve.service import Service, ServiceSettings
 
 Tell = Callable[[str], None]
@@ -55,7 +55,7 @@ def serve(
     Returns:
         Whether every accepted sample was finished.
     """
-    meter = Meter()
+    meter = ServiceMetrics()
     most = _allow_connections(settings.connections)
     if most < settings.connections:
         tell(f"this process may open few files, so {most:,} connections are served at once")
@@ -68,7 +68,7 @@ def serve(
         sys.setswitchinterval(SWITCH_S)
         async with open_scorer as scorer, AsyncExitStack() as stack:
             service = Service(scorer, settings, meter.note)
-            every = [scoring(service), meter.part(service), *(part(service) for part in parts)]
+            every = [scoring_part(service), meter.part(service), *(part(service) for part in parts)]
             for part in every:
                 await stack.enter_async_context(part.running())
             app = create_app(service, settings, every, tell, meter.count)
@@ -106,7 +106,7 @@ async def _serve_until_signal(
     async def end() -> None:
         await first.wait()
         # Connections stay open until all replies are written; only then the server stops.
-        await service.drained()
+        await service.drain()
         server.should_exit = True
 
     signals = (signal.SIGTERM, signal.SIGINT)
@@ -150,7 +150,7 @@ def _make_config(app: Any, settings: ServiceSettings, connections: int) -> uvico
         slow_s = settings.slow_s
         most = connections
 
-    return uvicorn.Config(app, http=Bounded, **QUIET)
+    return uvicorn.Config(app, http=Bounded, **QUIET_UVICORN_OPTIONS)
 
 
 class BoundedProtocol(H11Protocol):

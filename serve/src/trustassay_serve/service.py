@@ -11,10 +11,10 @@ from typing import Any
 
 from trustassay.errors import UsageError
 from trustassay.metric import Assessment, Metric
-from trustassay.runs.finished import one_line, reason_of
+from trustassay.runs.finished import describe_reason, one_line
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
-from trustassay.text.limits import SHORT_PASSAGES, TextWork
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 from trustassay.workflows.scorer import Assay, Scorer
 
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
@@ -112,20 +112,20 @@ class Service:
         """Accept nothing more; accepted samples are still finished."""
         self.closing = True
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Wait until everything accepted is finished."""
         # Polled, since several routes and the scorer itself begin and end samples.
         while self.scorer.in_progress:
             await asyncio.sleep(0.02)
 
-    async def checked(self, record: Sample | Mapping[str, Any]) -> Sample:
+    async def check(self, record: Sample | Mapping[str, Any]) -> Sample:
         """Return the sample of a record in any layout that ``score`` reads, without scoring it.
 
         Raises:
             SampleError: the record has faults; the error has all of them, with their fields (HTTP
                 422).
         """
-        return await work_on(record)(self.scorer.check, record)
+        return await choose_text_work(record)(self.scorer.check, record)
 
     async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
         """Score one sample; failures of metrics are values in the result.
@@ -138,9 +138,9 @@ class Service:
             SampleError: see :meth:`check`.
             BusyError, ClosingError, ScorerClosedError: it was not accepted.
         """
-        sample = await self.checked(record)
+        sample = await self.check(record)
         self._admit(1, late=late)
-        return await self.scorer.finished(self._begin(sample))
+        return await self.scorer.wait_for(self._begin(sample))
 
     def begin(
         self, samples: Sequence[Sample], *, late: bool = False
@@ -229,7 +229,7 @@ class Service:
         return min(max(math.ceil(pace * too_many), 1), MAX_WAIT_S)
 
 
-def work_on(record: Any) -> TextWork:
+def choose_text_work(record: Any) -> TextWork:
     """Return how to read a record: a long one is read in a thread, a short one at once."""
     texts = record.values() if isinstance(record, Mapping) else ()
     # counts texts two levels down: fields, and the entries of lists (texts, or objects with texts)
@@ -237,7 +237,7 @@ def work_on(record: Any) -> TextWork:
     inner = (
         text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
     )
-    long = sum(len(text) for text in inner if isinstance(text, str)) > SHORT_PASSAGES
+    long = sum(len(text) for text in inner if isinstance(text, str)) > MAX_SHORT_PASSAGES_CHARACTERS
     return TextWork(long=long)
 
 
@@ -248,7 +248,7 @@ def _metric_json(metric: Metric, assessment: Assessment) -> dict[str, Any]:
         "verdict": assessment.verdict,
         # One line, since clients print it, and some log it.
         "problem": None if problem is None else one_line(problem),
-        "reason": reason_of(metric, assessment),
+        "reason": describe_reason(metric, assessment),
         "parts": dict(assessment.parts),
         "error": assessment.error,
     }

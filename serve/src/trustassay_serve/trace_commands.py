@@ -10,7 +10,7 @@ from trustassay.cli.options import quietable, with_options
 from trustassay.errors import UsageError
 from trustassay.options import Argument, Flag
 from trustassay.show.terminal import complain, one_line, print_json, say
-from trustassay_serve.commands import app_of
+from trustassay_serve.commands import make_app
 
 Store = Literal["langfuse", "phoenix"]
 KEYS = (
@@ -147,5 +147,5 @@ def pull(
     say(f"{file}: {spans:,} spans")
 
 
-push_app = app_of(quietable(push), "Send scores to the traces in Langfuse or Phoenix.")
-pull_app = app_of(quietable(pull), "Read traces of Langfuse or Phoenix into a file.")
+push_app = make_app(quietable(push), "Send scores to the traces in Langfuse or Phoenix.")
+pull_app = make_app(quietable(pull), "Read traces of Langfuse or Phoenix into a file.")

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlencode
 
-from trustassay.backends.http import Address, HttpEndpoint, RefusalError, checked_base
+from trustassay.backends.http import EndpointAddress, HttpEndpoint, RefusalError, check_base
 from trustassay.calls.retry import Endpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, UsageError
-from trustassay.tracebacks import hide
-from trustassay_serve.integrations.resident import Finding
+from trustassay.tracebacks import hide_key
+from trustassay_serve.integrations.resident import IntegrationFinding
 
 AT_ONCE = 8
 """The most requests in progress."""
@@ -26,7 +26,7 @@ PAGE = 500
 """Observations, or spans, that one request reads."""
 IDENTIFIER = "trustassay"
 """The annotator's name in Phoenix: annotations of the same name by others stay."""
-LONGEST_COMMENT = 10_000
+MAX_COMMENT_CHARACTERS = 10_000
 """The most characters of a comment."""
 TRACES = ("trace_id", "traceId", "context.trace_id")
 """Fields with the trace of a record that is one of the trace's observations."""
@@ -37,20 +37,20 @@ Request = tuple[str, dict[str, Any]]
 """A path, and the body that is posted there."""
 
 
-class Target(NamedTuple):
+class TraceTarget(NamedTuple):
     """A trace, or one observation of it, that is scored."""
 
     trace: str
     """The id of the trace."""
     span: str | None
     """The id of the observation, or of the root of a whole trace; ``None`` if it is not known."""
-    whole: bool
+    is_whole_trace: bool
     """Whether the score is about the whole trace."""
     time: str | None
     """When it began, in ISO 8601 with an offset; ``None`` if it is not known."""
 
     @classmethod
-    def of(cls, sample: Mapping[str, Any], field: str = "") -> "Target | None":
+    def of(cls, sample: Mapping[str, Any], field: str = "") -> "TraceTarget | None":
         """Return the target of a stored sample; ``None`` if no field names a trace.
 
         Args:
@@ -89,22 +89,22 @@ class SecretHttp(HttpEndpoint):
     secrets: Sequence[str] = ()
     """Texts that are replaced in every message."""
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         for secret in self.secrets:
             text = text.replace(secret, "[key]")
-        return super()._redacted(text)
+        return super()._redact(text)
 
-    async def _sent(
+    async def _send(
         self, method: str, path: str, data: bytes | None
     ) -> tuple[int, Mapping[str, str], str]:
-        status, headers, text = await super()._sent(method, path, data)
+        status, headers, text = await super()._send(method, path, data)
         # Collectors answer with an empty body, which is no JSON.
         return status, headers, text.strip() or "{}"  # as collectors answer
 
-    def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
+    def _error_of_status(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         if status == 404 and "do not exist" in text:  # Phoenix, of a span
-            return RefusalError(self._redacted(f"404: {text[:200]}"), text)
-        return super()._fault(status, text, headers)
+            return RefusalError(self._redact(f"404: {text[:200]}"), text)
+        return super()._error_of_status(status, text, headers)
 
 
 class TraceStore(ABC):
@@ -122,8 +122,8 @@ class TraceStore(ABC):
         return f"{self.name} {self.http.address.base}"
 
     @abstractmethod
-    def requests(
-        self, target: Target, findings: Sequence[tuple[Finding, str]]
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
     ) -> Sequence[Request]:
         """Build the requests that send findings with their comments; sent twice, they change
         nothing.
@@ -175,19 +175,19 @@ class Langfuse(TraceStore):
         """
         keys = [_read_key(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")]
         configured_url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
-        base = checked_base(url or configured_url or "https://cloud.langfuse.com")
+        base = check_base(url or configured_url or "https://cloud.langfuse.com")
         token = base64.b64encode(":".join(keys).encode()).decode()
-        hide(token)
-        http = SecretHttp(Address(self.name, "scores", base, self.limits, "", {}, {}), "")
+        hide_key(token)
+        http = SecretHttp(EndpointAddress(self.name, "scores", base, self.limits, "", {}, {}), "")
         http.secrets = [keys[1], token]
         self.http = http.with_headers(Authorization=f"Basic {token}")
 
-    def requests(
-        self, target: Target, findings: Sequence[tuple[Finding, str]]
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
     ) -> Sequence[Request]:
         """Build one request per score; a metric without a score gives a category."""
         result: list[Request] = []
-        observation = None if target.whole else target.span
+        observation = None if target.is_whole_trace else target.span
         for finding, comment in findings:
             name, value, kind = finding.as_langfuse
             # The id replaces an earlier score of the same metric; the trace alone has no
@@ -234,15 +234,15 @@ class Phoenix(TraceStore):
         """
         configured_url = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
         # The variable may hold the address for exporters of traces, of which the API is the root.
-        base = checked_base(url or configured_url or "http://localhost:6006").removesuffix(
+        base = check_base(url or configured_url or "http://localhost:6006").removesuffix(
             "/v1/traces"
         )
         key = "PHOENIX_API_KEY"
-        address = Address(self.name, "annotations", base, self.limits, key, {}, {})
+        address = EndpointAddress(self.name, "annotations", base, self.limits, key, {}, {})
         self.http = SecretHttp(address, "Authorization", "Bearer ")
 
-    def requests(
-        self, target: Target, findings: Sequence[tuple[Finding, str]]
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
     ) -> Sequence[Request]:
         """Build one request for all findings; Phoenix accepts it completely or not at all."""
         if target.span is None:
@@ -282,7 +282,7 @@ def _read_key(name: str) -> str:
     """
     key = os.environ.get(name, "").strip()
     # before anything can fail, so that no traceback shows the key
-    hide(key)
+    hide_key(key)
     if not key:
         raise UsageError(f"the environment variable {name} is not set")
     if not (key.isascii() and key.isprintable()):
@@ -290,5 +290,5 @@ def _read_key(name: str) -> str:
     return key
 
 
-def _present_details(finding: Finding) -> dict[str, Any]:
+def _present_details(finding: IntegrationFinding) -> dict[str, Any]:
     return {name: value for name, value in finding.about.items() if value not in (None, {})}

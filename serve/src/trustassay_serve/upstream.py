@@ -8,10 +8,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trustassay.backends.http import checked_base, environment_proxy
+from trustassay.backends.http import check_base, environment_proxy
 from trustassay.errors import UsageError
-from trustassay.tracebacks import hide
-from trustassay_serve.requests import RequestError, encoded, parse_json
+from trustassay.tracebacks import hide_key
+from trustassay_serve.requests import RequestError, encode_json, parse_json
 
 if TYPE_CHECKING:
     import aiohttp
@@ -59,13 +59,13 @@ class Upstream:
 
     def __init__(self, base: str, key: str, tokens: Sequence[str], timeout_s: float) -> None:
         """Check address and key; BackendError or ValueError if one of them cannot be used."""
-        self.base = checked_base(base)
+        self.base = check_base(base)
         if "?" in base or "#" in base:
             raise UsageError("--upstream: expected an address without ? and #")
         self._tokens, self._timeout_s = frozenset(tokens), timeout_s
         self._key = os.environ.get(key, "").strip() if key else ""
         # keeps the key out of tracebacks
-        hide(self._key)
+        hide_key(self._key)
         if key and not self._key:
             raise UsageError(f"--upstream-key: the environment variable {key} is not set")
         if not (self._key.isascii() and self._key.isprintable()):
@@ -128,7 +128,7 @@ class Upstream:
             raise UpstreamError(f"{message}; give --upstream its final address")
         return response
 
-    def redacted(self, body: bytes) -> bytes:
+    def redact(self, body: bytes) -> bytes:
         """Return a body with the key of the environment replaced, as in a quoting error message."""
         return body.replace(self._key.encode(), b"[key]") if len(self._key) >= 8 else body
 
@@ -150,7 +150,7 @@ class Upstream:
         return sent
 
 
-def passed_back(headers: Mapping[str, str]) -> dict[str, str]:
+def returnable_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a response that are passed back to the client."""
     return dict(_filter_headers(headers.items(), NOT_RETURNED))
 
@@ -175,9 +175,9 @@ def _describe_error(error: Exception) -> str:
     return getattr(cause, "strerror", None) or type(error).__name__
 
 
-FIELD = "trustassay"
+VERDICT_FIELD = "trustassay"
 """The field of a completion, or of a stream's last chunk, that holds the verdicts."""
-DONE = b"[DONE]"
+END_MARKER = b"[DONE]"
 """The data of the event that ends a stream."""
 MAX_EVENT_BYTES = 2 * 1024**2
 """Bytes of the largest event."""
@@ -191,7 +191,7 @@ mark or a single carriage return, and so show text that was not judged.
 """
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """A server-sent event."""
 
     raw: bytes
@@ -202,7 +202,7 @@ class Event(NamedTuple):
     """The chunk of a completion that it holds, if any."""
 
 
-async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event]:
+async def read_events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[StreamEvent]:
     """Yield the events of a stream up to ``[DONE]``; the last event may lack its blank line.
 
     Args:
@@ -225,7 +225,7 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
             del buffer[: result.end()]
             search_from = 0
             yield (event := _parse_event(raw))
-            if event.data == DONE:
+            if event.data == END_MARKER:
                 return
         if len(buffer) > MAX_EVENT_BYTES:
             raise UpstreamError(f"{large}: an event has more than {MAX_EVENT_BYTES:,} bytes")
@@ -233,30 +233,30 @@ async def events(pieces: AsyncIterable[bytes], most: int) -> AsyncIterator[Event
         yield _parse_event(bytes(buffer) + b"\n\n")
 
 
-def _parse_event(raw: bytes) -> Event:
+def _parse_event(raw: bytes) -> StreamEvent:
     lines = [line for line in _LINES.split(raw) if line]
     if any(b"\r" in line or not line.startswith(_LINE_STARTS) for line in lines):
-        return Event(raw, raw, None)
+        return StreamEvent(raw, raw, None)
     result = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
     if not result:
-        return Event(raw, None, None)
+        return StreamEvent(raw, None, None)
     data = b"\n".join(result)
     try:
         chunk = parse_json(data, "an event")
     except RequestError:
         chunk = None
     if not isinstance(chunk, dict):
-        return Event(raw, data, None)
+        return StreamEvent(raw, data, None)
     # An upstream must not be able to write verdicts.
-    if FIELD in chunk:  # ours alone
-        del chunk[FIELD]
-        raw = event_of(chunk)
-    return Event(raw, data, chunk)
+    if VERDICT_FIELD in chunk:  # ours alone
+        del chunk[VERDICT_FIELD]
+        raw = format_event(chunk)
+    return StreamEvent(raw, data, chunk)
 
 
-def event_of(chunk: Mapping[str, Any]) -> bytes:
+def format_event(chunk: Mapping[str, Any]) -> bytes:
     """Return a chunk as an event."""
-    return b"data: " + encoded(chunk) + b"\n\n"
+    return b"data: " + encode_json(chunk) + b"\n\n"
 
 
 class StreamedAnswers:
@@ -271,10 +271,10 @@ class StreamedAnswers:
         self._refusals: dict[int, list[str]] = {}
         self._ended = False
 
-    def add(self, event: Event) -> None:
+    def add(self, event: StreamEvent) -> None:
         """Add the texts of an event."""
         chunk = event.chunk
-        if event.data == DONE:
+        if event.data == END_MARKER:
             self._ended = True
         elif chunk is None:
             # A comment (data is None) may be skipped; data that cannot be read may be part of the
@@ -327,14 +327,18 @@ def has_text(chunk: Mapping[str, Any]) -> bool:
     return any(value for delta in result for name, value in delta.items() if name != "role")
 
 
-def without_choices(event: Event, indices: Collection[int]) -> Event | None:
+def without_choices(event: StreamEvent, indices: Collection[int]) -> StreamEvent | None:
     """Return an event without some choices; ``None`` if nothing else is left in it."""
     choices = [] if event.chunk is None else _read_choices(event.chunk)
     remaining = [choice for choice in choices if choice.get("index", 0) not in indices]
     if event.chunk is None or len(remaining) == len(choices):
         return event
     chunk = {**event.chunk, "choices": remaining}
-    return Event(event_of(chunk), event.data, chunk) if remaining or chunk.get("usage") else None
+    return (
+        StreamEvent(format_event(chunk), event.data, chunk)
+        if remaining or chunk.get("usage")
+        else None
+    )
 
 
 def empty_chunk(last: Mapping[str, Any], index: int = 0) -> dict[str, Any]:

@@ -5,21 +5,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from trustassay.data.messages import messages_of
+from trustassay.data.messages import read_messages
 from trustassay.data.passages import read_documents, read_passages, read_prompt
 from trustassay.errors import UsageError
 from trustassay.metric import Metric
 from trustassay.registry import read_score
 from trustassay.sample import Sample, SampleError
 from trustassay.workflows.scorer import ScorerClosedError
-from trustassay_serve.requests import KINDS, problems_json
-from trustassay_serve.service import BusyError, Service, work_on
+from trustassay_serve.requests import ERROR_TYPES, problems_json
+from trustassay_serve.service import BusyError, Service, choose_text_work
 
 SCORED, NOT_SCORED, BLOCKED = "scored", "not_scored", "blocked"
 
 
 @dataclass(frozen=True)
-class Threshold:
+class ScoreThreshold:
     """A limit on the score of a metric, beyond which an answer is withheld."""
 
     metric: str
@@ -32,7 +32,7 @@ class Threshold:
 
 def read_thresholds(
     limits: Mapping[str, float | str], side: Literal["below", "above"], metrics: Sequence[Metric]
-) -> list[Threshold]:
+) -> list[ScoreThreshold]:
     """Return the thresholds that ``--block-below`` or ``--block-above`` sets.
 
     Args:
@@ -54,16 +54,18 @@ def read_thresholds(
             other = "above" if side == "below" else "below"
             raise UsageError(f"--block-{side} {name}: these scores are good; use --block-{other}")
     return [
-        Threshold(name, read_score(metric_by_name[name], f"--block-{side} {name}", limit), side)
+        ScoreThreshold(
+            name, read_score(metric_by_name[name], f"--block-{side} {name}", limit), side
+        )
         for name, limit in limits.items()
     ]
 
 
 @dataclass(frozen=True)
-class Blocking:
+class BlockingRules:
     """The rules by which answers are withheld. It is false if no answer ever is."""
 
-    thresholds: Sequence[Threshold] = ()
+    thresholds: Sequence[ScoreThreshold] = ()
     """Answers beyond any of these are withheld."""
     unscored: bool = False
     """Whether answers without a verdict are withheld as well."""
@@ -91,10 +93,10 @@ class Blocking:
         return result
 
 
-class Verdict(NamedTuple):
+class AnswerVerdict(NamedTuple):
     """The verdict on one answer."""
 
-    told: Mapping[str, Any]
+    content: Mapping[str, Any]
     """The JSON object of :meth:`Service.verdict_of`, or an ``error`` where there is no verdict."""
     blocked: Sequence[str] = ()
     """Why the answer is withheld; empty if it is not."""
@@ -104,15 +106,15 @@ class Verdict(NamedTuple):
         """``blocked``, ``not_scored`` if it or a metric failed, else ``scored``."""
         if self.blocked:
             return BLOCKED
-        return NOT_SCORED if _lacks_score(self.told) else SCORED
+        return NOT_SCORED if _lacks_score(self.content) else SCORED
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form, which quotes nothing of a withheld answer."""
         if not self.blocked:
-            return {"status": self.status, **self.told}
+            return {"status": self.status, **self.content}
         metrics = {
             name: {key: result[key] for key in ("score", "verdict")}
-            for name, result in self.told.get("metrics", {}).items()
+            for name, result in self.content.get("metrics", {}).items()
         }
         return {"status": BLOCKED, "blocked": list(self.blocked), "metrics": metrics}
 
@@ -124,7 +126,7 @@ def no_verdict(message: str, kind: str = "not_scored", **details: Any) -> dict[s
 
 async def _wait_for_verdict(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Score an answer; wait as long as the service is busy."""
-    sample = await work_on(record)(Sample.parse, record)
+    sample = await choose_text_work(record)(Sample.parse, record)
     while True:
         try:
             # late: a chat that began before the service was closed still gets its verdict.
@@ -141,17 +143,17 @@ def _lacks_score(verdict: Mapping[str, Any]) -> bool:
 
 DOCUMENT_ROLES = ("tool", "system")
 """Roles whose messages may be passages; ``--documents-in`` takes these names."""
-VERDICT_S = 60.0
+VERDICT_TIMEOUT_S = 60.0
 """Seconds within which an answer needs a verdict, including the wait for a busy service."""
 
 
 @dataclass(frozen=True)
-class Judging:
+class AnswerJudging:
     """How answers that pass through the service are judged."""
 
     documents_in: Collection[str]
     """The roles whose messages are passages as well, of :data:`DOCUMENT_ROLES`."""
-    blocking: Blocking
+    blocking: BlockingRules
     """The rules by which answers are withheld."""
 
     def record(self, messages: Any, documents: Any, model: Any) -> dict[str, Any]:
@@ -165,7 +167,7 @@ class Judging:
         Raises:
             SampleError: ``documents`` is a text that begins like a list but is not one.
         """
-        chat = messages_of(messages) if _is_list(messages) else []
+        chat = read_messages(messages) if _is_list(messages) else []
         user_texts = [message.content for message in chat if message.role == "user"]
         result: dict[str, Any] = (
             {"question": user_texts[-1]} if user_texts and user_texts[-1] else {}
@@ -184,29 +186,31 @@ class Judging:
 
     async def verdicts(
         self, service: Service, record: Mapping[str, Any], answers: Iterable[str | None]
-    ) -> list[Verdict]:
+    ) -> list[AnswerVerdict]:
         """Return the verdict on each answer to a chat; a failure is a verdict with an error."""
         return await asyncio.gather(*(self._verdict(service, record, answer) for answer in answers))
 
     async def _verdict(
         self, service: Service, record: Mapping[str, Any], answer: str | None
-    ) -> Verdict:
+    ) -> AnswerVerdict:
         if answer is None:
-            return Verdict(no_verdict("the answer has no text", "no_text"))
+            return AnswerVerdict(no_verdict("the answer has no text", "no_text"))
         content: Mapping[str, Any]
         try:
             # The client waits for the answer itself, so a slow verdict is given up.
-            async with asyncio.timeout(VERDICT_S):
+            async with asyncio.timeout(VERDICT_TIMEOUT_S):
                 content = await _wait_for_verdict(service, {**record, "response": answer})
         except TimeoutError:
-            content = no_verdict(f"there was no verdict within {VERDICT_S:g} seconds", "timeout")
+            content = no_verdict(
+                f"there was no verdict within {VERDICT_TIMEOUT_S:g} seconds", "timeout"
+            )
         except SampleError as error:
             problems = problems_json(error.problems)
-            content = no_verdict("the sample cannot be scored", KINDS[422], problems=problems)
+            content = no_verdict("the sample cannot be scored", ERROR_TYPES[422], problems=problems)
         # the service is ending
         except ScorerClosedError as error:
-            content = no_verdict(str(error), KINDS[503])
-        return Verdict(content, self.blocking.reasons(content))
+            content = no_verdict(str(error), ERROR_TYPES[503])
+        return AnswerVerdict(content, self.blocking.reasons(content))
 
 
 def answer_of(message: Any) -> str | None:
@@ -217,7 +221,9 @@ def answer_of(message: Any) -> str | None:
     if isinstance(content, str) and content:
         return content
     # Content may be a list of parts, some of them images: only the texts are judged.
-    if _is_list(content) and (text := messages_of([{**message, "role": "assistant"}])[-1].content):
+    if _is_list(content) and (
+        text := read_messages([{**message, "role": "assistant"}])[-1].content
+    ):
         return str(text)
     # OpenAI sends a refusal in a field of its own, with no content.
     refusal = message.get("refusal")

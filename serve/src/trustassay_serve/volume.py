@@ -18,17 +18,17 @@ from trustassay.text.words import amount
 
 DAILY_LEVEL = 1e-4
 """The probability of a false alarm on one day, for the number of all answers and for each group."""
-FEWEST_DAYS = 3
+MIN_DAYS = 3
 """Days that are needed to know the usual number of answers."""
-WEEKS = 14
+DAYS_FOR_WEEKDAYS = 14
 """Days from which each weekday has its own usual number, and its own level in a baseline."""
-FEWEST_OF_WEEKDAY = 2
+MIN_DAYS_OF_WEEKDAY = 2
 """Days of a weekday that are needed to know its own usual number."""
 ASSUMED_SPREAD, ASSUMED_DAYS = 0.2, 8
 """The assumed variation of the number of answers from day to day beyond chance, as a share of the
 mean; and the number of days that this assumption counts for. Measured with
 ``benchmarks/volumes.py``: ``benchmarks/results/volumes.json``."""
-STALE_AFTER = 3
+STALE_AFTER_GAPS = 3
 """The last run is stale after this multiple of the usual gap: a daily run may miss a weekend."""
 
 
@@ -98,7 +98,7 @@ class Staleness(NamedTuple):
     def is_stale(self) -> bool:
         """Whether a run is overdue: :data:`STALE_AFTER_GAPS` usual gaps (or days) have passed."""
         usual = 1.0 if self.usual_gap_days is None else self.usual_gap_days
-        return self.age_days is not None and self.age_days > STALE_AFTER * usual
+        return self.age_days is not None and self.age_days > STALE_AFTER_GAPS * usual
 
     def in_words(self) -> str:
         """Return a sentence with the day of the last run, and the usual gap."""
@@ -151,8 +151,8 @@ def compare_counts(
     usual, low = list[tuple[int, int]](), list[tuple[int, int]]()
     for day, day_and_count in enumerate(zip(weekdays, counts, strict=True)):
         tested = None
-        if day >= FEWEST_DAYS and usual:
-            tested = _test_day(day_and_count, usual, low, by_weekday=day >= WEEKS)
+        if day >= MIN_DAYS and usual:
+            tested = _test_day(day_and_count, usual, low, by_weekday=day >= DAYS_FOR_WEEKDAYS)
         is_low = tested is not None and tested[1] < DAILY_LEVEL
         # Sorted at once: the next day is compared only with days that were not low.
         (low if is_low else usual).append(day_and_count)
@@ -179,12 +179,12 @@ def _test_day(
     groups = dict[int, list[int]]()
     for other, number in usual:
         groups.setdefault(other if by_weekday else 0, []).append(number)
-    if by_weekday and len(groups.get(weekday, ())) < FEWEST_OF_WEEKDAY:
+    if by_weekday and len(groups.get(weekday, ())) < MIN_DAYS_OF_WEEKDAY:
         # A weekday without usual days, such as a Sunday that always was low, is compared with
         # itself.
         known_low = [number for other, number in low if other == weekday]
         groups[weekday] = groups.get(weekday, []) + known_low
-        if len(groups[weekday]) < FEWEST_OF_WEEKDAY:
+        if len(groups[weekday]) < MIN_DAYS_OF_WEEKDAY:
             # still unknown: compare with all weekdays together
             by_weekday, groups = False, {0: [number for _, number in usual]}
     same = groups[weekday if by_weekday else 0]

@@ -22,14 +22,16 @@ from typing import Any, NamedTuple
 
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
-from trustassay.prompts import Prompt, shipped, shipped_examples, shipped_for
+from trustassay.prompts import Prompt, load_examples, load_prompt, prompt_property
 from trustassay.sample import Problem, Sample, clean
-from trustassay.text.replies import numbered
+from trustassay.text.replies import find_numbered_lines
 
 STYLES = ("closed-book", "rag", "rag-refusal", "icl", "own")
 OWN_PROMPT = "own_prompt"
 """Field of a sample with a complete prompt, with which the sample is to be answered."""
-REFUSAL = "I apologize, but I couldn't find an answer to your question in the search results."
+REFUSAL_SENTENCE = (
+    "I apologize, but I couldn't find an answer to your question in the search results."
+)
 """The sentence by which Trust-Eval recognises a refusal."""
 STOP_SEQUENCES = ("\nQuestion:",)
 """Texts with which a model begins a new question."""
@@ -108,13 +110,13 @@ class Answering:
             ]
         # The examples that ship with the package, which show answers in full sentences.
         if style == "closed-book" and not examples:
-            examples = shipped_examples(__package__)
+            examples = load_examples(__package__)
         text, name = _read_own_prompt(sample) or "", "own"
         if style != "own":
             prompt = self._prompts[style]
             name = prompt.name
-            text = prompt.filled(
-                question=sample.question, sample=sample, examples=examples, refusal=REFUSAL
+            text = prompt.fill(
+                question=sample.question, sample=sample, examples=examples, refusal=REFUSAL_SENTENCE
             )
         return ChatRequest.of(
             text,
@@ -150,7 +152,7 @@ class Answering:
             return {}
         if self.prompt is not None:
             return dict.fromkeys(wanted, Prompt.read(self.prompt))
-        return {style: shipped(__package__, style) for style in wanted}
+        return {style: load_prompt(__package__, style) for style in wanted}
 
 
 def _read_own_prompt(sample: Sample) -> str | None:
@@ -159,14 +161,14 @@ def _read_own_prompt(sample: Sample) -> str | None:
     return clean(text) if isinstance(text, str) and text.strip() else None
 
 
-def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
+def build_diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest:
     """Return the request for n different answers in one reply.
 
     Temperature and length of one answer are those of ``answering``.
     """
-    prompt = shipped(__package__, "diverse-answers")
+    prompt = load_prompt(__package__, "diverse-answers")
     return ChatRequest.of(
-        prompt.filled(question=sample.question, answers=n),
+        prompt.fill(question=sample.question, answers=n),
         temperature=answering.temperature,
         max_tokens=n * answering.max_tokens,
         seed=answering.seed,
@@ -174,7 +176,7 @@ def diverse_request(sample: Sample, n: int, answering: Answering) -> ChatRequest
     )
 
 
-def answers_in(text: str, n: int) -> tuple[str, ...]:
+def parse_answers(text: str, n: int) -> tuple[str, ...]:
     """Return the numbered answers of a reply, at most n, without repetitions; never raises.
 
     With n = 1 the whole reply is the answer. An answer may continue on further lines. A reply
@@ -182,7 +184,7 @@ def answers_in(text: str, n: int) -> tuple[str, ...]:
     """
     if n == 1:
         return (text.strip(),)
-    result = (text_of_item for _, text_of_item in _read_item_texts(numbered(text), text))
+    result = (text_of_item for _, text_of_item in _read_item_texts(find_numbered_lines(text), text))
     return tuple(dict.fromkeys(filter(None, result)))[:n]
 
 
@@ -217,7 +219,7 @@ class AnswerPairs(NamedTuple):
     """Number of answers without a counterpart, which were dropped."""
 
 
-def pairs_in(text: str) -> AnswerPairs:
+def parse_pairs(text: str) -> AnswerPairs:
     """Return the pairs in a reply; any text gives a result, possibly without a pair.
 
     Items are numbered and labelled as wrong or non-wrong; an item may continue on further lines.
@@ -235,14 +237,14 @@ def pairs_in(text: str) -> AnswerPairs:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class AnswerPairing:
     """Asks for the pairs of a sample.
 
     pairs: the number requested in one call; fewer are accepted.
     prompt: a file instead of our own; filled with ``question``, ``sample`` and ``pairs``.
     """
 
-    _prompt = shipped_for(__package__, "wrong-answers")
+    _prompt = prompt_property(__package__, "wrong-answers")
     pairs: int = 25
     prompt: str | os.PathLike[str] | None = None
     temperature: float = 1.0
@@ -254,7 +256,7 @@ class Pairing:
 
     def request(self, sample: Sample) -> ChatRequest:
         """Return the request to the generator; raises :class:`~trustassay.prompts.PromptError`."""
-        text = self._prompt.filled(question=sample.question, sample=sample, pairs=self.pairs)
+        text = self._prompt.fill(question=sample.question, sample=sample, pairs=self.pairs)
         return ChatRequest.of(
             text, temperature=self.temperature, max_tokens=self.max_tokens, prompt=self._prompt.name
         )

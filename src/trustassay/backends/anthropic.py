@@ -8,8 +8,8 @@ seed, no log-probabilities and only one reply per request, and it requires a max
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
+from trustassay.backends.http import EndpointAddress, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply
 
 API_VERSION = "2023-06-01"
@@ -28,14 +28,16 @@ class AnthropicChat(EndpointChat):
 
     path = "/v1/messages"
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         http = HttpEndpoint(address, "x-api-key").with_headers(anthropic_version=API_VERSION)
         super().__init__(address, http)
 
     def parameters(self, request: ChatRequest) -> dict[str, tuple[str, Any]]:
         """Return the parameters under Anthropic's names; raises :class:`CallError` for n > 1."""
         if request.n > 1:
-            raise self.failed("returns one reply per request; ask again, with another repeat")
+            raise self.build_refusal(
+                "returns one reply per request; ask again, with another repeat"
+            )
         temperature = request.temperature
         return {
             # The empty name means that it must not be dropped: the API requires it.
@@ -50,7 +52,7 @@ class AnthropicChat(EndpointChat):
             "stop_sequences": ("stop", list(request.stop) or None),
         }
 
-    def unsupported(self, request: ChatRequest) -> tuple[str, ...]:
+    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:
         """Return seed, log-probabilities and schema if requested, and a temperature above 1."""
         is_requested = {
             "seed": request.seed is not None,
@@ -79,16 +81,16 @@ class AnthropicChat(EndpointChat):
         text, reason = "".join(parts), content.get("stop_reason")
         # A refusal with a text is an answer; one without is not.
         if not text and reason == "refusal":
-            raise self.failed("blocked by the endpoint (refusal)")
+            raise self.build_refusal("blocked by the endpoint (refusal)")
         usage = content.get("usage")
         return Reply(
             text,
             _FINISH.get(reason, reason),
             # Tokens that went into or came from the cache are not in input_tokens, but are paid
             # for.
-            counted(
+            sum_tokens(
                 usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"
             ),
-            counted(usage, "output_tokens"),
+            sum_tokens(usage, "output_tokens"),
             reasoning="\n\n".join(filter(None, thoughts)) or None,
         )

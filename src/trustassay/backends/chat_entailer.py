@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.backends.chat_text import as_read
-from trustassay.backends.endpoint_chat import in_time, then_closed
+from trustassay.backends.chat_text import strip_reasoning
+from trustassay.backends.endpoint_chat import run_in_time, run_then_close
 from trustassay.capabilities import (
     ChatModel,
     ChatRequest,
@@ -29,12 +29,18 @@ from trustassay.capabilities import (
     LocalChatModel,
     Probabilities,
     Reply,
-    limits_of,
-    repair_turns,
+    build_repair_turns,
+    find_limits,
 )
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError, check_choices
-from trustassay.prompts import Prompt, PromptError, shipped
-from trustassay.text.verdict_replies import REPAIR, REPAIR_PROMPT, VERDICTS, Verdict, verdict_in
+from trustassay.prompts import Prompt, PromptError, load_prompt
+from trustassay.text.verdict_replies import (
+    ENTAILMENT_LABELS,
+    REPAIR,
+    REPAIR_PROMPT,
+    EntailmentLabel,
+    find_verdict,
+)
 
 AskModel = Callable[[ChatRequest], Awaitable[Reply]]
 
@@ -43,7 +49,7 @@ TOP_ALTERNATIVES = 20
 MIN_VERDICT_MASS = 0.5
 """Least probability, together, of the tokens that name a verdict; with less they decide nothing."""
 MAX_SHOWN_CHARACTERS = 80
-_VERDICT_WORDS: dict[Verdict, str] = {
+_VERDICT_WORDS: dict[EntailmentLabel, str] = {
     "support": "supports",
     "neutral": "neither",
     "contradict": "contradicts",
@@ -52,7 +58,7 @@ _VERDICT_WORDS: dict[Verdict, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
+class EntailmentOptions:
     """How a chat model is asked for a verdict."""
 
     repeats: int = 1
@@ -87,7 +93,7 @@ class Judging:
         return "&".join(options)
 
 
-def judging_of(uri: str) -> tuple[str, Judging]:
+def split_entailment_options(uri: str) -> tuple[str, EntailmentOptions]:
     """Split a URI into the chat model's own URI and the options of :class:`EntailmentOptions`.
 
     Raises:
@@ -106,12 +112,14 @@ def judging_of(uri: str) -> tuple[str, Judging]:
             result[name] = int(value)
         else:
             model_options.append(option)
-    return model + ("?" + "&".join(model_options) if model_options else ""), Judging(**result)
+    return model + ("?" + "&".join(model_options) if model_options else ""), EntailmentOptions(
+        **result
+    )
 
 
 def entailment_prompt(file: str | None = None, by: str = "words") -> Prompt:
     """Return the prompt around a pair, from a file if one is given."""
-    return shipped(__package__, "entailment" if by == "words" else "entailment_odds", file)
+    return load_prompt(__package__, "entailment" if by == "words" else "entailment_odds", file)
 
 
 class ChatEntailer:
@@ -131,7 +139,10 @@ class ChatEntailer:
     stored = False
 
     def __init__(
-        self, model: ChatModel | LocalChatModel, judging: Judging | None = None, scheme: str = ""
+        self,
+        model: ChatModel | LocalChatModel,
+        judging: EntailmentOptions | None = None,
+        scheme: str = "",
     ) -> None:
         """Wrap a chat model.
 
@@ -144,7 +155,7 @@ class ChatEntailer:
             BackendError: the prompt's file cannot be used.
         """
         self.chat_model = model
-        self.judging = judging or Judging()
+        self.judging = judging or EntailmentOptions()
         name, suffix = f"{scheme}{model.name}", self.judging.suffix
         self.name = name + (("&" if "?" in name else "?") + suffix if suffix else "")
         self.languages: tuple[str, ...] = getattr(model, "judges_in", ())
@@ -153,7 +164,7 @@ class ChatEntailer:
         self._by = self.judging.by or model_default
         try:
             # Fill the prompt once here, so that a faulty file fails before any call.
-            self.prompt.filled(premise="", hypothesis="", contradicted=False)
+            self.prompt.fill(premise="", hypothesis="", contradicted=False)
         except (PromptError, OSError) as error:
             raise BackendError(f"{self.name}: {error}") from None
 
@@ -166,7 +177,7 @@ class ChatEntailer:
         """Return the request for one pair."""
         premise, hypothesis = pair
         return ChatRequest.of(
-            self.prompt.filled(premise=premise, hypothesis=hypothesis),
+            self.prompt.fill(premise=premise, hypothesis=hypothesis),
             temperature=0.0 if self.judging.repeats == 1 else 1.0,
             max_tokens=self.judging.max_tokens,
             logprobs=TOP_ALTERNATIVES,
@@ -186,15 +197,15 @@ class ChatEntailer:
             return await self._compute_by_odds(pair, ask)
         # 1. The tokens of the first reply's verdict, if the model gives their probabilities.
         first = await ask(self.request(pair))
-        if result := entailment_by_tokens(first):
+        if result := compute_entailment_by_tokens(first):
             return result
         # 2. A second chance for a single reply without a verdict.
-        if self.judging.repeats == 1 and verdict_in(first.text) is None:
+        if self.judging.repeats == 1 and find_verdict(first.text) is None:
             request = self.request(pair)
-            turns = repair_turns(request.messages[0].content, first.text, REPAIR)
+            turns = build_repair_turns(request.messages[0].content, first.text, REPAIR)
             request = replace(request, messages=turns, logprobs=None, prompt=REPAIR_PROMPT)
             second_reply = await ask(request)
-            first = second_reply if verdict_in(second_reply.text) else first
+            first = second_reply if find_verdict(second_reply.text) else first
         # 3. The repeats, of which the first reply is number 0.
         numbers = range(1, self.judging.repeats)
         repeated_replies = await asyncio.gather(
@@ -206,7 +217,7 @@ class ChatEntailer:
         """Return the question about one pair that is answered by yes or no."""
         premise, hypothesis = pair
         return ChatRequest.of(
-            self.prompt.filled(premise=premise, hypothesis=hypothesis, contradicted=contradicted),
+            self.prompt.fill(premise=premise, hypothesis=hypothesis, contradicted=contradicted),
             max_tokens=1,
             logprobs=TOP_ALTERNATIVES,
             prompt=self.prompt.name,
@@ -224,7 +235,7 @@ class ChatEntailer:
         requests = (self.odds_request(pair, contradicted) for contradicted in (False, True))
         chances = []
         for reply in await asyncio.gather(*map(ask, requests)):
-            if (chance := yes_by_odds(reply)) is None:
+            if (chance := compute_yes_probability(reply)) is None:
                 message = "the model gives no probabilities of its first token"
                 if reply.logprobs:
                     beginning = " ".join(reply.text.split())[:MAX_SHOWN_CHARACTERS]
@@ -238,7 +249,7 @@ class ChatEntailer:
 
     def _compute_shares(self, replies: Sequence[Reply]) -> Entailment:
         """Return the shares of the verdicts among the replies that name one, at least half."""
-        read = [verdict_in(reply.text) for reply in replies]
+        read = [find_verdict(reply.text) for reply in replies]
         counts = Counter(reading.verdict for reading in read if reading)
         if 2 * counts.total() < len(replies):
             beginning = " ".join(replies[read.index(None)].text.split())[:MAX_SHOWN_CHARACTERS]
@@ -248,7 +259,7 @@ class ChatEntailer:
                     f"{read.count(None)} of {len(replies)} replies name none of them; one reads"
                 )
             raise UnparsedError(f"{self.name}: {message}: {beginning!r}")
-        return Entailment(*(counts[verdict] / counts.total() for verdict in VERDICTS))
+        return Entailment(*(counts[verdict] / counts.total() for verdict in ENTAILMENT_LABELS))
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3), for callers outside an event loop; each call is tried once.
@@ -258,28 +269,28 @@ class ChatEntailer:
         """
         with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
             # Connections belong to the event loop, which ends with this call.
-            all_entailments = then_closed(self.chat_model, self._compute_all(pairs))
+            all_entailments = run_then_close(self.chat_model, self._compute_all(pairs))
             rows = executor.submit(asyncio.run, all_entailments).result()
         return np.array(rows, dtype=float).reshape(-1, 3)
 
     async def _compute_all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:
         """Return the entailments of all pairs, computed concurrently."""
         model = self.chat_model
-        room = asyncio.Semaphore(limits_of(model).concurrency)
+        room = asyncio.Semaphore(find_limits(model).concurrency)
 
         async def ask(request: ChatRequest) -> Reply:
             if isinstance(model, LocalChatModel):
                 (reply,) = model.replies([request])
                 assert isinstance(reply, Reply)  # of a single request the error is raised
-                return as_read(reply)
+                return strip_reasoning(reply)
             # The engine is not involved here, so keep the model's own limit.
             async with room:
-                return as_read(await in_time(model, model.reply(request)))
+                return strip_reasoning(await run_in_time(model, model.reply(request)))
 
         return await asyncio.gather(*(self.aentailment(pair, ask) for pair in pairs))
 
 
-def entailment_by_tokens(reply: Reply) -> Entailment | None:
+def compute_entailment_by_tokens(reply: Reply) -> Entailment | None:
     """Return the probabilities of the tokens with which the verdict of a reply may begin.
 
     They are those of the token where the reply's own verdict begins and of its likeliest
@@ -287,7 +298,7 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
     does not begin with a word of the prompt, or if the tokens of all verdicts have less than half
     of the probability.
     """
-    result = verdict_in(reply.text)
+    result = find_verdict(reply.text)
     if result is None or not reply.logprobs:
         return None
     # The tokens also spell the reasoning, which the reply's text no longer has: find the text in
@@ -303,7 +314,7 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
         end += len(token.token)
         if end > position:
             break
-    mass: dict[Verdict, float] = dict.fromkeys(VERDICTS, 0.0)
+    mass: dict[EntailmentLabel, float] = dict.fromkeys(ENTAILMENT_LABELS, 0.0)
     # A dict, as the emitted token is mostly also among the alternatives.
     for text, logprob in dict([(token.token, token.logprob), *token.alternatives]).items():
         if verdict := _verdict_of_token(text):
@@ -316,10 +327,10 @@ def entailment_by_tokens(reply: Reply) -> Entailment | None:
         or _verdict_of_token(token.token) != result.verdict
     ):
         return None
-    return Entailment(*(mass[verdict] / total for verdict in VERDICTS))
+    return Entailment(*(mass[verdict] / total for verdict in ENTAILMENT_LABELS))
 
 
-def yes_by_odds(reply: Reply) -> float | None:
+def compute_yes_probability(reply: Reply) -> float | None:
     """Return the probability of yes against no as the first token of a reply.
 
     ``None`` if there are no log-probabilities, or if the two have less than half of the
@@ -337,12 +348,14 @@ def yes_by_odds(reply: Reply) -> float | None:
     return mass["yes"] / total if total >= MIN_VERDICT_MASS else None
 
 
-def _verdict_of_token(token: str) -> Verdict | None:
+def _verdict_of_token(token: str) -> EntailmentLabel | None:
     """Return the verdict whose word begins with a token, or is in it; "neutral" is "neither"."""
     bare = re.sub(r"^\W+|\W+$", "", token).lower()
     # Punctuation or a line break; every word starts with the empty string.
     if not bare:
         return None
-    if reading := verdict_in(bare):
+    if reading := find_verdict(bare):
         return reading.verdict
-    return next((verdict for verdict in VERDICTS if _VERDICT_WORDS[verdict].startswith(bare)), None)
+    return next(
+        (verdict for verdict in ENTAILMENT_LABELS if _VERDICT_WORDS[verdict].startswith(bare)), None
+    )

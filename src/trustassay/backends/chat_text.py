@@ -28,7 +28,7 @@ from trustassay.sample import clean, is_blank
 _SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
 
 
-def plain(messages: Sequence[Message]) -> str:
+def chat_to_text(messages: Sequence[Message]) -> str:
     """Return the messages' texts with a blank line between them.
 
     If there is an assistant message, every turn except the system's begins with its speaker, and
@@ -42,7 +42,7 @@ def plain(messages: Sequence[Message]) -> str:
     return "\n\n".join(turns)
 
 
-def shortened(text: str, longest: int = 120) -> str:
+def shorten(text: str, longest: int = 120) -> str:
     """Return a text on one line, without its middle if it is long."""
     text = " ".join(text.split())
     half = (longest - 5) // 2
@@ -62,7 +62,7 @@ _ANY_START = re.compile(rf"<(?:{'|'.join(_NAMES)})>", re.IGNORECASE)
 FENCE = "```"
 
 
-def as_read(reply: Reply) -> Reply:
+def strip_reasoning(reply: Reply) -> Reply:
     """Return a reply with only the answers as its texts; the first one's reasoning is separate."""
     text, reasoning = split_reasoning(reply.text, reply.finish)
     other_texts = tuple(split_reasoning(other, reply.finish)[0] for other in reply.others)
@@ -74,7 +74,7 @@ def as_read(reply: Reply) -> Reply:
     )
 
 
-def joined(request: ChatRequest, replies: Sequence[Reply]) -> Reply:
+def join_replies(request: ChatRequest, replies: Sequence[Reply]) -> Reply:
     """Return one reply to a request from the replies that were made for it.
 
     A greedy request has ``n`` equal replies, of which only one was made.
@@ -87,7 +87,7 @@ def joined(request: ChatRequest, replies: Sequence[Reply]) -> Reply:
 
 def says_nothing(reply: Reply) -> bool:
     """Whether a reply, without its reasoning, or one of its further replies has no text."""
-    read = as_read(reply)
+    read = strip_reasoning(reply)
     return any(map(is_blank, (read.text, *read.others)))
 
 
@@ -147,7 +147,7 @@ _LENGTHS = "".join(map(chr, range(14, 32)))
 _TOKEN_MARK = re.compile(f"([\n{_LENGTHS}])")
 
 
-def packed(tokens: Iterable[TokenLogprob], text: str) -> str:
+def pack_logprobs(tokens: Iterable[TokenLogprob], text: str) -> str:
     """Return the packed tokens of a reply with the text ``text``; numbers keep seven digits."""
     position, parts, numbers = 0, list[str](), list[float]()
     for token, logprob, alternatives in tokens:
@@ -173,7 +173,7 @@ def _escape(text: str) -> str:
     return encode_basestring(clean(text))[1:-1]
 
 
-def unpacked(value: Any, text: str) -> tuple[TokenLogprob, ...]:
+def unpack_logprobs(value: Any, text: str) -> tuple[TokenLogprob, ...]:
     """Read packed log-probabilities, or ``[[token, logprob, [[token, logprob], ...]], ...]``.
 
     Raises:

@@ -32,7 +32,7 @@ from trustassay.backends import lexical, telemetry, verifier
 from trustassay.backends.functions import check_labels
 from trustassay.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError
-from trustassay.text.tables import as_prose
+from trustassay.text.tables import spell_data
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 
 
-class Tokens(NamedTuple):
+class EncodedText(NamedTuple):
     """A text, or a pair of texts, as the encoder reads it."""
 
     ids: list[int]
@@ -100,12 +100,12 @@ class Encoder:
         self.width: int = self.session.get_outputs()[0].shape[1]
         self._output = [output] if output else None
 
-    def run(self, tokens: Sequence[Tokens]) -> Floats:
+    def run(self, tokens: Sequence[EncodedText]) -> Floats:
         """Return the graph's output, shape (n, width), in the order of ``tokens``."""
         rows = self.each(tokens)
         return np.concatenate(rows) if rows else np.zeros((0, self.width), dtype=np.float32)
 
-    def each(self, tokens: Sequence[Tokens]) -> list[Floats]:
+    def each(self, tokens: Sequence[EncodedText]) -> list[Floats]:
         """Return the output for each item, shape (1, ...).
 
         Every item is computed separately, several at a time. In a batch a result would depend on
@@ -113,7 +113,7 @@ class Encoder:
         """
         return list(self._workers.map(self._run_item, tokens))
 
-    def _run_item(self, tokens: Tokens) -> Floats:
+    def _run_item(self, tokens: EncodedText) -> Floats:
         """Return the output for one item."""
         ids = np.array([tokens.ids], dtype=np.int64)
         inputs = {
@@ -164,7 +164,7 @@ def weights_folder() -> Path:
 
 
 @cache
-def card(folder: Path | None = None) -> dict[str, Any]:
+def read_card(folder: Path | None = None) -> dict[str, Any]:
     """Return the content of ``entailer.json``: labels, windows, combination, checksums etc."""
     path = (folder or weights_folder()) / "entailer.json"
     try:
@@ -175,14 +175,14 @@ def card(folder: Path | None = None) -> dict[str, Any]:
 
 
 @cache
-def encoder(
+def load_encoder(
     name: str, threads: int | None = None, folder: Path | None = None, output: str = ""
 ) -> Encoder:
     """Return the encoder of that name, loaded once for each number of threads (``None``: all)."""
     return Encoder(name, folder or weights_folder(), threads or os.cpu_count() or 1, output)
 
 
-LONGEST = 512
+MAX_TOKENS = 512
 """Tokens that the encoder has positions for."""
 MAX_STATEMENT_TOKENS = 256
 """Tokens of a statement that are read at once."""
@@ -200,14 +200,14 @@ MIN_COPIED_WORDS = 3
 
 def cut_pairs(
     tokenizer: "Tokenizer", pairs: Sequence[tuple[str, str]], size: int, step: int
-) -> list[list[list[Tokens]]]:
+) -> list[list[list[EncodedText]]]:
     """Return for each pair, and each part of its hypothesis, every window as the encoder reads it.
 
     No text is too long. A hypothesis of more than 256 tokens is split into parts. A window that
     does not fit into 512 tokens with the longest part is read in pieces of 128 tokens, one every
     80.
     """
-    windows_by_premise = {premise: windows(premise, size, step) for premise, _ in pairs}
+    windows_by_premise = {premise: cut_windows(premise, size, step) for premise, _ in pairs}
     # Windows are shared by many pairs; each different text is tokenised once.
     texts = {
         text for windows_of_premise in windows_by_premise.values() for text in windows_of_premise
@@ -218,16 +218,16 @@ def cut_pairs(
     first, last = tokenizer.encode("").ids
     tokens_by_pair = []
     for premise, hypothesis in pairs:
-        parts = overlapping(ids[hypothesis], MAX_STATEMENT_TOKENS, MAX_STATEMENT_TOKENS)
+        parts = split_overlapping(ids[hypothesis], MAX_STATEMENT_TOKENS, MAX_STATEMENT_TOKENS)
         # Three special tokens: one at the beginning, one after each text.
-        room = LONGEST - 3 - max(map(len, parts))
+        room = MAX_TOKENS - 3 - max(map(len, parts))
         pieces = [
             piece
             for window in windows_by_premise[premise]
             for piece in (
                 [ids[window]]
                 if len(ids[window]) <= room
-                else overlapping(ids[window], PIECE_TOKENS, PIECE_STEP)
+                else split_overlapping(ids[window], PIECE_TOKENS, PIECE_STEP)
             )
         ]
         tokens_by_pair.append(
@@ -236,20 +236,20 @@ def cut_pairs(
     return tokens_by_pair
 
 
-def overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
+def split_overlapping(ids: list[int], size: int, step: int) -> list[list[int]]:
     """Return runs of up to ``size`` ids, a new one every ``step``; the last reaches the end."""
     # An empty text has one empty run.
     starts = range(0, max(1, len(ids) - size + step), step)
     return [ids[start : start + size] for start in starts]
 
 
-def _join_pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> Tokens:
+def _join_pair(first: int, premise: list[int], last: int, hypothesis: list[int]) -> EncodedText:
     """Return premise and hypothesis with the special tokens around them."""
     head, tail = [first, *premise, last], [*hypothesis, last]
     return pair_tokens(head + tail, [0] * len(head) + [1] * len(tail))
 
 
-def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
+def pair_tokens(ids: list[int], segments: list[int]) -> EncodedText:
     """Return a pair's tokens with their kinds: premise, hypothesis, only in the hypothesis."""
     # Two texts in one input: the kind also tells the model which words are new.
     premise_ids = {i for i, segment in zip(ids, segments, strict=True) if not segment}
@@ -257,10 +257,10 @@ def pair_tokens(ids: list[int], segments: list[int]) -> Tokens:
         UNMATCHED_KIND if segment and i not in premise_ids else segment
         for i, segment in zip(ids, segments, strict=True)
     ]
-    return Tokens(ids, kinds)
+    return EncodedText(ids, kinds)
 
 
-def windows(premise: str, size: int, step: int) -> list[str]:
+def cut_windows(premise: str, size: int, step: int) -> list[str]:
     """Cut a premise into overlapping runs of whole sentences, of about ``size`` words each.
 
     A window takes sentences until it has ``size`` words. The next begins at the first sentence that
@@ -348,17 +348,17 @@ class EmbeddedEntailer:
     languages = ("en",)
 
     def __init__(self, threads: int | None = None, folder: Path | None = None) -> None:
-        self._card = card(folder)
+        self._card = read_card(folder)
         self.name = f"embedded:{self._card['version']}"
-        self.quantities: Mapping[str, float] = card()["quantities"]["weights"]
-        self._encoder = encoder("entailer", threads, folder)
+        self.quantities: Mapping[str, float] = read_card()["quantities"]["weights"]
+        self._encoder = load_encoder("entailer", threads, folder)
         check_labels(self)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
-        pairs = [(as_prose(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
+        pairs = [(spell_data(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
         rows = [
-            with_quantities(self._combine(read, *pair), *pair, self.quantities)
+            apply_quantities(self._combine(read, *pair), *pair, self.quantities)
             for read, pair in zip(self.logits(pairs), pairs, strict=True)
         ]
         return np.array(rows, dtype=float).reshape(len(pairs), 3)
@@ -366,7 +366,7 @@ class EmbeddedEntailer:
     def logits(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
         """Return the encoder's logits of each pair's windows, shape (windows, 3)."""
         cut = self._card["windows"]
-        return window_logits(self._encoder, pairs, cut["words"], cut["step"])
+        return compute_window_logits(self._encoder, pairs, cut["words"], cut["step"])
 
     def _combine(
         self, logits: Probabilities, premise: str, hypothesis: str
@@ -376,7 +376,7 @@ class EmbeddedEntailer:
         Entailment is nearly certain if the hypothesis is in the premise word for word.
         Contradiction is computed as a share of what is not entailed.
         """
-        features = inputs(logits, premise, hypothesis)
+        features = compute_features(logits, premise, hypothesis)
         entailment = _logistic_probability(self._card["combination"], features)
         # A copied sentence is entailed, even if the model is not sure.
         if is_copied(premise, hypothesis):
@@ -399,14 +399,16 @@ class EmbeddedEmbedder:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.name = f"embedded:{card()['version']}"
-        self._encoder = encoder("embedder", threads)
+        self.name = f"embedded:{read_card()['version']}"
+        self._encoder = load_encoder("embedder", threads)
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, 384), for n texts; an empty text has one as well."""
         encoded = self._encoder.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         size = EMBEDDED_AT_ONCE - 2
-        pieces = [[tuple(p) for p in overlapping(encoding.ids, size, size)] for encoding in encoded]
+        pieces = [
+            [tuple(p) for p in split_overlapping(encoding.ids, size, size)] for encoding in encoded
+        ]
         first, last = self._encoder.tokenizer.encode("").ids
         # Texts that the tokenizer takes for the same are computed once.
         index_of_ids: dict[tuple[int, ...], int] = {}
@@ -414,7 +416,7 @@ class EmbeddedEmbedder:
             index_of_ids.setdefault(ids, len(index_of_ids)) for group in pieces for ids in group
         ]
         # A dict keeps the order of insertion, which is the order of the indices.
-        tokens = [Tokens([first, *ids, last], [0] * (len(ids) + 2)) for ids in index_of_ids]
+        tokens = [EncodedText([first, *ids, last], [0] * (len(ids) + 2)) for ids in index_of_ids]
         vectors_of_pieces = self._encoder.run(tokens)[indices]
         # Each piece counts by its tokens, special ones included, so that an empty text has a
         # weight.
@@ -429,7 +431,7 @@ class EmbeddedEmbedder:
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
-def window_logits(
+def compute_window_logits(
     reader: Encoder, pairs: Sequence[tuple[str, str]], size: int, step: int
 ) -> list[Probabilities]:
     """Return a graph's logits of each pair's windows, shape (windows, 3).
@@ -443,7 +445,10 @@ def window_logits(
     ends = np.cumsum([len(part) for parts in cut for part in parts])
     logits_of_parts = iter(np.split(logits, ends[:-1]))
     return [
-        min((next(logits_of_parts) for _ in parts), key=lambda part: float(log_odds(part).max()))
+        min(
+            (next(logits_of_parts) for _ in parts),
+            key=lambda part: float(compute_log_odds(part).max()),
+        )
         for parts in cut
     ]
 
@@ -455,7 +460,7 @@ def _logistic_probability(combination: Mapping[str, Any], features: Mapping[str,
     return float(1 / (1 + np.exp(-z)))
 
 
-def with_quantities(
+def apply_quantities(
     row: tuple[float, float, float], premise: str, hypothesis: str, weights: Mapping[str, float]
 ) -> tuple[float, float, float]:
     """Return the probabilities of a pair, with the evidence of its quantities added.
@@ -469,7 +474,7 @@ def with_quantities(
     # What is copied is supported whatever the quantities seem to say.
     if not weights or is_copied(premise, hypothesis):
         return row
-    if not (verdict := verifier.verdict(premise, hypothesis)):
+    if not (verdict := verifier.compute_verdict(premise, hypothesis)):
         return row
     # The share of contradiction in what is not entailed is moved separately.
     against = row[2] / max(row[1] + row[2], 1e-12)
@@ -489,19 +494,19 @@ def _shift_log_odds(chance: float, by: float) -> float:
     return odds / (1 + odds)
 
 
-def log_odds(logits: Probabilities) -> Probabilities:
+def compute_log_odds(logits: Probabilities) -> Probabilities:
     """Return the log-odds of entailment, shape (n,), of logits of shape (n, 3)."""
     return np.asarray(logits[:, 0] - np.logaddexp(logits[:, 1], logits[:, 2]))
 
 
-def encoder_features(logits: Probabilities) -> dict[str, float]:
+def compute_encoder_features(logits: Probabilities) -> dict[str, float]:
     """Return the encoder's result for a pair, from the logits of its windows, shape (windows, 3).
 
     entailment: log-odds in the window where they are largest, within -8..8.
     contradiction: its probability in that window.
     contradiction_odds: its log-odds among what is not entailed there, within -8..8.
     """
-    odds = log_odds(logits)
+    odds = compute_log_odds(logits)
     # The window with the strongest support decides, even if another one contradicts.
     best = int(odds.argmax())
     chances = softmax(logits[best])
@@ -512,7 +517,7 @@ def encoder_features(logits: Probabilities) -> dict[str, float]:
     }
 
 
-def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, float]:
+def compute_features(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, float]:
     """Return all possible inputs of a combination, from the logits of a pair's windows.
 
     containment: share of the hypothesis's content words that are in the whole premise.
@@ -521,8 +526,8 @@ def inputs(logits: Probabilities, premise: str, hypothesis: str) -> dict[str, fl
     containment_unless_contradicted: containment times the probability of no contradiction.
     negation_differs: 1 if the hypothesis and the nearest sentence differ in negation.
     """
-    features = encoder_features(logits)
-    result = lexical.overlap(premise, hypothesis)
+    features = compute_encoder_features(logits)
+    result = lexical.compute_overlap(premise, hypothesis)
     several = float(len(logits) > 1)
     return features | {
         "containment": result.containment,
@@ -541,5 +546,5 @@ def load_embedded_model(kind: str, version: str = "", threads: int | None = None
 
 def check_version(version: str) -> None:
     """Raise :class:`BackendError` if a version is requested that is not the installed one."""
-    if version not in ("", carried := str(card()["version"])):
+    if version not in ("", carried := str(read_card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")

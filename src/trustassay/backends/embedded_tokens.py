@@ -6,11 +6,11 @@ import numpy as np
 
 from trustassay.backends.embedded import (
     EMBEDDED_AT_ONCE,
-    Tokens,
-    card,
+    EncodedText,
     check_version,
-    encoder,
-    overlapping,
+    load_encoder,
+    read_card,
+    split_overlapping,
 )
 from trustassay.capabilities import TokenVectors
 
@@ -29,8 +29,8 @@ class EmbeddedTokenEmbedder:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.name = f"embedded:{card()['version']}"
-        self._encoder = encoder("embedder", threads, output=LAST_LAYER_OUTPUT)
+        self.name = f"embedded:{read_card()['version']}"
+        self._encoder = load_encoder("embedder", threads, output=LAST_LAYER_OUTPUT)
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return the tokens and vectors of each text, with the special tokens at both ends."""
@@ -39,10 +39,10 @@ class EmbeddedTokenEmbedder:
         encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
         # Two places are for the special tokens.
         size = EMBEDDED_AT_ONCE - 2
-        pieces = [overlapping(encoding.ids, size, size) for encoding in encoded]
+        pieces = [split_overlapping(encoding.ids, size, size) for encoding in encoded]
         read = [[first, *ids, last] for group in pieces for ids in group]
         # Pieces of all texts are computed together, and read back in the same order.
-        states = iter(self._encoder.each([Tokens(ids, [0] * len(ids)) for ids in read]))
+        states = iter(self._encoder.each([EncodedText(ids, [0] * len(ids)) for ids in read]))
         result = []
         for encoding, group in zip(encoded, pieces, strict=True):
             rows = [next(states)[0] for _ in group]

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from trustassay.backends.http import Address, HttpBackend, HttpEndpoint, RefusalError
-from trustassay.capabilities import ChatRequest, Message, Reply, limits_of
+from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint, RefusalError
+from trustassay.capabilities import ChatRequest, Message, Reply, find_limits
 from trustassay.errors import CallError
 
 T = TypeVar("T")
@@ -27,9 +27,9 @@ _PARAMETER_NAME_PATTERNS = (r'"param"\s*:\s*"(\w+)"', r"['\"`](\w+)\\?['\"`]", r
 """Patterns of the place where an error names the refused parameter, the surest first."""
 
 
-async def in_time(backend: Any, work: Awaitable[T]) -> T:
+async def run_in_time(backend: Any, work: Awaitable[T]) -> T:
     """Return the result of one try; raises :class:`CallError` if it takes too long."""
-    timeout_s = limits_of(backend).timeout_s
+    timeout_s = find_limits(backend).timeout_s
     try:
         async with asyncio.timeout(timeout_s):
             return await work
@@ -38,7 +38,7 @@ async def in_time(backend: Any, work: Awaitable[T]) -> T:
         raise CallError(message, "timeout") from None
 
 
-async def then_closed(backend: Any, work: Awaitable[T]) -> T:
+async def run_then_close(backend: Any, work: Awaitable[T]) -> T:
     """Return a result, and close the backend whether there is one or not."""
     try:
         return await work
@@ -57,7 +57,7 @@ class EndpointChat(HttpBackend, ABC):
     second_names: ClassVar[Mapping[str, str]] = {}
     """Other names of parameters, tried before a parameter is left out."""
 
-    def __init__(self, address: Address, http: HttpEndpoint) -> None:
+    def __init__(self, address: EndpointAddress, http: HttpEndpoint) -> None:
         self.name, self.endpoint, self.limits = address.name, address.base, address.limits
         self._model = address.model
         self._http = http
@@ -87,7 +87,7 @@ class EndpointChat(HttpBackend, ABC):
             KeyError, IndexError, TypeError, ValueError, AttributeError: it holds none.
         """
 
-    def unsupported(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
+    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
         """Return the fields of a request that this API does not support."""
         return ()
 
@@ -119,7 +119,7 @@ class EndpointChat(HttpBackend, ABC):
                 continue
             return self._read_checked(result, request, fields)
 
-    def failed(self, message: str) -> CallError:
+    def build_refusal(self, message: str) -> CallError:
         """Return the error for a request that the endpoint will never answer."""
         return CallError(f"{self.name}: {message}", "refused")
 
@@ -139,7 +139,9 @@ class EndpointChat(HttpBackend, ABC):
     ) -> bool:
         """Rename or leave out the parameter that an error names; return whether there is one."""
         names_by_sent_name = {self._known_as.get(name, name): name for name in fields}
-        refused = parameter_refused(error, [name for name in sent if name in names_by_sent_name])
+        refused = find_refused_parameter(
+            error, [name for name in sent if name in names_by_sent_name]
+        )
         if refused is None:
             return False
         name = names_by_sent_name[refused]
@@ -162,25 +164,25 @@ class EndpointChat(HttpBackend, ABC):
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             raise CallError(f"{self.name}: the reply has no text", "malformed") from None
         if (reply_count := 1 + len(reply.others)) < request.n:
-            raise self.failed(f"{reply_count} replies instead of {request.n}")
+            raise self.build_refusal(f"{reply_count} replies instead of {request.n}")
         dropped = {field for n, field in fields.items() if self._known_as.get(n, n) is None}
-        dropped |= {*self.unsupported(request)}
+        dropped |= {*self.find_unsupported_fields(request)}
         # Some endpoints accept the parameter and ignore it.
         if request.logprobs is not None and reply.logprobs is None:
             dropped.add("logprobs")
         return replace(reply, dropped=tuple(sorted(dropped))) if dropped else reply
 
 
-def parameter_refused(error: RefusalError, sent: Collection[str]) -> str | None:
+def find_refused_parameter(error: RefusalError, sent: Collection[str]) -> str | None:
     """Return the parameter among ``sent`` that an endpoint does not accept at all, if it says so.
 
     A value that is merely out of range is another matter: the user has to correct it.
     """
-    if not _REFUSAL_OF_PARAMETER.search(error.said):
+    if not _REFUSAL_OF_PARAMETER.search(error.body):
         return None
     plain = {_normalise_name(name): name for name in sent}
     for pattern in _PARAMETER_NAME_PATTERNS:
-        for word in re.findall(pattern, error.said):
+        for word in re.findall(pattern, error.body):
             if _normalise_name(word) in plain:
                 return plain[_normalise_name(word)]
     return None
@@ -197,7 +199,7 @@ def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
     return "\n\n".join(system), [message for message in messages if message.role != "system"]
 
 
-def counted(usage: Any, *names: str) -> int | None:
+def sum_tokens(usage: Any, *names: str) -> int | None:
     """Return the sum of counts of tokens in a response; ``None`` if it has none of them."""
     result = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     counts = [count for count in result if isinstance(count, int) and count >= 0]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends.chat_text import plain
+from trustassay.backends.chat_text import chat_to_text
 from trustassay.capabilities import (
     BatchLimits,
     ChatModel,
@@ -59,7 +59,7 @@ class _Function:
                 f"expected a plain function as {self.what}, got a coroutine function"
             )
         self._function = function
-        self.name = name or function_name(function)
+        self.name = name or build_function_name(function)
 
 
 class FunctionEntailer(_Function):
@@ -138,7 +138,7 @@ class FunctionSimilarity(_Function):
             raise BackendError(f"{self.name} returned {value!r:.60}; expected a number") from None
 
 
-def function_name(function: Callable[..., Any]) -> str:
+def build_function_name(function: Callable[..., Any]) -> str:
     """Return the name of a backend that is a function."""
     kind = function if hasattr(function, "__qualname__") else type(function)
     module = getattr(kind, "__module__", "builtins")
@@ -162,7 +162,7 @@ def _code_digest(function: Callable[..., Any]) -> str:
     return "#" + hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
-def imported(path: str) -> Any:
+def import_object(path: str) -> Any:
     """Return the object that ``package.module:name`` names.
 
     Modules in the working folder are found, too, as with ``python -m``.
@@ -193,7 +193,7 @@ def imported(path: str) -> Any:
 class FunctionChat(_Function):
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
-    The function receives the text of the chat (:func:`~trustassay.backends.chat_text.plain`). If
+    The function receives the text of the chat (:func:`~trustassay.backends.chat_text.chat_to_text`). If
     its first parameter is called ``request`` or annotated as :class:`ChatRequest`, it receives the
     whole request, with temperature, seed and the other parameters. It is called once for each of
     ``n`` replies, unless it returns them all in one :class:`Reply`. A plain function is called in
@@ -238,7 +238,7 @@ class FunctionChat(_Function):
 
     async def _call(self, request: ChatRequest) -> Reply:
         """Call the function once, and return its value as a reply."""
-        argument = request if self._passes_request else plain(request.messages)
+        argument = request if self._passes_request else chat_to_text(request.messages)
         try:
             if self._waits:
                 result = await self._function(argument)
@@ -308,7 +308,7 @@ _ENDPOINT_METHODS = {"embedder": "avectors", "linker": "alink", "distractors": "
 """Methods that an endpoint has instead of the protocol's, by kind of backend."""
 
 
-def as_backend(kind: str, candidate: Any, name: str | None = None) -> Any:
+def wrap_as_backend(kind: str, candidate: Any, name: str | None = None) -> Any:
     """Return an object as a backend of a kind, or wrap a function as one with that name.
 
     Raises:

@@ -10,8 +10,8 @@ from itertools import chain, repeat
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from trustassay.backends.endpoint_chat import EndpointChat, counted, split_system
-from trustassay.backends.http import Address, HttpEndpoint
+from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
+from trustassay.backends.http import EndpointAddress, HttpEndpoint
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
@@ -30,7 +30,7 @@ class GeminiChat(EndpointChat):
         "responseJsonSchema": "responseMimeType",
     }
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address, HttpEndpoint(address, "x-goog-api-key"))
         parts = address.model.split("/")
         # An empty part, "." or ".." would change the path of the URL.
@@ -73,21 +73,21 @@ class GeminiChat(EndpointChat):
         # A blocked prompt has feedback and no candidates. Without both, the body is malformed.
         candidates = body_json.get("candidates") if feedback else body_json["candidates"]
         if not candidates:
-            raise self.failed(
+            raise self.build_refusal(
                 f"blocked the prompt ({feedback.get('blockReason', 'no reason given')})"
             )
         first, reason = candidates[0], candidates[0].get("finishReason")
         text = _join_text(first)
         if not text and reason in _BLOCKED:
-            raise self.failed(f"blocked its own reply ({reason})")
+            raise self.build_refusal(f"blocked its own reply ({reason})")
         usage = body_json.get("usageMetadata")
         # A reply that was blocked in its middle is kept, marked as such.
         finish = "content_filter" if reason in _BLOCKED else _FINISH.get(reason, reason)
         return Reply(
             text,
             finish,
-            counted(usage, "promptTokenCount"),
-            counted(usage, "candidatesTokenCount", "thoughtsTokenCount"),
+            sum_tokens(usage, "promptTokenCount"),
+            sum_tokens(usage, "candidatesTokenCount", "thoughtsTokenCount"),
             tuple(_join_text(candidate) for candidate in candidates[1:]),
             _read_logprobs(first.get("logprobsResult")),
             reasoning=_join_text(first, thought=True) or None,

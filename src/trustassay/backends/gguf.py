@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.backends.chat_text import joined, plain, shortened
-from trustassay.backends.openai import held_to, reply_of
-from trustassay.backends.recommended import languages_of
+from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
+from trustassay.backends.openai import parse_reply, restrict_to_schema
+from trustassay.backends.recommended import find_languages
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
-from trustassay.errors import BackendError, CallError, install
+from trustassay.errors import BackendError, CallError, install_command
 from trustassay.sample import clean
 
 DEFAULT_CONTEXT_TOKENS = 4096
@@ -61,7 +61,7 @@ _TEXT_TYPE, _ARRAY_TYPE = 8, 9
 TOO_LONG_ERROR = "exceed_context_size_error"
 
 
-class Job(NamedTuple):
+class GgufJob(NamedTuple):
     """One reply to be made."""
 
     text: str
@@ -71,7 +71,7 @@ class Job(NamedTuple):
     least: int
     """Tokens of the reply for which there must be room."""
 
-    def follows(self, other: "Job") -> bool:
+    def follows(self, other: "GgufJob") -> bool:
         """Whether this job should come right after another one in its sequence.
 
         So if half of their texts is the same, and reading that half takes longer than writing the
@@ -293,7 +293,7 @@ class GgufChat:
             name_options += [f"max_tokens={max_tokens}"] * (max_tokens != MAX_TOKENS)
             self.name = f"gguf:{path}?{'&'.join(name_options)}"
             self.limits = BatchLimits(items=4 * parallel, tokens=None, order="text")
-            self.judges_in = languages_of(result.size)
+            self.judges_in = find_languages(result.size)
             """Languages in which it judges well enough, if that was measured."""
             self.tokens_read = 0
             """Tokens of prompts that were computed; those that were read before do not count."""
@@ -355,12 +355,12 @@ class GgufChat:
             result = [token.logprob for token in reply.logprobs or ()]
             ended = reply.finish == "stop"
             if reply.text != option or len(result) + ended != reply.reply_tokens:
-                message = f"its tokens do not spell {shortened(option)!r}, or split a character"
+                message = f"its tokens do not spell {shorten(option)!r}, or split a character"
                 raise CallError(f"{self.name}: {message}", "refused")
             rows.append(result)
         return rows
 
-    def _build_job(self, request: ChatRequest, number: int = 0) -> Job:
+    def _build_job(self, request: ChatRequest, number: int = 0) -> GgufJob:
         """Return the job for one of the replies that a request asks for."""
         messages = [Message(role, clean(content)) for role, content in request.messages]
         parts = [request.messages, request.seed, request.repeat, number]
@@ -377,13 +377,13 @@ class GgufChat:
         if request.logprobs is not None:
             body |= {"logprobs": True, "top_logprobs": max(1, request.logprobs)}
         if request.schema:
-            body["response_format"] = held_to(request.schema)
-        text, least = plain(messages), request.max_tokens or 1
+            body["response_format"] = restrict_to_schema(request.schema)
+        text, least = chat_to_text(messages), request.max_tokens or 1
         if self._template == "none":
-            return Job(text, body | {"prompt": text}, least)
-        return Job(text, body | {"messages": [turn._asdict() for turn in messages]}, least)
+            return GgufJob(text, body | {"prompt": text}, least)
+        return GgufJob(text, body | {"messages": [turn._asdict() for turn in messages]}, least)
 
-    def _write_replies(self, jobs: Sequence[Job]) -> list[Reply | BackendError]:
+    def _write_replies(self, jobs: Sequence[GgufJob]) -> list[Reply | BackendError]:
         """Return the reply to each job, or its error."""
         result: dict[int, Reply | BackendError] = {}
         # A list first: the workers share one iterator, and a running generator cannot be shared.
@@ -396,7 +396,7 @@ class GgufChat:
         list(self._threads.map(work, range(self._parallel)))
         return [result[index] for index in range(len(jobs))]
 
-    def _write_reply(self, job: Job, sequence: int) -> Reply | BackendError:
+    def _write_reply(self, job: GgufJob, sequence: int) -> Reply | BackendError:
         """Return the reply to a job, written in one of the sequences, or its error."""
         complete = self._server.handle_completions
         if "messages" in job.body:
@@ -417,7 +417,7 @@ class GgufChat:
             self.tokens_read += response.get("timings", {}).get("prompt_n", 0)
         for choice in response["choices"]:
             choice.setdefault("message", {"content": choice.get("text", "")})
-        reply = reply_of(response)
+        reply = parse_reply(response)
         if turns and turns[-1]["role"] == "assistant":  # the reply repeats what it continues
             reply = replace(reply, text=reply.text.removeprefix(turns[-1]["content"]))
         if reply.logprobs and reply.logprobs[-1].token == "":  # the end of the text
@@ -429,14 +429,14 @@ class GgufChat:
             )
         return reply
 
-    def _error_of_job(self, job: Job, error: Mapping[str, Any]) -> BackendError:
+    def _error_of_job(self, job: GgufJob, error: Mapping[str, Any]) -> BackendError:
         """Return the error that llama.cpp reported for a job."""
         if error.get("type") != TOO_LONG_ERROR:
             return BackendError(f"{self.name}: {' '.join(str(error.get('message')).split())[:300]}")
         return BackendError(
             f"{self.name}: a prompt of {error.get('n_prompt_tokens')} tokens and {job.least} for "
             f"the reply do not fit the context of {self.context}; give more by ?context=N: "
-            f"{shortened(job.text)!r}"
+            f"{shorten(job.text)!r}"
         )
 
 
@@ -446,7 +446,7 @@ def _load_server(path: Path, context: int, parallel: int, threads: int | None) -
         with _limit_spinning():
             import xllamacpp
     except ImportError:
-        raise BackendError(f"xllamacpp is missing: {install('gguf')}") from None
+        raise BackendError(f"xllamacpp is missing: {install_command('gguf')}") from None
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_ctx, params.n_parallel = context * parallel, parallel
@@ -490,7 +490,7 @@ def _limit_spinning() -> Iterator[None]:
         del os.environ["GOMP_SPINCOUNT"]
 
 
-def _group_in_runs(jobs: Sequence[Job]) -> Iterator[list[int]]:
+def _group_in_runs(jobs: Sequence[GgufJob]) -> Iterator[list[int]]:
     """Yield the indices of jobs that are done one after another in one sequence.
 
     Their common beginning is read once. All other jobs are done separately, as many at a time as
@@ -514,7 +514,7 @@ def _join_replies(
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
     if errors := [outcome for outcome in outcomes if isinstance(outcome, BackendError)]:
         return errors[0]
-    reply = joined(request, replies)
+    reply = join_replies(request, replies)
     if reply.logprobs and request.logprobs == 0:  # llama.cpp tells one alternative at the least
         bare = tuple(token._replace(alternatives=()) for token in reply.logprobs)
         reply = replace(reply, logprobs=bare)

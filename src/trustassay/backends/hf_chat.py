@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends import hf_loading
-from trustassay.backends.chat_text import joined, plain, shortened
+from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
 from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
 from trustassay.errors import BackendError
 from trustassay.sample import clean
@@ -247,10 +247,10 @@ class HuggingFaceChat(hf_loading.HubModel):
         self._max_tokens = max_tokens
         name_options = {"template": None if template == "auto" else template}
         length_limit = None if max_tokens == MAX_TOKENS else max_tokens
-        self.name = hf_loading.uri(
+        self.name = hf_loading.build_uri(
             model, dtype=self._dtype, **name_options, max_tokens=length_limit
         )
-        with hf_loading.one_line(self.name, Exception):
+        with hf_loading.errors_in_one_line(self.name, Exception):
             if template not in ("auto", "none"):
                 raise BackendError(f"template={template} is unknown; use auto or none")
             if self._batch_tokens < 1 or max_tokens < 1:
@@ -260,8 +260,8 @@ class HuggingFaceChat(hf_loading.HubModel):
 
     def _load(self, name: str) -> None:
         """Load the model, and take over its generation settings."""
-        _, transformers = hf_loading.libraries()
-        folder, config = hf_loading.config_of(name)
+        _, transformers = hf_loading.import_libraries()
+        folder, config = hf_loading.load_config(name)
         architectures = config.architectures or ()
         if not any(kind.endswith(_GENERATIVE_SUFFIXES) for kind in architectures):
             raise BackendError(
@@ -281,7 +281,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         self._limit = (
             getattr(self._model.config, "max_position_embeddings", None)
             if self._is_encoder_decoder
-            else hf_loading.longest_input(self._model, self._tokenizer)
+            else hf_loading.find_max_input_tokens(self._model, self._tokenizer)
         )
         # 2. Take over the model's own settings for generation.
         settings = self._model.generation_config
@@ -304,18 +304,18 @@ class HuggingFaceChat(hf_loading.HubModel):
         Raises:
             BackendError: a prompt is longer than the model reads, or the model fails.
         """
-        with self._lock, hf_loading.one_line(self.name, Exception):
+        with self._lock, hf_loading.errors_in_one_line(self.name, Exception):
             rows = [list(self._build_rows(request)) for request in requests]
             # Replies of all requests are batched together, whichever request they belong to.
             flat = [row for rows_of_request in rows for row in rows_of_request]
             lengths = [len(row.prompt) + row.length_limit for row in flat]
-            for batch in hf_loading.batches(lengths, self._batch_tokens):
+            for batch in hf_loading.split_in_batches(lengths, self._batch_tokens):
                 self._generate([flat[i] for i in batch])
         replies_by_request = (
             [row.reply for row in rows_of_request if row.reply] for rows_of_request in rows
         )
         return [
-            joined(request, rows_of_request)
+            join_replies(request, rows_of_request)
             for request, rows_of_request in zip(requests, replies_by_request, strict=True)
         ]
 
@@ -332,7 +332,7 @@ class HuggingFaceChat(hf_loading.HubModel):
             BackendError: prompt and option are longer than the model reads, or the model fails.
         """
         messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
-        with self._lock, hf_loading.one_line(self.name, Exception):
+        with self._lock, hf_loading.errors_in_one_line(self.name, Exception):
             text, special = self._lay_out(messages)
             start = self._tokenise_prompt(text, special)
             pairs = [self._tokenise_option(text, special, start, option) for option in options]
@@ -366,14 +366,14 @@ class HuggingFaceChat(hf_loading.HubModel):
         if prompt_length + least > self._limit or len(prompt) > self._limit:
             raise BackendError(
                 f"a prompt of {len(prompt)} tokens and {least} for the reply do not fit the "
-                f"{self._limit} that this model reads: {shortened(plain(request.messages))!r}"
+                f"{self._limit} that this model reads: {shorten(chat_to_text(request.messages))!r}"
             )
         return min(length_limit, self._limit - prompt_length)
 
     def _lay_out(self, messages: Sequence[Message]) -> tuple[str, bool]:
         """Return the text of a chat, and whether special tokens must still be added to it."""
         if not self._template:
-            return plain(messages), True
+            return chat_to_text(messages), True
         from jinja2 import TemplateError
 
         # A last message of the assistant is the beginning of the reply.
@@ -435,7 +435,7 @@ class HuggingFaceChat(hf_loading.HubModel):
 
     def _generate(self, rows: Sequence[GeneratedReply]) -> None:
         """Generate the replies of a batch."""
-        torch, transformers = hf_loading.libraries()
+        torch, transformers = hf_loading.import_libraries()
         decoding = Decoding(torch, self._tokenizer, self._ends, rows, self._narrow_logits)
         with torch.inference_mode():
             self._model.generate(
@@ -457,13 +457,13 @@ class HuggingFaceChat(hf_loading.HubModel):
             if row.users:
                 positions = mask.nonzero().squeeze(1)[row.users]
                 radius, rng = row.request.embedding_radius or 0.0, row.randomness("embeddings")
-                row_vectors[positions] = moved(row_vectors[positions], radius, rng)
+                row_vectors[positions] = perturb_embeddings(row_vectors[positions], radius, rng)
         return {**inputs, "inputs_embeds": vectors}
 
     def _pad_prompts(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
         """Return prompts as padded tensors."""
         inputs = [{"input_ids": ids, "attention_mask": [1] * len(ids)} for ids in prompts]
-        return hf_loading.padded(inputs, self._tokenizer, self._model.device)
+        return hf_loading.pad_inputs(inputs, self._tokenizer, self._model.device)
 
     def _score_continuations(
         self, start: list[int], pairs: Sequence[tuple[list[int], list[int]]]
@@ -485,7 +485,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         result = [[0.0] * len(tokens) for _, tokens in pairs]
         distinct = list(dict.fromkeys(read))
         lengths = [len(ids) + (len(start) if self._is_encoder_decoder else 0) for ids in distinct]
-        for batch in hf_loading.batches(lengths, self._batch_tokens):
+        for batch in hf_loading.split_in_batches(lengths, self._batch_tokens):
             row_of_input = {distinct[i]: row for row, i in enumerate(batch)}
             # (index of the pair, of the token), row of the batch, position, token
             wanted = [
@@ -505,7 +505,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         self, start: list[int], read: Sequence[tuple[int, ...]], least: int, where: Sequence[Any]
     ) -> Any:
         """Return log-probabilities at (row, position, token), where ``least`` - 1 is position 0."""
-        torch, _ = hf_loading.libraries()
+        torch, _ = hf_loading.import_libraries()
         length = max(map(len, read))
         fill = self._tokenizer.pad_token_id
         # Padded on the right, where no token looks: positions stay as they are.
@@ -570,7 +570,7 @@ def draw_from_unit_ball(rng: np.random.Generator, n: int, size: int) -> NDArray[
     return np.asarray(directions / lengths * rng.random((n, 1)) ** (1 / size))
 
 
-def moved(vectors: Any, radius: float, rng: np.random.Generator) -> Any:
+def perturb_embeddings(vectors: Any, radius: float, rng: np.random.Generator) -> Any:
     """Return embeddings, a tensor (n, size), each moved by a random vector of its own.
 
     The vectors are drawn uniformly from a ball, whose radius is ``radius`` times the mean length of

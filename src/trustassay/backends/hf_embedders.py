@@ -12,7 +12,7 @@ import numpy as np
 
 from trustassay.backends import hf_loading
 from trustassay.capabilities import TokenVectors, Vectors
-from trustassay.errors import BackendError, install
+from trustassay.errors import BackendError, install_command
 from trustassay.sample import clean
 
 
@@ -26,20 +26,20 @@ class SentenceTransformerEmbedder(hf_loading.HubModel):
             BackendError: with a message of one line, if that fails.
         """
         super().__init__(**options)
-        self.name = hf_loading.uri(model, dtype=self._dtype)
-        with hf_loading.one_line(self.name, Exception):
+        self.name = hf_loading.build_uri(model, dtype=self._dtype)
+        with hf_loading.errors_in_one_line(self.name, Exception):
             self._load(model)
 
     def _load(self, name: str) -> None:
         """Load the model, and find out its dimensions and its limit."""
-        hf_loading.libraries()
+        hf_loading.import_libraries()
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
             raise BackendError(
-                f"{error.name} is missing: {install('sentence-transformers')}"
+                f"{error.name} is missing: {install_command('sentence-transformers')}"
             ) from error
-        folder, _ = hf_loading.config_of(name)
+        folder, _ = hf_loading.load_config(name)
         where, options = hf_loading.dtype_options(self._device, self._dtype)
         with hf_loading.safetensors_only():
             self._model: Any = SentenceTransformer(
@@ -62,7 +62,7 @@ class SentenceTransformerEmbedder(hf_loading.HubModel):
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), for n texts; may be called from several threads."""
-        with self._lock, hf_loading.one_line(self.name, Exception):
+        with self._lock, hf_loading.errors_in_one_line(self.name, Exception):
             parts = [self._split_to_fit(clean(text)) for text in texts]
             flat = [part for parts_of_text in parts for part in parts_of_text]
             vectors_of_parts = self._encode(flat)
@@ -90,7 +90,9 @@ class SentenceTransformerEmbedder(hf_loading.HubModel):
     def _encode(self, parts: Sequence[tuple[str, int]]) -> Vectors:
         """Return the vectors of parts, computed in batches of similar length."""
         rows: Vectors = np.zeros((len(parts), self._dimensions), dtype=np.float32)
-        for batch in hf_loading.batches([tokens for _, tokens in parts], self._batch_tokens):
+        for batch in hf_loading.split_in_batches(
+            [tokens for _, tokens in parts], self._batch_tokens
+        ):
             rows[batch] = self._model.encode(
                 [parts[i][0] for i in batch],
                 batch_size=len(batch),
@@ -114,15 +116,15 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
             options: those of :class:`HubModel`.
         """
         super().__init__(**options)
-        self.name, self._layer = hf_loading.uri(model, layer=layer, dtype=self._dtype), layer
-        with hf_loading.one_line(self.name, Exception):
-            _, transformers = hf_loading.libraries()
-            folder, _ = hf_loading.config_of(model)
+        self.name, self._layer = hf_loading.build_uri(model, layer=layer, dtype=self._dtype), layer
+        with hf_loading.errors_in_one_line(self.name, Exception):
+            _, transformers = hf_loading.import_libraries()
+            folder, _ = hf_loading.load_config(model)
             # Models saved with the head they were trained with have no pooler, which is not read.
             self._model, self._tokenizer = hf_loading.load(
                 folder, transformers.AutoModel, self._device, self._dtype, unused=("pooler.",)
             )
-            self._limit = hf_loading.longest_input(self._model, self._tokenizer)
+            self._limit = hf_loading.find_max_input_tokens(self._model, self._tokenizer)
         blocks = self._model.config.num_hidden_layers
         if layer is not None and not 0 <= layer <= blocks:
             raise BackendError(f"{self.name}: has {blocks} layers, but no layer {layer}")
@@ -134,7 +136,7 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
             BackendError: a text is longer than the model reads, or the model fails.
         """
         result: list[TokenVectors | None] = [None] * len(texts)
-        with self._lock, hf_loading.one_line(self.name, Exception):
+        with self._lock, hf_loading.errors_in_one_line(self.name, Exception):
             tokenizer_options = {"return_special_tokens_mask": True, "verbose": False}
             inputs = [dict(self._tokenizer(clean(text), **tokenizer_options)) for text in texts]
             masks = [features.pop("special_tokens_mask") for features in inputs]
@@ -145,7 +147,7 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
                     f"a text of {max(lengths)} tokens is longer than the {self._limit} that this "
                     "model reads"
                 )
-            for batch in hf_loading.batches(lengths, self._batch_tokens):
+            for batch in hf_loading.split_in_batches(lengths, self._batch_tokens):
                 states = self._compute_states([inputs[i] for i in batch])
                 for row, i in zip(states, batch, strict=True):
                     ids = inputs[i]["input_ids"]
@@ -156,9 +158,9 @@ class HuggingFaceTokenEmbedder(hf_loading.HubModel):
 
     def _compute_states(self, inputs: Sequence[Any]) -> Any:
         """Return the hidden states, shape (n, longest, d), of texts padded on the right."""
-        torch, _ = hf_loading.libraries()
+        torch, _ = hf_loading.import_libraries()
         self._tokenizer.padding_side = "right"
-        batch = hf_loading.padded(inputs, self._tokenizer, self._model.device)
+        batch = hf_loading.pad_inputs(inputs, self._tokenizer, self._model.device)
         with torch.inference_mode():
             if self._layer is None:
                 states = self._model(**batch).last_hidden_state

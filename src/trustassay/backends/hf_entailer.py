@@ -58,8 +58,8 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         super().__init__(batch_tokens=batch_tokens, **place)
         labels = labels.split(",") if isinstance(labels, str) else labels
         joined = ",".join(labels) if labels else None
-        self.name = hf_loading.uri(model, labels=joined, dtype=self._dtype)
-        with hf_loading.one_line(self.name, Exception):
+        self.name = hf_loading.build_uri(model, labels=joined, dtype=self._dtype)
+        with hf_loading.errors_in_one_line(self.name, Exception):
             self._kind = _load_kind(model, self._device, self._dtype, labels, check)
         if check:
             advice = "; give the model's own order with ?labels=..., or load it with ?check=no"
@@ -76,21 +76,21 @@ class HuggingFaceEntailer(hf_loading.HubModel):
         """
         if not pairs:
             return np.zeros((0, 3))
-        with self._lock, hf_loading.one_line(self.name, RuntimeError):
+        with self._lock, hf_loading.errors_in_one_line(self.name, RuntimeError):
             inputs, owners = self._kind.encode(pairs)
-            rows = probabilities(self._compute_logits(inputs), self._kind.columns)
-            return best_windows(rows, owners)
+            rows = compute_probabilities(self._compute_logits(inputs), self._kind.columns)
+            return select_best_windows(rows, owners)
 
     def _compute_logits(self, inputs: Sequence[Features]) -> Probabilities:
         """Return the logits, shape (n, k), of n inputs, run in batches of similar length."""
-        torch, _ = hf_loading.libraries()
+        torch, _ = hf_loading.import_libraries()
         device = self._kind.model.device
         rows = np.empty((len(inputs), len(self._kind.columns)))
         with torch.inference_mode():
-            for batch in hf_loading.batches(
+            for batch in hf_loading.split_in_batches(
                 [len(features["input_ids"]) for features in inputs], self._batch_tokens
             ):
-                tensors = hf_loading.padded(
+                tensors = hf_loading.pad_inputs(
                     [inputs[i] for i in batch], self._kind.tokenizer, device
                 )
                 rows[batch] = self._kind.logits(tensors).float().cpu().numpy()
@@ -104,12 +104,12 @@ class _Classifier:
 
     def __init__(self, model: Any, tokenizer: Any, labels: Sequence[str] | None) -> None:
         self.model, self.tokenizer = model, tokenizer
-        self.columns = label_columns(labels or _config_labels(model.config))
+        self.columns = find_label_columns(labels or _config_labels(model.config))
         # ?labels= may have named more or fewer than the model has.
         if len(self.columns) != model.config.num_labels:
             outputs = model.config.num_labels
             raise BackendError(f"{len(self.columns)} labels for a model of {outputs} outputs")
-        self.limit = hf_loading.longest_input(model, tokenizer)
+        self.limit = hf_loading.find_max_input_tokens(model, tokenizer)
         # Asked for, as transformers 5 leaves them out for some models that were trained with them.
         types = getattr(model.config, "type_vocab_size", 0)
         self.segments = types > 1 or model.config.model_type == "xlnet"
@@ -158,7 +158,7 @@ class _Classifier:
                 k: row[:begin] + row[begin + a : begin + b] + row[end:]
                 for k, row in encoded_pair.items()
             }
-            for a, b in windows(len(premise_ids), room)
+            for a, b in compute_windows(len(premise_ids), room)
         ]
 
     def logits(self, batch: Any) -> Any:
@@ -209,8 +209,8 @@ def _load_kind(
     name: str, device: str | None, dtype: str | None, labels: Sequence[str] | None, check: bool
 ) -> _Classifier | _OneOrZero:
     """Load an entailment model and choose its kind."""
-    _, transformers = hf_loading.libraries()
-    folder, config = hf_loading.config_of(name)
+    _, transformers = hf_loading.import_libraries()
+    folder, config = hf_loading.load_config(name)
     classifies = any(
         "ForSequenceClassification" in architecture for architecture in config.architectures or ()
     )
@@ -233,7 +233,7 @@ def _config_labels(config: Any) -> list[str]:
     return names
 
 
-def label_columns(labels: Sequence[str]) -> tuple[int, ...]:
+def find_label_columns(labels: Sequence[str]) -> tuple[int, ...]:
     """Return the column of each label: 0 entailment, 1 neutral or not entailed, 2 contradiction.
 
     Case and punctuation do not matter.
@@ -257,7 +257,7 @@ def label_columns(labels: Sequence[str]) -> tuple[int, ...]:
     return tuple(columns)
 
 
-def probabilities(logits: Probabilities, columns: Sequence[int]) -> Probabilities:
+def compute_probabilities(logits: Probabilities, columns: Sequence[int]) -> Probabilities:
     """Return the softmax of logits (n, k) as (n, 3), output j in column ``columns[j]``, else 0."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     result = np.zeros((len(logits), 3))
@@ -265,7 +265,7 @@ def probabilities(logits: Probabilities, columns: Sequence[int]) -> Probabilitie
     return result
 
 
-def best_windows(rows: Probabilities, owners: Sequence[int]) -> Probabilities:
+def select_best_windows(rows: Probabilities, owners: Sequence[int]) -> Probabilities:
     """Return for each owner, in order, its row with the highest P(entailment); ties: the first."""
     # Sorted by owner, then by falling P(entailment): the first row of each owner is its best.
     order = np.lexsort((-rows[:, 0], np.asarray(owners)))
@@ -274,7 +274,7 @@ def best_windows(rows: Probabilities, owners: Sequence[int]) -> Probabilities:
     return best
 
 
-def windows(length: int, room: int) -> list[tuple[int, int]]:
+def compute_windows(length: int, room: int) -> list[tuple[int, int]]:
     """Return the (start, end) of windows of ``room`` tokens over ``length`` > ``room`` tokens.
 
     They overlap by a quarter; the last one overlaps as much as it takes to have the full length.

@@ -16,29 +16,29 @@ from numpy.typing import NDArray
 
 from trustassay.backends.telemetry import quiet_hub
 from trustassay.capabilities import BatchLimits
-from trustassay.errors import BackendError, install
+from trustassay.errors import BackendError, install_command
 
 Features = dict[str, list[int]]
 
 
-def libraries() -> tuple[Any, Any]:
+def import_libraries() -> tuple[Any, Any]:
     """Return torch and transformers; raises :class:`BackendError` if one is missing."""
     quiet_hub()
     try:
         import torch
         import transformers
     except ImportError as error:
-        raise BackendError(f"{error.name} is missing: {install('hf')}") from error
+        raise BackendError(f"{error.name} is missing: {install_command('hf')}") from error
     return torch, transformers
 
 
-def config_of(name: str) -> tuple[str, Any]:
+def load_config(name: str) -> tuple[str, Any]:
     """Return a model's folder or ID, as transformers loads it, and its config.
 
     Raises:
         BackendError: there is no such folder; transformers' own errors for everything else.
     """
-    _, transformers = libraries()
+    _, transformers = import_libraries()
     folder = str(Path(name).expanduser()) if name.startswith("~") else name
     if folder.startswith(("/", ".")) and not Path(folder).is_dir():
         raise BackendError("there is no such folder")
@@ -77,7 +77,7 @@ def load(
     Raises:
         BackendError: there are no safetensors weights, or weights are missing.
     """
-    _, transformers = libraries()
+    _, transformers = import_libraries()
     where, options = dtype_options(device, dtype)
     local = only_local(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, **local)
@@ -107,7 +107,7 @@ def dtype_options(device: str | None, dtype: str | None) -> tuple[Any, dict[str,
     By default the best device of this machine, and bfloat16 where CUDA computes in it, else
     float32.
     """
-    torch, transformers = libraries()
+    torch, transformers = import_libraries()
     if device is None:
         otherwise = "mps" if torch.backends.mps.is_available() else "cpu"
         device = "cuda" if torch.cuda.is_available() else otherwise
@@ -137,7 +137,7 @@ def safetensors_only() -> Iterator[None]:
         ) from error
 
 
-def longest_input(model: Any, tokenizer: Any) -> int | None:
+def find_max_input_tokens(model: Any, tokenizer: Any) -> int | None:
     """Return the number of tokens that the model reads; ``None`` if there is no limit."""
     positions = getattr(model.config, "max_position_embeddings", None) or 0
     # RoBERTa and its kin count positions from behind the padding token's.
@@ -152,13 +152,13 @@ def longest_input(model: Any, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def silence_libraries() -> Iterator[None]:
     """Keep transformers from showing bars, reports and warnings, with its own switches.
 
     The bars of downloads are kept, since nothing else shows that one is running. Raises as
     :func:`libraries`.
     """
-    _, transformers = libraries()
+    _, transformers = import_libraries()
     from huggingface_hub.utils import (  # type: ignore[attr-defined]
         are_progress_bars_disabled,
         disable_progress_bars,
@@ -183,13 +183,13 @@ def silenced() -> Iterator[None]:
 
 
 @contextmanager
-def one_line(name: str, kind: type[Exception]) -> Iterator[None]:
+def errors_in_one_line(name: str, kind: type[Exception]) -> Iterator[None]:
     """Turn an exception of a library into a BackendError of one line, without the user's token.
 
     What the library would print meanwhile is not shown (:func:`silence_libraries`).
     """
     try:
-        with silenced():
+        with silence_libraries():
             yield
     except BackendError as error:
         raise BackendError(f"{name}: {error}") from error
@@ -223,12 +223,12 @@ class HubModel:
         self._lock = threading.Lock()  # a fast tokenizer serves one thread at a time
 
 
-def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:
+def pad_inputs(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str, Any]:
     """Return the inputs as tensors (b, longest) on a device, padded on the tokenizer's side.
 
     This is what ``tokenizer.pad`` does, without its loop in Python over every number.
     """
-    torch, _ = libraries()
+    torch, _ = import_libraries()
     lengths = [len(features["input_ids"]) for features in inputs]
     # Everything else, such as the attention mask, is padded with 0.
     fills = {"input_ids": tokenizer.pad_token_id, "token_type_ids": tokenizer.pad_token_type_id}
@@ -242,7 +242,7 @@ def padded(inputs: Sequence[Features], tokenizer: Any, device: Any) -> dict[str,
     return tensors
 
 
-def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
+def split_in_batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
     """Yield the indices of batches, longest first, whose size with padding is within ``tokens``.
 
     An item that is longer than that is a batch by itself.
@@ -256,7 +256,7 @@ def batches(lengths: Sequence[int], tokens: int) -> Iterator[NDArray[np.intp]]:
         start += count
 
 
-def uri(model: str, **options: str | int | None) -> str:
+def build_uri(model: str, **options: str | int | None) -> str:
     """Return the URI of a model with the options that are set, which change its results."""
     options_set = [f"{name}={value}" for name, value in options.items() if value is not None]
     return f"hf:{model}" + ("?" + "&".join(options_set) if options_set else "")

@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from trustassay.capabilities import EndpointLimits, on_sending
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
 from trustassay.sample import clean
-from trustassay.tracebacks import SECRET, hide
+from trustassay.tracebacks import MIN_SECRET_CHARS, hide_key
 
 if TYPE_CHECKING:
     import aiohttp
@@ -33,7 +33,7 @@ PLAIN = "identity"
 _WINDOW_BITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 LARGE_BYTES = 1_000_000
 """Bytes beyond which a reply is large."""
-AT_ONCE = 2
+LARGE_BODIES_AT_ONCE = 2
 """Large replies that an endpoint's client reads at the same time."""
 PIECE_BYTES = 1 << 18
 """Bytes that are decompressed at a time, since a few compressed ones may stand for very many."""
@@ -49,7 +49,7 @@ class OversizedError(ValueError):
     """A body is larger than allowed."""
 
 
-def in_bytes(text: str) -> int:
+def parse_size(text: str) -> int:
     """Read a size: ``16MB``, ``500kB``, ``1GiB``, ``4096``.
 
     Raises:
@@ -134,7 +134,7 @@ async def _pieces(response: aiohttp.ClientResponse, encoding: str) -> AsyncItera
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-SHOWN = 300
+MAX_SHOWN_CHARACTERS = 300
 """Characters of an endpoint's own message that an error message repeats."""
 ERROR_BYTES = 1_000_000
 """Bytes of the body of an error that are read."""
@@ -153,12 +153,12 @@ _LIMITS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "deadline": ("deadline_s", float),
     "patience": ("patience_s", float),
     "tries": ("tries", int),
-    "max_reply": ("reply_bytes", in_bytes),
+    "max_reply": ("reply_bytes", parse_size),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     """The parts of a URI such as ``openai:MODEL@BASE_URL?rpm=500``."""
 
     scheme: str
@@ -181,7 +181,7 @@ class Address:
     @classmethod
     def parse(
         cls, scheme: str, remainder: str, *, base: str, key: str, public: str = ""
-    ) -> Address:
+    ) -> EndpointAddress:
         """Read the part after ``SCHEME:``.
 
         Args:
@@ -204,7 +204,7 @@ class Address:
         # openai:MODEL@localhost:8000 would otherwise send the prompts to the public service.
         if not named_base and _HOST_AT_END.search(model):
             raise BackendError(f"{scheme}:MODEL@BASE_URL needs http:// or https:// after the @")
-        base = checked_base(named_base or base)
+        base = check_base(named_base or base)
         limits: dict[str, Any] = {}
         query, body = {}, {}
         for name, value in parse_qsl(options, keep_blank_values=True):
@@ -237,7 +237,7 @@ class Address:
         return f"{self.scheme}:{self.model}@{self.base}" + ("?" + "&".join(options)) * bool(options)
 
 
-def checked_base(base: str) -> str:
+def check_base(base: str) -> str:
     """Return an ``http://`` or ``https://`` address without the slash at its end.
 
     Raises:
@@ -267,7 +267,7 @@ SERVICES = {
 """Address of each service, and the variables that may hold its key; a local one has none."""
 
 
-def service_address(scheme: str, remainder: str) -> Address:
+def service_address(scheme: str, remainder: str) -> EndpointAddress:
     """Return the address of a service, with the first of its key variables that is set.
 
     It is the service's own address, unless the URI or the environment names another. Raises as
@@ -275,10 +275,10 @@ def service_address(scheme: str, remainder: str) -> Address:
     """
     base, keys = SERVICES[scheme]
     if not keys:
-        return Address.parse(scheme, remainder, base=base, key="")
+        return EndpointAddress.parse(scheme, remainder, base=base, key="")
     service_base = os.environ.get(f"{scheme.upper()}_BASE_URL") or base
     key = next((name for name in keys if os.environ.get(name)), keys[0])
-    return Address.parse(scheme, remainder, base=service_base, key=key, public=base)
+    return EndpointAddress.parse(scheme, remainder, base=service_base, key=key, public=base)
 
 
 def _parse_option(scheme: str, name: str, value: str, kind: Callable[[str], Any]) -> Any:
@@ -299,9 +299,9 @@ def _parse_body_value(text: str) -> Any:
 class RefusalError(CallError):
     """A request that the endpoint will never answer; ``said`` is the body of its reply."""
 
-    def __init__(self, message: str, said: str) -> None:
+    def __init__(self, message: str, body: str) -> None:
         super().__init__(message, "refused")
-        self.said = said
+        self.body = body
 
 
 class HttpEndpoint:
@@ -313,13 +313,13 @@ class HttpEndpoint:
     reply larger than the address's ``reply_bytes`` is not read to its end.
     """
 
-    def __init__(self, address: Address, key_header: str, key_prefix: str = "") -> None:
+    def __init__(self, address: EndpointAddress, key_header: str, key_prefix: str = "") -> None:
         self.address = address
         self._key_header, self._key_prefix = key_header, key_prefix
         self._headers: dict[str, str] = {}
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = asyncio.Semaphore(LARGE_BODIES_AT_ONCE)
         self._key = ""
         self._proxy: str | None = None
 
@@ -360,20 +360,22 @@ class HttpEndpoint:
 
     async def _request_json(self, method: str, path: str, data: bytes | None) -> Any:
         """Send a request, and return the reply's JSON."""
-        status, headers, text = await self._sent(method, path, data)
+        status, headers, text = await self._send(method, path, data)
         if not 200 <= status < 300:
-            raise self._fault(status, text, headers)
+            raise self._error_of_status(status, text, headers)
         try:
             result = json.loads(text)
         except ValueError:
-            raise self._error(f"the reply is not JSON: {worded(text)}", "malformed") from None
+            raise self._error(
+                f"the reply is not JSON: {describe_error_body(text)}", "malformed"
+            ) from None
         # An error in a response with the status 200.
         if isinstance(result, dict) and result.get("error"):  # as OpenRouter tells of its providers
             code = result["error"].get("code") if isinstance(result["error"], dict) else None
-            raise self._fault(code if isinstance(code, int) else 502, text, headers)
+            raise self._error_of_status(code if isinstance(code, int) else 502, text, headers)
         return result
 
-    async def _sent(
+    async def _send(
         self, method: str, path: str, data: bytes | None
     ) -> tuple[int, Mapping[str, str], str]:
         """Send a request; return status, headers and text of the response, without the key."""
@@ -397,7 +399,7 @@ class HttpEndpoint:
                 good = 200 <= status < 300
                 limit = max_bytes if good else ERROR_BYTES
                 body = await read_body(response, limit, self._room, cut=not good)
-                return status, response.headers, self._redacted(body.decode("utf-8", "replace"))
+                return status, response.headers, self._redact(body.decode("utf-8", "replace"))
         # From here on, each kind of error says whether and how the call is tried again.
         except OversizedError:
             message = f"the reply has more than {max_bytes:,} bytes (max_reply)"
@@ -427,7 +429,7 @@ class HttpEndpoint:
                 raise CallError(missing, "closed")
             self._key = os.environ.get(self.address.key, "").strip()
             # Also from tracebacks.
-            hide(self._key)
+            hide_key(self._key)
             # A line break in a key would be a header of its own.
             if not (self._key.isascii() and self._key.isprintable()):
                 raise self._error(f"{self.address.key} is not a valid API key", "closed")
@@ -439,7 +441,7 @@ class HttpEndpoint:
             }
             if self._key:
                 headers[self._key_header] = self._key_prefix + self._key
-            self._loop, self._room = loop, asyncio.Semaphore(AT_ONCE)
+            self._loop, self._room = loop, asyncio.Semaphore(LARGE_BODIES_AT_ONCE)
             self._session = aiohttp.ClientSession(
                 # The engine limits the number of connections and the time of a call.
                 connector=aiohttp.TCPConnector(limit=0),
@@ -451,26 +453,28 @@ class HttpEndpoint:
             )
         return self._session
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         """Return a text without the key; very short keys would match by chance."""
-        return text.replace(self._key, "[key]") if len(self._key) >= SECRET else text
+        return text.replace(self._key, "[key]") if len(self._key) >= MIN_SECRET_CHARS else text
 
     def _error(
         self, message: str, kind: CallFault, retry_after_s: float | None = None
     ) -> CallError:
         """Return an error with the address's name, without the key."""
-        return CallError(self._redacted(f"{self.address.name}: {message}"), kind, retry_after_s)
+        return CallError(self._redact(f"{self.address.name}: {message}"), kind, retry_after_s)
 
-    def _fault(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
+    def _error_of_status(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
         """Return the error for a status other than success."""
-        message = f"{status}: {worded(text)}".rstrip(": ")
+        message = f"{status}: {describe_error_body(text)}".rstrip(": ")
         # A missing key is the likely cause, so name its variable.
         if status in (401, 403) and not self._key:
             message += f" (no key: {self.address.key or 'its variable'} is not set)"
         if 300 <= status < 400:
-            target = self._redacted(headers.get("Location", "elsewhere"))
+            target = self._redact(headers.get("Location", "elsewhere"))
             # Following it would send the key elsewhere, so the user has to correct the URI.
-            return self._error(f"{status}: redirects to {target[:SHOWN]}; not followed", "closed")
+            return self._error(
+                f"{status}: redirects to {target[:MAX_SHOWN_CHARACTERS]}; not followed", "closed"
+            )
         flagged = status == 403 and "moderation" in text.lower()  # OpenRouter, of one prompt
         # Key, credit, permission or model: every other request would fail as well.
         if (status in (401, 402, 403, 404) and not flagged) or _CLOSED_MESSAGES.search(text):
@@ -482,7 +486,7 @@ class HttpEndpoint:
             return self._error(message, "timeout")
         if status >= 500 or status in (409, 425):
             return self._error(message, "server", _retry_after(headers, text))
-        return RefusalError(self._redacted(f"{self.address.name}: {message}"), text)
+        return RefusalError(self._redact(f"{self.address.name}: {message}"), text)
 
 
 class HttpBackend:
@@ -500,7 +504,7 @@ class HttpBackend:
         await self._http.close()
 
 
-def worded(text: str) -> str:
+def describe_error_body(text: str) -> str:
     """Return the message in an error's body, cut to a readable length."""
     with suppress(ValueError):
         result = json.loads(text)
@@ -513,7 +517,7 @@ def worded(text: str) -> str:
                 result = result.get(next(keys, None))
         text = result if isinstance(result, str) else text
     text = " ".join(text.split())
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[:MAX_SHOWN_CHARACTERS] + "..."
 
 
 def _retry_after(headers: Mapping[str, str], text: str) -> float | None:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trustassay.backends import registry
-from trustassay.backends.embedded import card, weights_folder
-from trustassay.backends.endpoint_chat import in_time, then_closed
-from trustassay.backends.functions import CHECK_PAIRS, check_labels, imported
+from trustassay.backends.embedded import read_card, weights_folder
+from trustassay.backends.endpoint_chat import run_in_time, run_then_close
+from trustassay.backends.functions import CHECK_PAIRS, check_labels, import_object
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
-from trustassay.backends.resolve import blocking
+from trustassay.backends.resolve import make_blocking
 from trustassay.capabilities import ChatRequest, LocalChatModel
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -25,7 +25,7 @@ REQUEST = ChatRequest.of("Say yes.", temperature=None, max_tokens=16)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BackendState:
     """What is known about one backend on this machine."""
 
     name: str
@@ -42,7 +42,7 @@ class Found:
     """Whether it does not work although it should."""
 
 
-def tried(uri: str) -> Found:
+def try_backend(uri: str) -> BackendState:
     """Send a small request to the backend of a URI, and return how long it took.
 
     ``chat=``, ``embedder=`` or ``entailer=`` before the URI chooses what it is tried as. Otherwise
@@ -68,9 +68,9 @@ def tried(uri: str) -> Found:
     except Exception as error:  # a function of the user's may raise anything
         is_ours = isinstance(error, BackendError)
         reason = str(error) if is_ours else f"{type(error).__name__}: {error}"
-        return Found(uri, capability, f"broken: {reason}", broken=True)
+        return BackendState(uri, capability, f"broken: {reason}", broken=True)
     speed = f"{answered_at - loaded_at:.2f} s per call" if is_asked else ""
-    return Found(uri, capability, f"works{remark}", f"{loaded_at - started_at:.2f} s", speed)
+    return BackendState(uri, capability, f"works{remark}", f"{loaded_at - started_at:.2f} s", speed)
 
 
 def _choose_kind(uri: str) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def _choose_kind(uri: str) -> tuple[str, str]:
     if scheme == "hf":
         return _choose_kind_of_model(remainder.partition("?")[0]), uri
     if scheme == "python":
-        return _choose_kind_of_object(imported(remainder)), uri
+        return _choose_kind_of_object(import_object(remainder)), uri
     # Chat comes first: an address that can be several things is tried as a chat model.
     fit = (kind for kind, (of_kind, _) in _TRIALS.items() if find(of_kind, uri)[0])
     return next(fit, "chat"), uri
@@ -90,10 +90,10 @@ def _choose_kind(uri: str) -> tuple[str, str]:
 
 def _choose_kind_of_model(name: str) -> str:
     """Return what a model of the hub is tried as, by the architecture in its config."""
-    from trustassay.backends.hf_loading import config_of, one_line
+    from trustassay.backends.hf_loading import errors_in_one_line, load_config
 
-    with one_line(f"hf:{name}", Exception):
-        _, config = config_of(name)
+    with errors_in_one_line(f"hf:{name}", Exception):
+        _, config = load_config(name)
     kinds = " ".join(config.architectures or ())
     if "ForSequenceClassification" in kinds:
         return "entailer"
@@ -125,7 +125,7 @@ def _try_chat(model: Any) -> str:
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])
         return remark
-    reply = asyncio.run(then_closed(model, in_time(model, model.reply(REQUEST))))
+    reply = asyncio.run(run_then_close(model, run_in_time(model, model.reply(REQUEST))))
     return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
 
 
@@ -141,7 +141,7 @@ def _try_entailer(entailer: Any) -> str:
 
 def _try_embedder(embedder: Any) -> str:
     """Ask an embedder, and return a remark."""
-    (vector,) = blocking(embedder).vectors([CHECK_PAIRS[0][0]])
+    (vector,) = make_blocking(embedder).vectors([CHECK_PAIRS[0][0]])
     return f", {len(vector)} dimensions"
 
 
@@ -160,7 +160,7 @@ TIMING_PREMISE = "The observatory on the hill was built by the town between the 
 TIMING_SENTENCE = "The town built observatory number {} on the hill."
 
 
-def backends(*, check: bool) -> Iterator[Found]:
+def iterate_backends(*, check: bool) -> Iterator[BackendState]:
     """Yield every backend; with ``check``, those that need no name are loaded, tested and timed."""
     rows: dict[tuple[Any, ...], list[Scheme]] = {}
     for scheme in schemes():
@@ -175,35 +175,37 @@ def backends(*, check: bool) -> Iterator[Found]:
         yield _describe_state(schemes_of_row[-1], ", ".join(used_for), check=check)
 
 
-def _describe_state(scheme: Scheme, used_for: str, *, check: bool) -> Found:
+def _describe_state(scheme: Scheme, used_for: str, *, check: bool) -> BackendState:
     """Return the state of a scheme."""
     if missing := scheme.missing():
         pip = [*missing.values()][-1]
         state = f"pip install {pip} ({' and '.join(missing)} missing)"
-        return Found(scheme.form, used_for, state)
+        return BackendState(scheme.form, used_for, state)
     if scheme.name in _TESTED:
         test = _TESTED[scheme.name].get(scheme.kind)
         return (
-            _check_backend(scheme, used_for, test) if check else Found(scheme.name, used_for, "yes")
+            _check_backend(scheme, used_for, test)
+            if check
+            else BackendState(scheme.name, used_for, "yes")
         )
     return (
         _describe_endpoint(scheme, used_for)
         if scheme.address
-        else Found(scheme.form, used_for, "yes")
+        else BackendState(scheme.form, used_for, "yes")
     )
 
 
-def _describe_endpoint(scheme: Scheme, used_for: str) -> Found:
+def _describe_endpoint(scheme: Scheme, used_for: str) -> BackendState:
     """Return whether the key of an endpoint is set; never the key itself."""
     assert scheme.address
     try:
         address = scheme.address("MODEL")
     except BackendError as error:  # what the environment says of the address
-        return Found(scheme.form, used_for, f"broken: {error}", broken=True)
+        return BackendState(scheme.form, used_for, f"broken: {error}", broken=True)
     state = f"{address.key} is {'set' if os.environ.get(address.key) else 'not set'}"
     if os.environ.get(f"{address.scheme.upper()}_BASE_URL"):
         state += f"; asks {address.base}"
-    return Found(scheme.form, used_for, state)
+    return BackendState(scheme.form, used_for, state)
 
 
 class Plugin(NamedTuple):
@@ -221,7 +223,7 @@ class Plugin(NamedTuple):
     """Whether it cannot be loaded."""
 
 
-def plugins() -> Iterator[Plugin]:
+def iterate_plugins() -> Iterator[Plugin]:
     """Yield what other installed packages add: schemes, metrics, capabilities and commands."""
     for group, kind in _ENTRY_POINT_GROUPS.items():
         for entry in sorted(entry_points(group=group), key=lambda point: point.name):
@@ -241,7 +243,9 @@ def plugins() -> Iterator[Plugin]:
             yield Plugin(entry.name, kind, package_of(entry), state, broken)
 
 
-def _check_backend(scheme: Scheme, used_for: str, test: Callable[[Any], None] | None) -> Found:
+def _check_backend(
+    scheme: Scheme, used_for: str, test: Callable[[Any], None] | None
+) -> BackendState:
     """Load, test and time a backend."""
     started = time.perf_counter()
     try:
@@ -250,12 +254,12 @@ def _check_backend(scheme: Scheme, used_for: str, test: Callable[[Any], None] | 
         if test:
             test(backend)
     except BackendError as error:
-        return Found(scheme.name, used_for, f"broken: {error}", broken=True)
+        return BackendState(scheme.name, used_for, f"broken: {error}", broken=True)
     if scheme.kind == "embedder":
         speed = f"{_measure_speed(backend.vectors, TIMING_SENTENCE.format):.0f} sentences/s"
     else:
         speed = f"{_measure_speed(backend.scores, _build_pair):.0f} pairs/s"
-    return Found(scheme.name, used_for, "works", f"{seconds:.2f} s", speed)
+    return BackendState(scheme.name, used_for, "works", f"{seconds:.2f} s", speed)
 
 
 def _build_pair(number: int) -> tuple[str, str]:
@@ -277,7 +281,7 @@ def _measure_speed(ask: Callable[[list[Any]], Any], item: Callable[[int], Any]) 
 def _test_embedded_entailer(backend: Any) -> None:
     """Check the labels, and the checksums of the weights."""
     check_labels(backend)
-    for name, digest in card()["sha256"].items():
+    for name, digest in read_card()["sha256"].items():
         if hashlib.sha256((weights_folder() / name).read_bytes()).hexdigest() != digest:
             raise BackendError(f"{name} differs from the file that was shipped")
 

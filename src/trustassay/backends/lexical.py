@@ -24,7 +24,7 @@ NEGATION_WEIGHT = 0.6
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 
 
-class Overlap(NamedTuple):
+class WordOverlap(NamedTuple):
     """The features of a premise and a hypothesis."""
 
     containment: float
@@ -64,8 +64,8 @@ class LexicalEntailer:
         """Return shape (n, 3): entailment, neutral, contradiction of n (premise, hypothesis)."""
         rows = np.empty((len(pairs), 3))
         for row, (premise, hypothesis) in zip(rows, pairs, strict=True):
-            result = overlap(premise, hypothesis)
-            entailment = 1 / (1 + math.exp(-logit(result)))
+            result = compute_overlap(premise, hypothesis)
+            entailment = 1 / (1 + math.exp(-compute_log_odds(result)))
             # Without meaning it is open whether they contradict, so half is given to each.
             suspicious = result.missing_number or result.negation_differs
             contradiction = (1 - entailment) / 2 if suspicious else 0.0
@@ -73,7 +73,7 @@ class LexicalEntailer:
         return rows
 
 
-def logit(features: Overlap) -> float:
+def compute_log_odds(features: WordOverlap) -> float:
     """Return the log-odds of entailment."""
     return (
         STEEPNESS * (features.containment - HALFWAY)
@@ -82,7 +82,7 @@ def logit(features: Overlap) -> float:
     )
 
 
-def overlap(premise: str, hypothesis: str) -> Overlap:
+def compute_overlap(premise: str, hypothesis: str) -> WordOverlap:
     """Compare a premise and a hypothesis word by word."""
     sentences = _split_sentences(premise)
     wanted = _split_words(hypothesis)
@@ -91,7 +91,7 @@ def overlap(premise: str, hypothesis: str) -> Overlap:
     numbers = frozenset().union(*(s.numbers for s in sentences))
     # The sentence with the most shared words is the one whose negation is compared.
     nearest = max(sentences, key=lambda s: len(s.content & wanted.content), default=None)
-    return Overlap(
+    return WordOverlap(
         containment=(
             len(wanted.content & content) / len(wanted.content) if wanted.content else 1.0
         ),

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from trustassay.backends.endpoint_chat import EndpointChat, counted, in_time, then_closed
-from trustassay.backends.http import Address, HttpBackend, HttpEndpoint
+from trustassay.backends.endpoint_chat import EndpointChat, run_in_time, run_then_close, sum_tokens
+from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
 from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
 from trustassay.errors import CallError
 
@@ -25,7 +25,7 @@ VECTOR_BYTES = 256_000
 """Bytes that the vector of one text may take in a reply, even if the limit of replies is lower."""
 
 
-def _build_endpoint(address: Address) -> HttpEndpoint:
+def _build_endpoint(address: EndpointAddress) -> HttpEndpoint:
     """Return the endpoint of an address, with the header in which it expects the key."""
     if (urlsplit(address.base).hostname or "").endswith(".azure.com"):
         return HttpEndpoint(address, "api-key")
@@ -39,7 +39,7 @@ class OpenAIChat(EndpointChat):
     together: ClassVar = {"top_logprobs": "logprobs"}
     second_names: ClassVar = {"max_tokens": "max_completion_tokens"}
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address, _build_endpoint(address))
 
     async def models(self) -> list[str]:
@@ -59,7 +59,10 @@ class OpenAIChat(EndpointChat):
             "n": ("", request.n if request.n > 1 else None),
             "logprobs": ("logprobs", True if request.logprobs is not None else None),
             "top_logprobs": ("logprobs", request.logprobs or None),
-            "response_format": ("schema", held_to(request.schema) if request.schema else None),
+            "response_format": (
+                "schema",
+                restrict_to_schema(request.schema) if request.schema else None,
+            ),
         }
 
     def body(self, messages: Sequence[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,16 +72,16 @@ class OpenAIChat(EndpointChat):
 
     def read(self, body_json: Any) -> Reply:
         """Return the reply in a body; raises as :meth:`EndpointChat.read`."""
-        reply = reply_of(body_json)
+        reply = parse_reply(body_json)
         if not reply.text and reply.finish == "content_filter":
-            raise self.failed("blocked by the endpoint's content filter")
+            raise self.build_refusal("blocked by the endpoint's content filter")
         return reply
 
 
 class OpenAIEmbedder(HttpBackend):
     """An embedding model behind ``/embeddings``; its vectors are scaled to unit vectors."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         self.name, self.endpoint = address.name, address.base
         self.limits = BatchLimits(items=256, tokens=100_000)
         self.endpoint_limits = address.limits
@@ -114,12 +117,12 @@ class BlockingEmbedder:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
-        vectors = in_time(self._embedder, self._embedder.avectors(texts))
+        vectors = run_in_time(self._embedder, self._embedder.avectors(texts))
         with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
-            return executor.submit(asyncio.run, then_closed(self._embedder, vectors)).result()
+            return executor.submit(asyncio.run, run_then_close(self._embedder, vectors)).result()
 
 
-def reply_of(body_json: Any) -> Reply:
+def parse_reply(body_json: Any) -> Reply:
     """Return the reply in the body of a chat completion."""
     first, *other_choices = body_json["choices"]
     message, usage, finish = first["message"], body_json.get("usage"), first.get("finish_reason")
@@ -127,8 +130,8 @@ def reply_of(body_json: Any) -> Reply:
     return Reply(
         _read_text(message),
         finish if isinstance(finish, str) else None,
-        counted(usage, "prompt_tokens"),
-        counted(usage, "completion_tokens"),
+        sum_tokens(usage, "prompt_tokens"),
+        sum_tokens(usage, "completion_tokens"),
         tuple(_read_text(choice["message"]) for choice in other_choices),
         _read_logprobs(first.get("logprobs")),
         reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
@@ -147,7 +150,7 @@ def _read_text(message: Mapping[str, Any]) -> str:
     return content
 
 
-def held_to(schema: str) -> dict[str, Any]:
+def restrict_to_schema(schema: str) -> dict[str, Any]:
     """Return the parameter that restricts a reply to a JSON schema."""
     named_schema = {"name": "reply", "strict": True, "schema": json.loads(schema)}
     return {"type": "json_schema", "json_schema": named_schema}

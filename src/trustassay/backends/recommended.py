@@ -18,7 +18,7 @@ HUB = "https://huggingface.co"
 
 
 @dataclass(frozen=True, slots=True)
-class Recommended:
+class RecommendedModel:
     """One file of a model at a fixed revision of its repository."""
 
     name: str
@@ -72,29 +72,29 @@ def models_folder() -> Path:
 
 
 @cache
-def recommended() -> dict[str, Recommended]:
+def load_recommended() -> dict[str, RecommendedModel]:
     """Return the recommended models by name, the smallest first."""
     text = files("trustassay.backends").joinpath("recommended.toml").read_text(encoding="utf-8")
-    return {name: Recommended(name, **row) for name, row in tomllib.loads(text).items()}
+    return {name: RecommendedModel(name, **row) for name, row in tomllib.loads(text).items()}
 
 
-def named_model(name: str) -> Recommended:
+def find_recommended(name: str) -> RecommendedModel:
     """Return the recommended model of a name; raises :class:`UnknownNameError` if there is none."""
-    if name not in recommended():
-        raise UnknownNameError(did_you_mean("recommended model", name, recommended()))
-    return recommended()[name]
+    if name not in load_recommended():
+        raise UnknownNameError(did_you_mean("recommended model", name, load_recommended()))
+    return load_recommended()[name]
 
 
-def languages_of(size: int) -> tuple[str, ...]:
+def find_languages(size: int) -> tuple[str, ...]:
     """Return the languages in which a file judges well; empty if not measured.
 
     The file is recognised by its size in bytes.
     """
     # By its size, since the checksum of a file of gigabytes takes long to compute.
-    return next((tuple(m.languages) for m in recommended().values() if m.bytes == size), ())
+    return next((tuple(m.languages) for m in load_recommended().values() if m.bytes == size), ())
 
 
-def located(uri: str) -> str:
+def locate_model(uri: str) -> str:
     """Return ``gguf:PATH``, with its options, for the name of a recommended model, else the URI.
 
     Raises:
@@ -102,7 +102,7 @@ def located(uri: str) -> str:
     """
     # NAME?threads=4 becomes gguf:PATH?threads=4.
     name, mark, options = uri.partition("?")
-    if (model := recommended().get(name)) is None:
+    if (model := load_recommended().get(name)) is None:
         return uri
     if not model.path.exists():
         raise BackendError(

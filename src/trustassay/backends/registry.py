@@ -42,7 +42,7 @@ KINDS: Mapping[str, str] = {
     "distractors": "source of distractors",
 }
 """Kinds of backends, as in ``run.json``, and their names in messages."""
-ASKED = ("chat model", "entailer")
+CHAT_MODEL_KINDS = ("chat model", "entailer")
 """Kinds of backends that a chat model can be."""
 
 Load = TypeVar("Load", bound=Callable[..., Any])
@@ -129,7 +129,7 @@ def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
         default: the URI of that backend if none follows.
         models: a pattern of names of models that suggest this scheme.
         price: the provider's ID in the table of published prices.
-        address: reads what follows the colon into the :class:`~trustassay.backends.http.Address`
+        address: reads what follows the colon into the :class:`~trustassay.backends.http.EndpointAddress`
             of an endpoint, which says where its key is; the loader gets that.
 
     Raises:
@@ -155,10 +155,10 @@ def load(kind: str, choice: Any) -> Any:
         UnknownNameError: no such scheme or option.
         BackendError: the backend cannot be loaded.
     """
-    from trustassay.backends.functions import as_backend
+    from trustassay.backends.functions import wrap_as_backend
 
     if not isinstance(choice, str):
-        return as_backend(kind, choice)
+        return wrap_as_backend(kind, choice)
     # Any chat model can be an entailer, unless its scheme already names one.
     if kind == "entailer" and not find(kind, choice)[0] and find("chat model", choice)[0]:
         return wrap_chat_as_entailer(choice, "")
@@ -171,7 +171,7 @@ def load(kind: str, choice: Any) -> Any:
         args = [target] if target else []
     backend = result.load(*args, **options)
     # Other packages may return functions; built-in loaders return backends.
-    return as_backend(kind, backend, choice) if result.package else backend
+    return wrap_as_backend(kind, backend, choice) if result.package else backend
 
 
 def read(kind: str, uri: str) -> tuple[Scheme, str, dict[str, Any]]:
@@ -194,8 +194,8 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
         BackendError: the package that describes it cannot be loaded, or it is a recommended model
             that is not on this machine.
     """
-    name, remainder = _split(recommended.located(uri) if kind in ASKED else uri)
-    if name in OWN or (kind, name) in _SCHEMES:
+    name, remainder = _split(recommended.locate_model(uri) if kind in CHAT_MODEL_KINDS else uri)
+    if name in BUILT_IN_SCHEMES or (kind, name) in _SCHEMES:
         return _SCHEMES.get((kind, name)), remainder
     # Only the package of this scheme is imported, and only now.
     for entry in find_entry_points().get(name, ()):
@@ -203,7 +203,7 @@ def find(kind: str, uri: str) -> tuple[Scheme | None, str]:
     return _SCHEMES.get((kind, name)), remainder
 
 
-def fault_of(kind: str, choice: Any) -> str | None:
+def find_fault(kind: str, choice: Any) -> str | None:
     """Return why a URI's backend cannot be loaded, if that is known without loading it.
 
     A large model takes seconds or minutes to load; a missing package or folder is found before.
@@ -236,7 +236,7 @@ def takes_time(kind: str, choice: Any) -> bool:
     return result is not None and result.slow
 
 
-def price_provider(backend: str) -> str:
+def find_price_provider(backend: str) -> str:
     """Return a chat model's provider in the table of published prices; empty if it has none."""
     return getattr(_SCHEMES.get(("chat model", _split(backend)[0])), "price", "")
 
@@ -246,13 +246,13 @@ def schemes(kind: str = "") -> list[Scheme]:
     return [known_scheme for known_scheme in _SCHEMES.values() if kind in ("", known_scheme.kind)]
 
 
-def forms(kind: str, default: str = "", without: str = "") -> str:
+def describe_forms(kind: str, default: str = "", without: str = "") -> str:
     """Return the forms of the URIs of built-in schemes for a kind, for a help text."""
     texts = []
     for known_scheme in (
         known_scheme
         for known_scheme in schemes(kind)
-        if known_scheme.name in OWN and known_scheme.name != without
+        if known_scheme.name in BUILT_IN_SCHEMES and known_scheme.name != without
     ):
         text = known_scheme.form.partition("[?")[0]
         text += "[@BASE_URL]" if known_scheme.address and text.endswith(":MODEL") else ""
@@ -282,7 +282,7 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
     package = package_of(entry)
     earlier = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
     # It has been loaded already.
-    if entry.name not in OWN and earlier and earlier[0].package in (package, ""):
+    if entry.name not in BUILT_IN_SCHEMES and earlier and earlier[0].package in (package, ""):
         return earlier
     # What a package has described before it fails is removed again.
     before = set(_SCHEMES)
@@ -323,9 +323,9 @@ def _find_innermost(kind: str, choice: Any) -> tuple[Scheme | None, str, str]:
     result, remainder = find(kind, choice)
     # chat:URI?repeats=3 mixes the entailer's options with the model's own.
     if result is not None and result.name == "chat":
-        from trustassay.backends.chat_entailer import judging_of
+        from trustassay.backends.chat_entailer import split_entailment_options
 
-        kind, choice = "chat model", judging_of(remainder)[0]
+        kind, choice = "chat model", split_entailment_options(remainder)[0]
         result, remainder = find(kind, choice)
     # cosine:hf:ID wraps an embedder, so faults of hf:ID are faults of the choice.
     while result is not None and result.wraps and remainder:
@@ -370,7 +370,7 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
     every = {*schemes_by_name, *find_entry_points(), *OF_PAPERS} - {""}
     # Suggestions are limited to schemes of this kind.
     fit = {candidate for candidate in every if OF_PAPERS.get(candidate, kind) == kind}
-    fit |= set(recommended.recommended() if kind in ASKED else ())
+    fit |= set(recommended.load_recommended() if kind in CHAT_MODEL_KINDS else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 
 
@@ -411,9 +411,9 @@ def load_replay_chat(remainder: str) -> Any:
 
 def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
     """Return a chat model as an entailer; ``prefix`` stands before its name."""
-    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+    from trustassay.backends.chat_entailer import ChatEntailer, split_entailment_options
 
-    model, judging = judging_of(uri)
+    model, judging = split_entailment_options(uri)
     return ChatEntailer(load("chat model", model), judging, prefix)
 
 
@@ -428,9 +428,9 @@ def load_near_words(path: str = "") -> Any:
 
 def load_python_object(kind: str, path: str = "") -> Any:
     """Return the backend that ``MODULE:NAME`` of Python is."""
-    from trustassay.backends.functions import as_backend, imported
+    from trustassay.backends.functions import import_object, wrap_as_backend
 
-    return as_backend(kind, imported(path), f"python:{path}")
+    return wrap_as_backend(kind, import_object(path), f"python:{path}")
 
 
 _OPTION_PARSERS: Mapping[str, Callable[[str], Any]] = {
@@ -457,5 +457,5 @@ def _register_row(row: dict[str, Any]) -> None:
 for _row in tomllib.loads(files(__package__).joinpath("schemes.toml").read_text("utf-8"))["scheme"]:
     _register_row(_row)
 
-OWN = frozenset(one.name for one in schemes())
+BUILT_IN_SCHEMES = frozenset(one.name for one in schemes())
 """The built-in schemes; no other package can have one of these names."""

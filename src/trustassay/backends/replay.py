@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from trustassay.backends.chat_text import plain, says_nothing, shortened, unpacked
+from trustassay.backends.chat_text import chat_to_text, says_nothing, shorten, unpack_logprobs
 from trustassay.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean
 
@@ -37,7 +37,7 @@ Messages = tuple[Message, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class RecordedReply:
     """One reply of a file."""
 
     where: str
@@ -73,13 +73,13 @@ class ReplayChat:
         path = Path(file).expanduser()
         path = path / "calls.sqlite" if path.is_dir() else path
         self._file = file
-        self._replies: dict[tuple[Messages, int], list[Stored]] = {}
+        self._replies: dict[tuple[Messages, int], list[RecordedReply]] = {}
         digest = hashlib.blake2b(digest_size=6)
         try:
             with path.open("rb") as stream:
                 # Recognised by its first bytes, whatever its name is.
                 is_a_run = stream.read(len(_HEADER)) == _HEADER
-            for stored in of_a_run(path) if is_a_run else _read_lines(path):
+            for stored in read_run_replies(path) if is_a_run else _read_lines(path):
                 if model is None or stored.model == model:
                     # The name changes with the content, since replies are stored under it.
                     digest.update(repr((stored.messages, stored.repeat, stored.reply)).encode())
@@ -96,7 +96,7 @@ class ReplayChat:
         of = f"?model={models.pop()}" if len(models) == 1 and "" not in models else ""
         self.name = f"replay:{file}{of}#{digest.hexdigest()}"
 
-    def _add(self, stored: Stored) -> None:
+    def _add(self, stored: RecordedReply) -> None:
         """Add a reply; raise if it contradicts an earlier one."""
         same_request = self._replies.setdefault((stored.messages, stored.repeat), [])
         for other in same_request:
@@ -140,11 +140,11 @@ class ReplayChat:
 
     def _build_error(self, request: ChatRequest, message: str, end: str = "") -> BackendError:
         """Return the error for a request."""
-        prompt = shortened(plain(request.messages))
+        prompt = shorten(chat_to_text(request.messages))
         return BackendError(f"replay:{self._file}: {message} {prompt!r}{end}")
 
 
-def _read_lines(path: Path) -> Iterator[Stored]:
+def _read_lines(path: Path) -> Iterator[RecordedReply]:
     """Yield the replies of a file of JSON Lines."""
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -168,10 +168,10 @@ def _read_lines(path: Path) -> Iterator[Stored]:
                 raise _form_error(f"{where}: repeat", "a number of 0 or more", repeat)
             reply = _read_reply(record.get("reply"), f"{where}: reply")
             model = _check_text(record.get("model", ""), f"{where}: model")
-            yield Stored(where, messages, repeat, reply, model)
+            yield RecordedReply(where, messages, repeat, reply, model)
 
 
-def of_a_run(path: Path) -> Iterator[Stored]:
+def read_run_replies(path: Path) -> Iterator[RecordedReply]:
     """Yield the replies of chat models in a run's file of calls."""
     query = "SELECT key, backend, request, reply FROM calls WHERE capability = 'chat' ORDER BY key"
     # Read-only, so that a run's file is never changed, not even its journal.
@@ -190,7 +190,7 @@ def of_a_run(path: Path) -> Iterator[Stored]:
             if not request_fields.get(
                 "embedding_radius"
             ):  # else it is no reply to these messages alone
-                yield Stored(
+                yield RecordedReply(
                     where,
                     messages,
                     repeat,
@@ -253,7 +253,9 @@ def _read_reply(value: Any, where: str) -> Reply:
         reply_fields[name] = tuple(texts)
     if reply_fields.get("logprobs") is not None:
         try:
-            reply_fields["logprobs"] = unpacked(reply_fields["logprobs"], reply_fields["text"])
+            reply_fields["logprobs"] = unpack_logprobs(
+                reply_fields["logprobs"], reply_fields["text"]
+            )
         except (LookupError, TypeError, ValueError, zlib.error):
             expected = "[token, logprob, alternatives] of each token"
             raise _form_error(f"{where}: logprobs", expected, reply_fields["logprobs"]) from None
@@ -269,4 +271,4 @@ def _check_text(value: Any, where: str) -> str:
 
 def _form_error(where: str, expected: str, value: Any) -> BackendError:
     """Return the error for a value of the wrong form."""
-    return BackendError(f"{where}: expected {expected}, got {shortened(repr(value), 60)}")
+    return BackendError(f"{where}: expected {expected}, got {shorten(repr(value), 60)}")

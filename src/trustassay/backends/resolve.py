@@ -54,7 +54,7 @@ def embedder(choice: EmbedderChoice) -> Embedder | OpenAIEmbedder:
     return result
 
 
-def blocking(embedder: Embedder | OpenAIEmbedder) -> Embedder:
+def make_blocking(embedder: Embedder | OpenAIEmbedder) -> Embedder:
     """Return an embedder that can be called outside an event loop."""
     from trustassay.backends.openai import BlockingEmbedder, OpenAIEmbedder
 
@@ -81,7 +81,7 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     return result
 
 
-def named_sources(choice: Any) -> dict[str, Any]:
+def resolve_sources(choice: Any) -> dict[str, Any]:
     """Return the sources of substitutes by name, from the user's choice.
 
     The choice is a text such as ``embedding,pos,dbpedia:URL``, a list of URIs and objects, or a

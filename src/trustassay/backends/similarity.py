@@ -14,9 +14,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.backends.lexical import overlap
+from trustassay.backends.lexical import compute_overlap
 from trustassay.backends.openai import OpenAIEmbedder
-from trustassay.backends.resolve import blocking
+from trustassay.backends.resolve import make_blocking
 from trustassay.capabilities import (
     BatchLimits,
     Embedder,
@@ -72,7 +72,7 @@ class CosineSimilarity:
 
     def __init__(self, embedder: Embedder | OpenAIEmbedder) -> None:
         self.endpoint_embedder = None if isinstance(embedder, Embedder) else embedder
-        self._embedder = blocking(embedder)
+        self._embedder = make_blocking(embedder)
         self._remembered_values: OrderedDict[str, Vectors] = OrderedDict()
         self.name = f"cosine:{embedder.name}"
         self.limits: BatchLimits = getattr(embedder, "limits", BatchLimits())
@@ -158,7 +158,10 @@ class LexicalSimilarity:
     def scores(self, pairs: Pairs) -> Scores:
         """Return shape (n,) for n (text, reference); 0 if they share no content word."""
         both = np.array(
-            [(overlap(b, a).containment, overlap(a, b).containment) for a, b in pairs]
+            [
+                (compute_overlap(b, a).containment, compute_overlap(a, b).containment)
+                for a, b in pairs
+            ]
         ).reshape(-1, 2)
         total = both.sum(axis=1)
         scores: Scores = np.zeros(len(both))
@@ -189,7 +192,7 @@ class NovelWordsSimilarity:
 
     def scores(self, triples: Triples) -> Scores:
         """Return shape (n,) for n (text, reference, question)."""
-        return np.array([novel_agreement(*triple) for triple in triples], dtype=float)
+        return np.array([compute_novel_agreement(*triple) for triple in triples], dtype=float)
 
 
 class AgreementSimilarity:
@@ -222,7 +225,11 @@ class AgreementSimilarity:
         result = self._entailer.scores(list(index_of_pair)) if index_of_pair else np.zeros((0, 3))
         return np.array(
             [
-                (novel_agreement(*triple) + self._score_entailment(a, b, index_of_pair, result)) / 2
+                (
+                    compute_novel_agreement(*triple)
+                    + self._score_entailment(a, b, index_of_pair, result)
+                )
+                / 2
                 for triple, (a, b) in zip(triples, answers, strict=True)
             ]
         )
@@ -241,7 +248,7 @@ class AgreementSimilarity:
         return float(max(forward[0], backward[0]) + 1 - min(forward[2], backward[2])) / 2
 
 
-def novel_agreement(text: str, reference: str, question: str = "") -> float:
+def compute_novel_agreement(text: str, reference: str, question: str = "") -> float:
     """Return how much of what two answers add to a question is the same, 0..1.
 
     An answer's novel words are its content words that are not in the question. For each answer, the
@@ -296,12 +303,12 @@ def _share(words: Sequence[str], other_words: Sequence[str]) -> float:
     result = float(len(words) - sum(word not in other_set for word in words))
     for word in unmatched:
         near = set().union(*(by_pair.get(pair, ()) for pair in _letter_pairs(word)))
-        result += max((word_likeness(word, other) for other in near), default=0.0)
+        result += max((compute_word_likeness(word, other) for other in near), default=0.0)
     return result / len(words)
 
 
 @lru_cache(maxsize=65_536)
-def word_likeness(first: str, second: str) -> float:
+def compute_word_likeness(first: str, second: str) -> float:
     """Return 1 for equal words, the share of common letter pairs for two spellings, else 0.
 
     This is Dice's coefficient of the words' pairs of neighbouring letters, ends included, if it is

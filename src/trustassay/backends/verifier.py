@@ -9,7 +9,12 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from trustassay.text.quantities import Quantity, Reading, may_have_quantities, read
+from trustassay.text.quantities import (
+    Quantity,
+    TextQuantities,
+    may_have_quantities,
+    read_quantities,
+)
 
 MAX_STATEMENT_CHARACTERS, MAX_PREMISE_CHARACTERS = 2_000, 100_000
 """Characters of a statement, and of a premise; longer ones are not compared."""
@@ -37,7 +42,7 @@ MIN_AGREES, MAX_DIFFERS_EXCESS = 0.35, 0.1
 """Least ``agrees`` of a supported quantity; by how much ``differs`` may exceed it."""
 
 
-class Finding(NamedTuple):
+class QuantityMatch(NamedTuple):
     """What a passage says about one quantity of a statement.
 
     A share is that of the statement's words, weighted by distance, that are around a quantity of
@@ -56,14 +61,14 @@ class Finding(NamedTuple):
     """Characters in the passage of the quantity that differs, if there is one."""
 
 
-def verdict(premise: str, hypothesis: str) -> float:
+def compute_verdict(premise: str, hypothesis: str) -> float:
     """Return how far the quantities of a passage support or contradict those of a statement.
 
     Above 0: supported; below 0: contradicted; 0: open; the range is -1..1. One contradicted
     quantity is enough. To be supported, all must be, and at least one must be written in another
     way: copied words are already counted as words in common.
     """
-    findings = compare(premise, hypothesis)
+    findings = match_quantities(premise, hypothesis)
     against = [
         finding.differs
         for finding in findings
@@ -87,19 +92,19 @@ def verdict(premise: str, hypothesis: str) -> float:
     return min(finding.agrees for finding in findings) if supported and rewritten else 0.0
 
 
-def compare(premise: str, hypothesis: str) -> list[Finding]:
+def match_quantities(premise: str, hypothesis: str) -> list[QuantityMatch]:
     """Return a finding for each quantity of a statement; none if there are too many."""
     if len(hypothesis) > MAX_STATEMENT_CHARACTERS or len(premise) > MAX_PREMISE_CHARACTERS:
         return []
     if not may_have_quantities(hypothesis):
         return []
-    statement = read(hypothesis)
+    statement = read_quantities(hypothesis)
     if not 0 < len(statement.quantities) <= MAX_QUANTITIES:
         return []
-    passage = read(premise)
+    passage = read_quantities(premise)
     dated = {(q.start, q.end) for q in statement.quantities if q.dimension == "date"}
     with_year = {(q.start, q.end) for q in passage.quantities if q.dimension == "date"}
-    finding_by_span: dict[tuple[int, int], Finding] = {}
+    finding_by_span: dict[tuple[int, int], QuantityMatch] = {}
     for quantity in statement.quantities:
         full = (quantity.start, quantity.end) in dated
         candidates = [
@@ -118,8 +123,11 @@ def compare(premise: str, hypothesis: str) -> list[Finding]:
 
 
 def _find_counterparts(
-    quantity: Quantity, statement: Reading, candidates: Sequence[Quantity], passage: Reading
-) -> Finding:
+    quantity: Quantity,
+    statement: TextQuantities,
+    candidates: Sequence[Quantity],
+    passage: TextQuantities,
+) -> QuantityMatch:
     """Return the finding for one quantity of a statement.
 
     Args:
@@ -142,7 +150,7 @@ def _find_counterparts(
             quantity.nouns and not {*quantity.nouns} & {*other.nouns}
         ):
             continue
-        verdict = relation(other, quantity)
+        verdict = compare_quantities(other, quantity)
         # Contradiction needs more certainty than support: what is counted must be the same.
         unclear = denied or (other.nouns and not quantity.nouns)
         if not verdict or (verdict < 0 and unclear):
@@ -156,10 +164,10 @@ def _find_counterparts(
         best[-1] = nothing
     (agrees, agreeing), (differs, differing) = best[1], best[-1]
     spans = ((q.start, q.end) for q in (quantity, agreeing, differing))
-    return Finding(agrees, differs, *spans)
+    return QuantityMatch(agrees, differs, *spans)
 
 
-def _is_computed(quantity: Quantity, other: Quantity, passage: Reading) -> bool:
+def _is_computed(quantity: Quantity, other: Quantity, passage: TextQuantities) -> bool:
     """Whether a statement's quantity can be computed from two quantities of the passage.
 
     So if it is the sum, difference, product or quotient of one of them and another in the same
@@ -180,7 +188,7 @@ def _is_computed(quantity: Quantity, other: Quantity, passage: Reading) -> bool:
     return any(math.isclose(quantity.low, value, rel_tol=1e-3) for value in computable)
 
 
-def _compute_presence(word: str, other: Quantity, passage: Reading) -> float:
+def _compute_presence(word: str, other: Quantity, passage: TextQuantities) -> float:
     """Return how near a word is to a quantity of the passage, 0..1."""
     places = passage.places.get(word)
     if not places:
@@ -195,7 +203,7 @@ def _compute_presence(word: str, other: Quantity, passage: Reading) -> float:
     return max(OTHER_SENTENCE_WEIGHT, *near, 0.0)
 
 
-def relation(in_passage: Quantity, in_statement: Quantity) -> int:
+def compare_quantities(in_passage: Quantity, in_statement: Quantity) -> int:
     """Return 1 if a quantity of the passage supports one of the statement, -1 if it contradicts it.
 
     0 if it is open. Numbers are equal within the precision of their last digits, and within 3 % if

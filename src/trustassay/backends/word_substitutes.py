@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Prefix
 
-from trustassay.backends.embedded import card, encoder
+from trustassay.backends.embedded import load_encoder, read_card
 from trustassay.capabilities import BatchLimits, SubstitutesRequest, Vectors
 
 GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
@@ -67,8 +67,8 @@ class WordTable:
 
         len(lexicon)  # it is read when it is first asked for something
         self.lexicon: dict[str, str] = dict(lexicon)
-        self.name = f"{card()['version']}+textblob-{version('textblob')}"
-        reader = encoder("embedder")
+        self.name = f"{read_card()['version']}+textblob-{version('textblob')}"
+        reader = load_encoder("embedder")
         self._tokenizer = reader.tokenizer
         rows = self._tokenizer.get_vocab()
         pieces = reader.rows.astype(np.float32) * reader.scales[:, None]
@@ -232,7 +232,7 @@ _PLACE_NAME_WORDS = frozenset(
 _KNOWN_KINDS = (GIVEN, SURNAME, PLACE, PEOPLE)
 
 
-class Part(NamedTuple):
+class NamePart(NamedTuple):
     """A part of a name that is replaced."""
 
     start: int
@@ -243,9 +243,9 @@ class Part(NamedTuple):
     """Group of the words that may replace it."""
 
 
-def parts_of(
+def split_name(
     words: str, kind_of: Callable[[str], str], common_tag: Callable[[str], str]
-) -> list[Part]:
+) -> list[NamePart]:
     """Return the parts of a name, of one or several words, that are replaced together.
 
     * A person: all given names, and the surname.
@@ -263,7 +263,7 @@ def parts_of(
     if _is_person(kinds, common):
         groups = [_INITIAL if kind == _INITIAL else GIVEN for kind in kinds[:-1]] + [SURNAME]
     elif _is_place(kinds, [match[0] for match in matches], common):
-        return [Part(matches[0].start(), matches[-1].end(), PLACE)]
+        return [NamePart(matches[0].start(), matches[-1].end(), PLACE)]
     elif any(kind in _KNOWN_KINDS for kind in kinds):  # the Supreme Court of Canada
         groups = [kind if kind in _KNOWN_KINDS else _INITIAL for kind in kinds]
     elif any(kind not in (UNKNOWN, _INITIAL) for kind in kinds):
@@ -273,7 +273,7 @@ def parts_of(
         unknown = "" in common
         groups = [_INITIAL if tag and unknown else tag for tag in common]
     return [
-        Part(match.start(), match.end(), group)
+        NamePart(match.start(), match.end(), group)
         for match, group in zip(matches, groups, strict=True)
         if group != _INITIAL
     ]
@@ -356,7 +356,7 @@ class _ListedWords(ABC):
             if request.tag in ("VBD", "VBN") and words.endswith("ed"):
                 tags = ["VBD", "VBN"]  # the two pasts of most verbs are written alike
             return [] if " " in words else self._substitutes_of_part(words, tags, request.k)
-        parts = parts_of(words, self._table.kind, self._table.common_tag)
+        parts = split_name(words, self._table.kind, self._table.common_tag)
         # Types of a knowledge base say what a name is, where its words do not.
         likely = [kind for kind in map(_kind_of_type, request.types) if kind]
         lists = [
@@ -369,7 +369,7 @@ class _ListedWords(ABC):
         several = [_replace_parts(words, parts, row) for row in zip(*lists, strict=False)]
         return list(dict.fromkeys(several)) if parts else []
 
-    def _groups_of_part(self, part: Part, likely: Sequence[str], words: str) -> Sequence[str]:
+    def _groups_of_part(self, part: NamePart, likely: Sequence[str], words: str) -> Sequence[str]:
         """Return the groups of words that can replace a part of a name.
 
         If the kind of the part is not known, the types of the request decide; if they say nothing
@@ -496,7 +496,7 @@ def _kind_of_type(name: str) -> str:
     return PLACE if local in ("place", "location", "gpe", "loc") else ""
 
 
-def _replace_parts(words: str, parts: Sequence[Part], replacements: Sequence[str]) -> str:
+def _replace_parts(words: str, parts: Sequence[NamePart], replacements: Sequence[str]) -> str:
     """Return words with their parts replaced."""
     text, end = "", 0
     for part, replacement in zip(parts, replacements, strict=True):

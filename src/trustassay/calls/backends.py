@@ -8,13 +8,13 @@ from trustassay.calls.kinds import capability
 from trustassay.capabilities import ChatModel
 from trustassay.errors import BackendError
 
-MODEL = "model"
+MODEL_ROLE = "model"
 """The role of the chat model under assessment."""
 REMOTE_METHODS = ("avectors", "asubstitutes", "alink")
 """Methods that mark an endpoint other than a chat model: embeddings, substitutes, entity links."""
 
 
-class Place(NamedTuple):
+class BackendKey(NamedTuple):
     """What a backend of a run is used for."""
 
     capability: str
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class Backends:
     """The backends of a run by their key; only those that a metric needs."""
 
-    held: Mapping[Place, Any] = field(default_factory=dict)
+    by_key: Mapping[BackendKey, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *, chat: Mapping[str, Any] | None = None, **backends_by_name: Any) -> "Backends":
@@ -40,34 +40,36 @@ class Backends:
             backends: the backend of a capability, or a mapping of several by name; ``None`` is
                 skipped.
         """
-        by_key: dict[Place, Any] = {}
+        by_key: dict[BackendKey, Any] = {}
         for word, backends in backends_by_name.items():
             models_by_name = backends if isinstance(backends, Mapping) else {"": backends}
             by_key |= {
-                Place(word, "", name): backend
+                BackendKey(word, "", name): backend
                 for name, backend in models_by_name.items()
                 if backend is not None
             }
         for role, models in (chat or {}).items():
             models_by_name = models if isinstance(models, Mapping) else {"": models}
-            by_key |= {Place("chat", role, name): model for name, model in models_by_name.items()}
+            by_key |= {
+                BackendKey("chat", role, name): model for name, model in models_by_name.items()
+            }
         return cls(by_key)
 
     def find(self, name: str, role: str = "", which: str = "") -> Any | None:
         """Return the backend of a capability, if any; ``which`` names one of a role's models."""
-        return self.held.get(place_of(name, role, which))
+        return self.by_key.get(build_backend_key(name, role, which))
 
     def without(self, name: str) -> "Backends":
         """Return a copy without the backends of one capability."""
         return Backends(
-            {place: backend for place, backend in self.held.items() if place.capability != name}
+            {place: backend for place, backend in self.by_key.items() if place.capability != name}
         )
 
-    def named(self, role: str) -> tuple[str, ...]:
+    def names_of_role(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of all backends of a kind."""
         return tuple(
             place.name
-            for place in self.held
+            for place in self.by_key
             if role and role == (place.role or capability(place.capability).backend)
         )
 
@@ -77,7 +79,7 @@ class Backends:
         Where a role has several models, they are in a mapping by their names.
         """
         result: dict[str, Any] = {}
-        for place, backend in self.held.items():
+        for place, backend in self.by_key.items():
             key = place.role or capability(place.capability).backend
             if place.name:
                 result.setdefault(key, {})[place.name] = backend.name
@@ -85,9 +87,9 @@ class Backends:
                 result[key] = backend.name
         return result
 
-    def asked(self) -> Iterator[tuple[str, Any]]:
+    def iterate_with_inner(self) -> Iterator[tuple[str, Any]]:
         """Yield each backend with its capability, followed by the backends that it calls itself."""
-        for place, backend in self.held.items():
+        for place, backend in self.by_key.items():
             name, backend_in_chain = place.capability, backend
             yield name, backend_in_chain
             # A similarity may call an entailer that calls a chat model, so there can be several
@@ -98,13 +100,13 @@ class Backends:
 
     def endpoints(self) -> Iterator[Any]:
         """Yield the backends that are endpoints, including those that another backend calls."""
-        return (backend for _, backend in self.asked() if is_remote(backend))
+        return (backend for _, backend in self.iterate_with_inner() if is_remote(backend))
 
 
-def place_of(name: str, role: str = "", which: str = "") -> Place:
+def build_backend_key(name: str, role: str = "", which: str = "") -> BackendKey:
     """Return the key of the backend that serves a capability."""
     # Likelihoods come from the chat model itself, so they share its key instead of having one.
-    return Place(capability(name).served_by or name, role, which)
+    return BackendKey(capability(name).served_by or name, role, which)
 
 
 def check_embeddings(model: Any) -> None:

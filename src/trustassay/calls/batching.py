@@ -58,19 +58,19 @@ MAX_REMEMBERED_REPLIES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class BatchingPolicy:
     """The optimisations of the engine; each can be switched off to measure its effect."""
 
-    once: bool = True
+    deduplicate: bool = True
     """Answer equal requests once, and use stored replies."""
-    together: bool = True
+    collect: bool = True
     """Collect requests into batches; off, each is computed alone."""
     sort: bool = True
     """Sort requests by length or text before they are cut into batches."""
 
 
 @dataclass(slots=True)
-class Counts:
+class RequestCounts:
     """What happened to the requests of one backend in this process."""
 
     requested: int = 0
@@ -128,10 +128,10 @@ class Batcher(Generic[ItemT, ReplyT]):
         *,
         limits: BatchLimits,
         store: Calls | None,
-        policy: Policy,
+        policy: BatchingPolicy,
         remote: bool = False,
     ) -> None:
-        self.counts = Counts()
+        self.counts = RequestCounts()
         self.backend = backend
         self._capability, self._keys = capability, Keys(capability, backend)
         self._compute, self._codec, self._store = compute, codec, store
@@ -146,7 +146,7 @@ class Batcher(Generic[ItemT, ReplyT]):
         self._unsaved: list[
             tuple[Batch[ItemT, ReplyT], BatchReplies[ReplyT], list[StoredCall]]
         ] = []
-        self._limits = limits if policy.together else BatchLimits(items=1, tokens=None)
+        self._limits = limits if policy.collect else BatchLimits(items=1, tokens=None)
         self._policy = policy
         self._remembered: OrderedDict[bytes, ReplyT] = OrderedDict()
         self._pending_by_key: dict[bytes, _PendingRequest[ItemT, ReplyT]] = {}
@@ -167,7 +167,7 @@ class Batcher(Generic[ItemT, ReplyT]):
         if self._pump.done():
             future.cancel()
             return future
-        if self._policy.once:
+        if self._policy.deduplicate:
             if key in self._remembered:
                 self.counts.repeated += 1
                 self._remembered.move_to_end(key)
@@ -254,7 +254,7 @@ class Batcher(Generic[ItemT, ReplyT]):
             self._room.set()
 
     async def _answer_pile(self, pile: list[_PendingRequest[ItemT, ReplyT]]) -> None:
-        if self._store and self._policy.once:
+        if self._store and self._policy.deduplicate:
             pile = await self._answer_from_store(pile)
         if self._policy.sort:
             # By length there is little padding; by text, prompts with a common beginning are
@@ -287,7 +287,7 @@ class Batcher(Generic[ItemT, ReplyT]):
             claimed = await self._loop.run_in_executor(self._thread, self._store.claim, keys)
         missing = []
         for pending in pile:
-            text = claimed.found.get(pending.key)
+            text = claimed.replies.get(pending.key)
             # Another process is paying for this reply right now: wait for it instead of paying
             # again.
             if pending.key in claimed.elsewhere:
@@ -296,7 +296,7 @@ class Batcher(Generic[ItemT, ReplyT]):
                 missing.append(pending)
         if self._computed_elsewhere and (self._watch_task is None or self._watch_task.done()):
             self._watch_task = asyncio.create_task(self._watch(self._store))
-        self.counts.from_cache += claimed.taken
+        self.counts.from_cache += claimed.from_shared_count
         return missing
 
     async def _watch(self, store: Calls) -> None:
@@ -468,7 +468,7 @@ class Batcher(Generic[ItemT, ReplyT]):
 
     def _deliver(self, pending: _PendingRequest[ItemT, ReplyT], reply: ReplyT) -> None:
         self._pending_by_key.pop(pending.key, None)
-        if self._policy.once:
+        if self._policy.deduplicate:
             self._remembered[pending.key] = reply
             # Drop the reply that was used least recently.
             if len(self._remembered) > MAX_REMEMBERED_REPLIES:

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from trustassay.calls.batching import Codec
 from trustassay.calls.endpoints import Endpoints
-from trustassay.calls.prices import BudgetLedger, RequestCounter
+from trustassay.calls.prices import BudgetLedger, RequestLimiter
 from trustassay.calls.store import Calls
 from trustassay.errors import BackendError
 
@@ -19,18 +19,18 @@ ItemT = TypeVar("ItemT")
 ReplyT = TypeVar("ReplyT")
 Remote = Callable[[list[Any]], Awaitable[tuple[Sequence[Any], float]]]
 
-DIGITS = 6
+STORED_DECIMALS = 6
 """Decimal digits of a reply's numbers that are kept. Padding of a batch only changes later ones."""
 
 
-class Shared(Protocol):
+class RunServices(Protocol):
     """What the capabilities of a run share for backends that are endpoints."""
 
     endpoints: Endpoints
     """The endpoints of the run by address."""
     ledger: BudgetLedger
     """The budget of the run."""
-    counter: RequestCounter | None
+    counter: RequestLimiter | None
     """Limits the number of requests; ``None`` if it is not limited."""
 
     def calls_of(self, backend: Any) -> Calls:
@@ -38,7 +38,7 @@ class Shared(Protocol):
         ...
 
 
-class Through(NamedTuple):
+class Delegation(NamedTuple):
     """How a backend answers by calling another backend, through the engine like any other call."""
 
     capability: str
@@ -81,11 +81,11 @@ class Capability(Generic[ItemT, ReplyT]):
     """Capability whose backends also serve this one, if they are instances of ``able``."""
     able: type | None = None
     """See ``served_by``; ``None``: every backend can."""
-    local: Callable[[Any, Shared], Callable[[list[ItemT]], Sequence[Any]]] | None = None
+    local: Callable[[Any, RunServices], Callable[[list[ItemT]], Sequence[Any]]] | None = None
     """Returns how a backend in this process is called, if not by ``compute``."""
-    remote: Callable[[Any, Shared], Remote | None] = lambda _backend, _shared: None
+    remote: Callable[[Any, RunServices], Remote | None] = lambda _backend, _shared: None
     """Returns how an endpoint is called; ``None`` for a backend in this process."""
-    through: Callable[[Any], Through | None] = lambda _backend: None
+    through: Callable[[Any], Delegation | None] = lambda _backend: None
     """Returns how a backend answers by calling another one; ``None`` if it answers itself.
     Calls to the other one are limited, retried, stored, planned and paid for as usual.
     """
@@ -104,6 +104,6 @@ class Capability(Generic[ItemT, ReplyT]):
             raise BackendError(f"{name} cannot be asked to {self.name}: it has no {self.stored_as}")
 
 
-def numbers(values: Sequence[float]) -> str:
+def numbers_to_json(values: Sequence[float]) -> str:
     """Return numbers as the JSON in which they are stored, rounded to :data:`DIGITS`."""
-    return json.dumps([round(value, DIGITS) for value in values])
+    return json.dumps([round(value, STORED_DECIMALS) for value in values])

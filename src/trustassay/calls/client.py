@@ -10,23 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from trustassay.calls.backends import Backends, check_embeddings, is_remote, place_of
-from trustassay.calls.batching import Batcher, Counts, Policy
+from trustassay.calls.backends import Backends, build_backend_key, check_embeddings, is_remote
+from trustassay.calls.batching import Batcher, BatchingPolicy, RequestCounts
 from trustassay.calls.capability import Capability, Remote
 from trustassay.calls.endpoints import Caller, Endpoints
 from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
 from trustassay.calls.leases import Leases
-from trustassay.calls.marks import MarkedCalls, Marks
+from trustassay.calls.marks import CallMarks, MarkedCalls
 from trustassay.calls.multiple_choice import choose
-from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestCounter
+from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestLimiter
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
 from trustassay.capabilities import (
     BatchLimits,
     ChatRequest,
-    Choice,
     Entailment,
     Likelihood,
     LikelihoodModel,
+    OptionChoice,
     Reply,
     Turns,
 )
@@ -46,7 +46,7 @@ def check_keys(backends: Iterable[Any], stores: Iterable[Path | None]) -> None:
             raise BackendError(missing)
 
 
-def shared_file(cache: Path | None) -> Path | None:
+def build_cache_path(cache: Path | None) -> Path | None:
     """Return the path of the file of calls in the folder that runs share."""
     return cache and cache / CACHE_FILE
 
@@ -62,7 +62,7 @@ def has_replies(path: Path | None, name: str, capability: str | None = None) -> 
         )
     finally:
         # Another run may be using the file, so its journal must stay.
-        store.close(alone=False)
+        store.close(is_last_user=False)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class CallOptions:
     """What models cost."""
     budget: Budget | None = None
     """The most that the run may spend; ``None``: no limit."""
-    policy: Policy = field(default_factory=Policy)
+    policy: BatchingPolicy = field(default_factory=BatchingPolicy)
     """The optimisations of the engine that are on."""
     calls_at_once: int | None = None
     """Calls to one endpoint in progress at once; ``None``: as its backend says."""
@@ -88,7 +88,7 @@ class CallOptions:
 
     @classmethod
     def of(cls, **keywords: Any) -> Self:
-        """Build options from keywords (:class:`~trustassay.options.Spending`).
+        """Build options from keywords (:class:`~trustassay.options.SpendingOptions`).
 
         A budget may be a text, and prices and the folder of the cache may be paths.
         """
@@ -104,7 +104,7 @@ class CallOptions:
         return cls(**keywords)
 
 
-GRACE_S = 1.0
+CLOSING_GRACE_S = 1.0
 """Seconds for calls in progress to finish when everything else has stopped."""
 
 
@@ -121,21 +121,21 @@ class Client:
         backends: Backends,
         options: CallOptions | None = None,
         *,
-        own: CallStore | None = None,
-        shared: CallStore | None = None,
-        counter: RequestCounter | None = None,
+        own_store: CallStore | None = None,
+        shared_store: CallStore | None = None,
+        counter: RequestLimiter | None = None,
     ) -> None:
         options = options or CallOptions()
         self.backends, self.counter = backends, counter
         self.endpoints = Endpoints(options.calls_at_once, options.again_after_s, options.sharing)
-        spent = own.usage("chat") if own else {}
+        spent = own_store.usage("chat") if own_store else {}
         self.ledger = BudgetLedger(options.budget, options.prices, spent, _paid_names(backends))
-        self._own_store, self._shared_store, self._policy = own, shared, options.policy
-        self._marks = Marks(shared.path) if shared else None
+        self._own_store, self._shared_store, self._policy = own_store, shared_store, options.policy
+        self._marks = CallMarks(shared_store.path) if shared_store else None
         self._callers: list[Caller] = []
         self._batchers_by_key: dict[tuple[str, str], Batcher[Any, Any]] = {}
         # Create the batchers now, so that a backend that cannot serve fails before the first call.
-        for place, backend in backends.held.items():
+        for place, backend in backends.by_key.items():
             self.batcher(place.capability, backend)
 
     def find(self, name: str, role: str = "", which: str = "") -> Batcher[Any, Any]:
@@ -144,7 +144,7 @@ class Client:
         Raises:
             BackendError: the run has no such backend, or it cannot serve the capability.
         """
-        backend = self.backends.held.get(place_of(name, role, which))
+        backend = self.backends.by_key.get(build_backend_key(name, role, which))
         if backend is None:
             raise BackendError(self._missing_message(name, role, which))
         return self.batcher(name, backend)
@@ -156,7 +156,7 @@ class Client:
             batcher = self._batchers_by_key[name, backend.name] = self._make_batcher(name, backend)
         return batcher
 
-    def counts(self) -> dict[str, Counts]:
+    def counts(self) -> dict[str, RequestCounts]:
         """Return the counts of requests in this process, by capability and backend.
 
         Only chat models, and capabilities with several backends, have the backend's name in their
@@ -191,9 +191,9 @@ class Client:
         for caller in self._callers:
             caller.stop()
         # 2. Wait for calls in progress.
-        idle = [asyncio.create_task(caller.idle()) for caller in self._callers]
+        idle = [asyncio.create_task(caller.wait_until_idle()) for caller in self._callers]
         if idle:  # asyncio.timeout() fails in a cancelled task before Python 3.11.3
-            await asyncio.wait(idle, timeout=GRACE_S)
+            await asyncio.wait(idle, timeout=CLOSING_GRACE_S)
         for task in idle:
             task.cancel()
         await asyncio.gather(*idle, return_exceptions=True)
@@ -249,7 +249,7 @@ class Client:
 
     def _missing_message(self, name: str, role: str, which: str) -> str:
         """Return the message for a missing backend, with the ones that the run has."""
-        names = self.backends.named(role)
+        names = self.backends.names_of_role(role)
         # Each message names what the user can choose from.
         if which and names:
             return f"this run has no {role} {which!r} (it has {', '.join(filter(None, names))})"
@@ -257,7 +257,7 @@ class Client:
             return f"this run has several models as {role}: name one of {', '.join(names)}"
         if which:
             word = capability(name).backend
-            names = self.backends.named(word)
+            names = self.backends.names_of_role(word)
             has = f" (it has {', '.join(names)})" if names else ""
             return f"this run has no {which!r} among its {word}{has}"
         return f"this run has no {role or capability(name).backend}"
@@ -273,7 +273,7 @@ async def open_calls(
     backends: Backends,
     options: CallOptions,
     path: Path | None = None,
-    count: Callable[[CallStore], RequestCounter] | None = None,
+    count: Callable[[CallStore], RequestLimiter] | None = None,
 ) -> AsyncIterator[Client]:
     """Open the calls of a run, or of anything else that calls models.
 
@@ -291,12 +291,12 @@ async def open_calls(
             # files.
             stack.callback(store.close)
         if options.cache is not None and any(
-            _is_shared(backend) for _, backend in backends.asked()
+            _is_shared(backend) for _, backend in backends.iterate_with_inner()
         ):
             shared = options.open_shared(options.cache)
-            stack.callback(shared.close, alone=False)
+            stack.callback(shared.close, is_last_user=False)
         counter = count(store) if count and store else None
-        client = Client(backends, options, own=store, shared=shared, counter=counter)
+        client = Client(backends, options, own_store=store, shared_store=shared, counter=counter)
         stack.push_async_callback(client.close)
         yield client
 
@@ -325,20 +325,20 @@ class SampleModels:
         """How many replies were stand-ins: none, as these models are real."""
         return 0
 
-    def counted(self) -> dict[str, Any]:
+    def count_requests(self) -> dict[str, Any]:
         """Return the counts of requests so far, ``calls`` and ``usage``, in alphabetical order."""
         usage = {
             name: dict(sorted(counter.items())) for name, counter in sorted(self.usage.items())
         }
         return {"calls": dict(sorted(self.calls.items())), "usage": usage}
 
-    def uncounted(self) -> "SampleModels":
+    def without_counting(self) -> "SampleModels":
         """Return the same models with separate counts, for requests that are not this sample's."""
         return SampleModels(self._client, self._reader)
 
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role, or of a capability's backends."""
-        return self._client.backends.named(role)
+        return self._client.backends.names_of_role(role)
 
     def languages(self, name: str) -> tuple[str, ...]:
         """Return the languages that the backend of a capability reads; empty if any."""
@@ -404,7 +404,7 @@ class SampleModels:
         role: str = "model",
         name: str = "",
         **parameters: Any,
-    ) -> Awaitable[Choice]:
+    ) -> Awaitable[OptionChoice]:
         """Ask which of several options follows a prompt that shows them as A, B, C, ..."""
         likely = self.tells_likelihood(role, name)
         return choose(self, text, options, likely, by=by, role=role, name=name, **parameters)

@@ -9,11 +9,17 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from trustassay.calls.leases import Leases
-from trustassay.calls.prices import BudgetLedger, Counted, RequestCounter, Tokens, estimated_tokens
-from trustassay.calls.replies import allowed, empty_reply, keep_empty
+from trustassay.calls.prices import (
+    BudgetLedger,
+    CountedRequest,
+    RequestLimiter,
+    TokenCounts,
+    estimate_tokens,
+)
+from trustassay.calls.replies import find_empty_reply_error, mark_allowed_empty, store_empty_reply
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import Calls
-from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, limits_of
+from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, find_limits
 from trustassay.errors import BackendError, CallError
 
 T = TypeVar("T")
@@ -26,7 +32,7 @@ One that was cut off before its text began is not tried again: it would be cut o
 
 def calls_at_once(backends: Iterable[Any]) -> int:
     """Return the largest number of calls at once that any of these endpoints takes."""
-    return max((limits_of(backend).concurrency for backend in backends), default=0)
+    return max((find_limits(backend).concurrency for backend in backends), default=0)
 
 
 def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) -> int:
@@ -37,13 +43,15 @@ def samples_at_once(asked_for: int | None, usual: int, backends: Iterable[Any]) 
     return asked_for or max(usual, 2 * calls_at_once(backends))
 
 
-def held_back(option: str, asked_for: int | None, backends: Iterable[Any]) -> list[str]:
+def describe_limited_endpoints(
+    option: str, asked_for: int | None, backends: Iterable[Any]
+) -> list[str]:
     """Return a message for each endpoint whose own limit is larger than the option's.
 
     Endpoints whose URI does not set their concurrency are left out.
     """
     usual = EndpointLimits().concurrency
-    result = {backend.name: limits_of(backend).concurrency for backend in backends}
+    result = {backend.name: find_limits(backend).concurrency for backend in backends}
     return [
         f"{option} {asked_for} limits {name} to less than its own concurrency={own_concurrency}"
         for name, own_concurrency in result.items()
@@ -129,7 +137,7 @@ class Caller:
         """Send no further request; cancel the callers that wait for one."""
         self._stopped = True
 
-    async def idle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Return when no request is in progress any more; to be called after :meth:`stop`."""
         if self._in_progress:
             await self._idle.wait()
@@ -137,9 +145,9 @@ class Caller:
     async def _call(
         self,
         work: Callable[[], Awaitable[T]],
-        tokens: Tokens,
-        count_tokens: Callable[[T], Tokens],
-        counted: Counted | None = None,
+        tokens: TokenCounts,
+        count_tokens: Callable[[T], TokenCounts],
+        counted: CountedRequest | None = None,
     ) -> tuple[T, float]:
         """Return the result of ``work``, and the seconds that its last try took.
 
@@ -154,7 +162,7 @@ class Caller:
         # settled.
         estimated, tokens = tokens.prompt, self._correct_estimate(tokens)
         reserved = await self._ledger.reserve(self._name, tokens)
-        paid: Tokens | None = None
+        paid: TokenCounts | None = None
         began, sent, thought = 0.0, 0, tokens.prompt + tokens.reply
 
         def check() -> None:
@@ -177,7 +185,7 @@ class Caller:
 
         try:
             # 2. Send it when the endpoint has room, again after temporary failures.
-            failed = counted.failed if counted else lambda _: None
+            failed = counted.record_failure if counted else lambda _: None
             result = await self._endpoint.call(timed, thought, check, failed)
             seconds = time.perf_counter() - began
             paid = count_tokens(result)
@@ -203,7 +211,7 @@ class Caller:
                     -sent
                 )  # only now: whoever waits for it closes what is below
         # 4. Correct the rate limit of tokens, which was charged with the estimate.
-        self._endpoint.took(paid.prompt + paid.reply - thought)
+        self._endpoint.correct_tokens(paid.prompt + paid.reply - thought)
         return result, seconds
 
     def _count_in_progress(self, more: int) -> None:
@@ -212,7 +220,7 @@ class Caller:
         if self._stopped and not self._in_progress:
             self._idle.set()
 
-    def _correct_estimate(self, tokens: Tokens) -> Tokens:
+    def _correct_estimate(self, tokens: TokenCounts) -> TokenCounts:
         """Return the estimate with more prompt tokens, if prompts so far took more than estimated.
 
         It is never lowered: the amount that is reserved for a call should be enough for it.
@@ -221,7 +229,7 @@ class Caller:
         if self._counted_tokens <= self._estimated_tokens:
             return tokens
         ratio = self._counted_tokens / self._estimated_tokens if self._estimated_tokens else 1.0
-        return Tokens(math.ceil(tokens.prompt * ratio), tokens.reply)
+        return TokenCounts(math.ceil(tokens.prompt * ratio), tokens.reply)
 
     def _check(self) -> None:
         """Raise if no call may leave: the work is stopped, or the endpoint refuses all calls."""
@@ -240,7 +248,7 @@ class ChatCaller(Caller):
         endpoint: Endpoint,
         ledger: BudgetLedger,
         calls: Calls,
-        counter: RequestCounter | None = None,
+        counter: RequestLimiter | None = None,
     ) -> None:
         super().__init__(model.name, endpoint, ledger)
         self._model, self._calls, self._counter = model, calls, counter
@@ -258,25 +266,25 @@ class ChatCaller(Caller):
         tries = 0
         while True:
             reply, seconds = await self._get_reply(request, counted)
-            error = empty_reply(self._name, request, reply)
+            error = find_empty_reply_error(self._name, request, reply)
             if error is None:
-                return [allowed(request, reply)], seconds
+                return [mark_allowed_empty(request, reply)], seconds
             # Store it although it is a failure: it was paid for.
-            keep_empty(self._name, self._calls, request, reply, seconds)
+            store_empty_reply(self._name, self._calls, request, reply, seconds)
             self._endpoint.failures[error.kind] += 1
             tries += 1
             # A reply that was cut off at its token limit would be empty again.
             will_retry = tries < EMPTY_TRIES and reply.finish != "length"
             if counted:
-                counted.failed(error, again=will_retry)
+                counted.record_failure(error, retry=will_retry)
             if not will_retry:
                 raise error if tries == 1 else CallError(f"{error} (after {tries} tries)", "empty")
 
     async def _get_reply(
-        self, request: ChatRequest, counted: Counted | None
+        self, request: ChatRequest, counted: CountedRequest | None
     ) -> tuple[Reply, float]:
         """Return the reply to one request, and the seconds that it took."""
-        expected = estimated_tokens(request)
+        expected = estimate_tokens(request)
 
         async def work() -> Reply:
             with counted.sending() if counted else nullcontext():
@@ -285,9 +293,9 @@ class ChatCaller(Caller):
                     raise BackendError(f"{self._name} returned {reply!r:.60} instead of a Reply")
                 return reply
 
-        def count_tokens(reply: Reply) -> Tokens:
+        def count_tokens(reply: Reply) -> TokenCounts:
             prompt, text = reply.prompt_tokens, reply.reply_tokens
-            return Tokens(
+            return TokenCounts(
                 expected.prompt if prompt is None else prompt,
                 expected.reply if text is None else text,
             )
@@ -318,6 +326,6 @@ class BatchCaller(Caller):
 
     async def __call__(self, items: list[Any]) -> tuple[list[Any], float]:
         """Return the replies to a batch."""
-        tokens = Tokens(self._tokens(items), 0)
+        tokens = TokenCounts(self._tokens(items), 0)
         result, seconds = await self._call(lambda: self._ask(items), tokens, lambda _: tokens)
         return self._check_replies(items, result), seconds

@@ -28,9 +28,16 @@ from trustassay.backends import (
 )
 from trustassay.backends.registry import load, package_of
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, Codec
-from trustassay.calls.capability import DIGITS, Capability, Remote, Shared, Through, numbers
+from trustassay.calls.capability import (
+    STORED_DECIMALS,
+    Capability,
+    Delegation,
+    Remote,
+    RunServices,
+    numbers_to_json,
+)
 from trustassay.calls.endpoints import BatchCaller, ChatCaller
-from trustassay.calls.replies import CHAT_CODEC, checked_replies, cleaned
+from trustassay.calls.replies import CHAT_CODEC, build_checked_replies, clean_value
 from trustassay.capabilities import (
     ChatRequest,
     Embedder,
@@ -50,7 +57,7 @@ from trustassay.capabilities import (
     TokenEmbedder,
     TokenVectors,
     Turns,
-    limits_of,
+    find_limits,
 )
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean
 
@@ -89,7 +96,7 @@ def _answer_in_groups(
 def _build_rows_codec(kind: Any, **more: Any) -> Codec[Any, Any]:
     """Return the codec of replies that are several dataclasses of one kind."""
     return Codec(
-        reply_to_json=lambda reply: json.dumps(cleaned([asdict(row) for row in reply])),
+        reply_to_json=lambda reply: json.dumps(clean_value([asdict(row) for row in reply])),
         reply_from_json=lambda text: tuple(kind(**row) for row in json.loads(text)),
         **more,
     )
@@ -114,7 +121,7 @@ def _build_lookup(
             raise BackendError(f"{backend.name} did not return the {what}")
         return [checked(backend, *both) for both in zip(items, lists, strict=True)]
 
-    def endpoint(backend: Any, shared: Shared) -> Remote | None:
+    def endpoint(backend: Any, shared: RunServices) -> Remote | None:
         if isinstance(backend, local):
             return None
 
@@ -139,11 +146,11 @@ def chat_request(text: Turns, **parameters: Any) -> ChatRequest:
     return ChatRequest(tuple(text), **parameters)
 
 
-def _build_chat_caller(model: Any, shared: Shared) -> Remote | None:
+def _build_chat_caller(model: Any, shared: RunServices) -> Remote | None:
     """Return the caller of a model behind an endpoint; ``None`` for a local model."""
     if isinstance(model, LocalChatModel):
         return None
-    endpoint = shared.endpoints.of(model, limits_of(model))
+    endpoint = shared.endpoints.of(model, find_limits(model))
     return ChatCaller(model, endpoint, shared.ledger, shared.calls_of(model), shared.counter)
 
 
@@ -157,7 +164,7 @@ CHAT: Capability[ChatRequest, Reply] = Capability(
     stand_in=lambda request: Reply(STAND_IN_REPLY, others=(STAND_IN_REPLY,) * (request.n - 1)),
     load=resolve.chat,
     option="--model",
-    local=lambda model, shared: checked_replies(model, shared.calls_of(model)),
+    local=lambda model, shared: build_checked_replies(model, shared.calls_of(model)),
     remote=_build_chat_caller,
     remote_items=1,
 )
@@ -176,10 +183,10 @@ def _compute_entailments(entailer: Entailer, pairs: list[Pair]) -> list[Entailme
     return [Entailment(*row) for row in scores.tolist()]
 
 
-def _find_chat_model(entailer: Any) -> Through | None:
+def _find_chat_model(entailer: Any) -> Delegation | None:
     """Return how an entailer asks a chat model; ``None`` if it asks none."""
     model = getattr(entailer, "chat_model", None)
-    return None if model is None else Through("chat", model, entailer.aentailment)
+    return None if model is None else Delegation("chat", model, entailer.aentailment)
 
 
 ENTAIL: Capability[Pair, Entailment] = Capability(
@@ -190,7 +197,7 @@ ENTAIL: Capability[Pair, Entailment] = Capability(
     compute=_compute_entailments,
     codec=Codec(
         parts=lambda pair: pair,
-        reply_to_json=numbers,
+        reply_to_json=numbers_to_json,
         reply_from_json=lambda text: Entailment(*json.loads(text)),
     ),
     stand_in=lambda _: Entailment(0.5, 0.25, 0.25),
@@ -212,7 +219,7 @@ def _check_vectors(embedder: Any, texts: list[str], returned: Any) -> list[Vecto
     return list(vectors)
 
 
-def _build_embedding_caller(embedder: Any, shared: Shared) -> Remote | None:
+def _build_embedding_caller(embedder: Any, shared: RunServices) -> Remote | None:
     """Return the caller of an embedding model behind an endpoint; ``None`` for a local one."""
     if isinstance(embedder, Embedder):
         return None
@@ -234,7 +241,7 @@ EMBED: Capability[str, Vector] = Capability(
     item=str,
     compute=lambda embedder, texts: _check_vectors(embedder, texts, embedder.vectors(texts)),
     codec=Codec(
-        lambda vector: numbers(vector.tolist()),
+        lambda vector: numbers_to_json(vector.tolist()),
         lambda text: np.array(json.loads(text), dtype=np.float32),
     ),
     # Embedders return unit vectors, so the stand-in is one, too.
@@ -264,12 +271,12 @@ def _check_similarities(similarity: Any, pairs: Sequence[TextTuple], scores: Any
     if scores.shape != (len(pairs),) or not np.isfinite(scores).all():
         raise BackendError(f"{similarity.name} did not return a number for each pair")
     if not getattr(similarity, "exact", False):
-        scores = scores.round(DIGITS)
+        scores = scores.round(STORED_DECIMALS)
     values: list[float] = scores.tolist()
     return values
 
 
-def _find_delegate(similarity: Any) -> Through | None:
+def _find_delegate(similarity: Any) -> Delegation | None:
     """Return how a similarity asks an embedding endpoint, or an entailer that asks a chat model."""
 
     async def by_vectors(pair: TextTuple, ask: Callable[[str], Awaitable[Any]]) -> float:
@@ -284,9 +291,9 @@ def _find_delegate(similarity: Any) -> Through | None:
 
     if embedder := getattr(similarity, "endpoint_embedder", None):
         # Through the engine, so that vectors of an endpoint are stored and paid for once.
-        return Through("embed", embedder, by_vectors)
+        return Delegation("embed", embedder, by_vectors)
     entailer = getattr(similarity, "entailer", None)
-    return Through("entail", entailer, by_entailment) if _find_chat_model(entailer) else None
+    return Delegation("entail", entailer, by_entailment) if _find_chat_model(entailer) else None
 
 
 COMPARE: Capability[TextTuple, float] = Capability(
@@ -406,7 +413,7 @@ LIKELIHOOD: Capability[tuple[ChatMessages, str], Likelihood] = Capability(
     compute=_compute_likelihoods,
     codec=Codec(
         parts=lambda asked: (json.dumps(asked[0]), asked[1]),
-        reply_to_json=lambda likelihood: numbers(likelihood.tokens),
+        reply_to_json=lambda likelihood: numbers_to_json(likelihood.tokens),
         reply_from_json=lambda text: Likelihood(tuple(json.loads(text))),
     ),
     stand_in=lambda _: Likelihood((-1.0,)),
@@ -441,7 +448,7 @@ def _token_vectors_to_json(tokens: TokenVectors) -> str:
     data = np.ascontiguousarray(tokens.vectors, dtype="<f4").tobytes()
     return json.dumps(
         {
-            "tokens": cleaned(tokens.tokens),
+            "tokens": clean_value(tokens.tokens),
             "special": list(tokens.special),
             "size": tokens.vectors.shape[1],
             "vectors": base64.b64encode(data).decode(),
@@ -493,12 +500,12 @@ SUBSTITUTE: Capability[SubstitutesRequest, TextTuple] = Capability(
     item=lambda words, k, tag="", types=(): SubstitutesRequest(words, k, tag, tuple(types)),
     codec=Codec(
         parts=lambda one: (one.words, str(one.k), one.tag, *one.types),
-        reply_to_json=lambda substitutes: json.dumps(cleaned(list(substitutes))),
+        reply_to_json=lambda substitutes: json.dumps(clean_value(list(substitutes))),
         reply_from_json=lambda text: tuple(json.loads(text)),
     ),
     stand_in=lambda one: tuple(f"Substitute{i}" for i in range(one.k)),
     load=partial(load, "distractors"),
-    choices=resolve.named_sources,
+    choices=resolve.resolve_sources,
     default=DEFAULT_SOURCES,
     option="--distractors",
     **_build_lookup(

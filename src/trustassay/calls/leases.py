@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from trustassay.calls.rate_limit import Meter, Pace
+from trustassay.calls.rate_limit import Pace, RateMeter
 from trustassay.capabilities import EndpointLimits
 
 BLOCK_S = 0.1
@@ -30,7 +30,7 @@ AGAIN_S = 0.5
 """Seconds after which a worker asks again if the service does not answer."""
 
 
-class Ask(NamedTuple):
+class LeaseRequest(NamedTuple):
     """A worker's request for calls, with its report on earlier ones.
 
     Replies and complaints are pairs of a call's number and its latency in seconds.
@@ -52,7 +52,7 @@ class Ask(NamedTuple):
     """Whether the worker's endpoint refused everything for a while, and answers again."""
 
 
-class Grant(NamedTuple):
+class LeaseGrant(NamedTuple):
     """Calls that a worker may start."""
 
     paced: bool
@@ -69,7 +69,7 @@ class _AddressLimits:
     def __init__(self, limits: EndpointLimits, now: float) -> None:
         self.pace = Pace(limits.concurrency, now)
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        self.requests, self.tokens = (Meter(rate, now) if rate else None for rate in rates)
+        self.requests, self.tokens = (RateMeter(rate, now) if rate else None for rate in rates)
         self.waiting: dict[str, int] = {}
         self.leased, self._spent = 0, 0.0
 
@@ -86,7 +86,7 @@ class _AddressLimits:
             rates.append(self.tokens.rate / each)
         return min(rates, default=None)
 
-    def grant(self, ask: Ask, now: float) -> Grant:
+    def grant(self, ask: LeaseRequest, now: float) -> LeaseGrant:
         """Record a worker's report, and lease it calls."""
         self._record_report(ask, now)
         paced = (rate := self.rate) is not None
@@ -101,25 +101,25 @@ class _AddressLimits:
             if at - now > AHEAD_S:
                 # Limits may change before then. Half of the lead is left when the worker asks
                 # again.
-                return Grant(paced, calls, max(BLOCK_S, at - now - AHEAD_S / 2))
+                return LeaseGrant(paced, calls, max(BLOCK_S, at - now - AHEAD_S / 2))
             turn = self.pace.take(sum(self.waiting.values()), at)
             if self.requests:
                 self.requests.take(1, at)
             calls.append((at - now, turn))
             self.leased += 1
-        return Grant(paced, calls)
+        return LeaseGrant(paced, calls)
 
-    def _record_report(self, ask: Ask, now: float) -> None:
+    def _record_report(self, ask: LeaseRequest, now: float) -> None:
         """Record replies, complaints and tokens of a worker."""
         self.waiting[ask.worker] = ask.waiting
         for turn, latency_s in ask.replied:
-            self.pace.replied(turn, latency_s)
+            self.pace.record_reply(turn, latency_s)
         for turn, latency_s in ask.complained:
             # The call started up to AHEAD_S after it was leased, so count the latency from the
             # lease.
-            self.pace.complained(turn, latency_s + AHEAD_S + LATE_S)
+            self.pace.record_complaint(turn, latency_s + AHEAD_S + LATE_S)
         if ask.stopped:
-            self.pace.stopped()
+            self.pace.end_standstill()
         if self.tokens:
             self.tokens.take(ask.tokens, now)
             self._spent += ask.tokens
@@ -132,7 +132,7 @@ class LeaseService:
         self._clock = clock
         self._limits_by_address: dict[tuple[str, EndpointLimits], _AddressLimits] = {}
 
-    def lease(self, address: str, limits: EndpointLimits, ask: Ask) -> Grant:
+    def lease(self, address: str, limits: EndpointLimits, ask: LeaseRequest) -> LeaseGrant:
         """Record a worker's report, and lease it as many calls as the limits allow."""
         now = self._clock()
         limit = self._limits_by_address.get((address, limits))
@@ -140,12 +140,12 @@ class LeaseService:
             limit = self._limits_by_address[address, limits] = _AddressLimits(limits, now)
         return limit.grant(ask, now)
 
-    def leased(self) -> int:
+    def count_leased(self) -> int:
         """Return the number of calls that were leased so far."""
         return sum(limit.leased for limit in self._limits_by_address.values())
 
 
-Lease = Callable[[str, EndpointLimits, Ask], Awaitable[Grant]]
+Lease = Callable[[str, EndpointLimits, LeaseRequest], Awaitable[LeaseGrant]]
 
 
 class Leases:
@@ -174,7 +174,7 @@ class LeasedPace:
     """
 
     def __init__(
-        self, lease: Callable[[Ask], Awaitable[Grant]], worker: str, max_at_once: int
+        self, lease: Callable[[LeaseRequest], Awaitable[LeaseGrant]], worker: str, max_at_once: int
     ) -> None:
         self.wake: Callable[[], None] = lambda: None
         self._lease, self._worker, self._max_at_once = lease, worker, max_at_once
@@ -206,21 +206,21 @@ class LeasedPace:
             self._ask(min(self._max_at_once, waiting))
         return turn
 
-    def replied(self, turn: int, latency_s: float) -> None:
+    def record_reply(self, turn: int, latency_s: float) -> None:
         """Report a reply, with the next request for calls."""
         self._replied.append((turn, latency_s))
 
-    def complained(self, turn: int, latency_s: float) -> None:
+    def record_complaint(self, turn: int, latency_s: float) -> None:
         """Report a complaint within :data:`REPORT_S`."""
         self._complained.append((turn, latency_s))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REPORT_S, self._report)
 
-    def stopped(self) -> None:
+    def end_standstill(self) -> None:
         """Report that everything was refused for a while, and that this is over."""
         self._stopped = True
 
-    def spent(self, tokens: float) -> None:
+    def record_tokens(self, tokens: float) -> None:
         """Report tokens, with the next request for calls."""
         self._tokens += tokens
 
@@ -236,7 +236,7 @@ class LeasedPace:
 
     async def _request_calls(self, wanted: int) -> None:
         """Send a report and a request for calls to the service, and take over what it grants."""
-        ask = Ask(
+        ask = LeaseRequest(
             self._worker,
             wanted,
             self._waiting,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from trustassay.calls.store import Calls, CallStore, Claimed, StoredCall, rows_of
+from trustassay.calls.store import Calls, CallStore, ClaimedCalls, StoredCall, select_rows_by_key
 
 MARK_S = 8.0
 """Seconds that a mark lasts if it is not renewed."""
@@ -30,7 +30,7 @@ UNUSABLE_S = 5.0
 """Seconds for which no mark is written after one that could not be."""
 
 
-class Marks:
+class CallMarks:
     """The marks of one run in the file that runs share; used in one event loop.
 
     Raises:
@@ -88,12 +88,14 @@ class Marks:
         """Return the same as :meth:`claim`, without marking anything."""
         now = time.time()
         query = f"SELECT {', '.join(StoredCall._fields)} FROM calls WHERE"
-        calls = [StoredCall(*row) for row in rows_of(self._connection, query, keys)]
+        calls = [StoredCall(*row) for row in select_rows_by_key(self._connection, query, keys)]
         # A mark that lasts longer than any can was made before the clock was set back.
         query = (
             "SELECT key, owner FROM under_way WHERE owner != ? AND expires > ? AND expires <= ? AND"
         )
-        marked = list(rows_of(self._connection, query, keys, self.owner, now, now + MARK_S))
+        marked = list(
+            select_rows_by_key(self._connection, query, keys, self.owner, now, now + MARK_S)
+        )
         alive = {owner for owner in {owner for _, owner in marked} if _may_live(owner)}
         elsewhere = {key for key, owner in marked if owner in alive}
         # A reply that was stored after the mark is already here.
@@ -189,15 +191,15 @@ def _may_live(owner: str) -> bool:
 class MarkedCalls(Calls):
     """A run's own calls and the shared ones, with marks on those in progress."""
 
-    def __init__(self, own_store: CallStore | None, shared: CallStore, marks: Marks) -> None:
+    def __init__(self, own_store: CallStore | None, shared: CallStore, marks: CallMarks) -> None:
         super().__init__(own_store, shared)
         self._marks = marks
 
-    def claim(self, keys: Sequence[bytes]) -> Claimed:
+    def claim(self, keys: Sequence[bytes]) -> ClaimedCalls:
         """Return the stored replies, and mark the calls to be made; see :class:`CallMarks`."""
         return self._look_up(keys, self._marks.claim, fetch=True)
 
-    def look(self, keys: Sequence[bytes]) -> Claimed:
+    def look(self, keys: Sequence[bytes]) -> ClaimedCalls:
         """Return the stored replies; marks nothing."""
         return self._look_up(keys, self._marks.look)
 

@@ -10,11 +10,11 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from trustassay.capabilities import Choice, Models, Reply, Turns
+from trustassay.capabilities import Models, OptionChoice, Reply, Turns
 from trustassay.errors import BackendError
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.text.patterns import read_patterns
-from trustassay.text.replies import THIS, Prose, Value, plain
+from trustassay.text.replies import THIS_ANSWER, ProseReader, ReplyValue, clean_reply
 
 LETTERS = ascii_uppercase
 MIN_LETTER_MASS = 0.5
@@ -37,7 +37,7 @@ async def choose(
     role: str,
     name: str,
     **parameters: Any,
-) -> Choice:
+) -> OptionChoice:
     """Ask which of ``options`` follows the prompt ``text``, which shows them as A, B, C, ...
 
     1. If the model can compute likelihoods (``likely``), the likeliest letter is the choice.
@@ -69,7 +69,7 @@ async def choose(
     if likely and by != "letter":
         # Tokenizers have different tokens for "A" and " A", and a model may prefer either.
         spelled = [space + letter for space in ("", " ") for letter in letters]
-        result = await all_of(
+        result = await gather_all(
             models.likelihood(text, spelling, role=role, name=name) for spelling in spelled
         )
         logs = [likelihood.total for likelihood in result]
@@ -81,38 +81,38 @@ async def choose(
     # With one letter alone there is nothing to compare it with.
     if sum(map(math.isfinite, logprobs)) > 1:
         return _choose_likeliest(logprobs, "logprobs", reply.text)
-    return Choice(chosen(reply.text, options), "letter", (), reply.text)
+    return OptionChoice(find_chosen_option(reply.text, options), "letter", (), reply.text)
 
 
-def chosen(text: str, options: Sequence[str]) -> int | None:
+def find_chosen_option(text: str, options: Sequence[str]) -> int | None:
     """Return the index of the option that a reply repeats word for word, or whose letter it names.
 
     ``None`` if it does neither. Options are shown as A, B, C, ...
     """
     index = _find_repeated_option(text, options)
     letters = LETTERS[: len(options)]
-    if index is None and (letter := letter_of(text, letters)):
+    if index is None and (letter := find_letter(text, letters)):
         index = letters.index(letter)
     return index
 
 
-def letter_of(text: str, letters: str) -> str | None:
+def find_letter(text: str, letters: str) -> str | None:
     """Return the letter that a reply names; ``None`` if it names none, or several.
 
     A letter is named at the beginning ("B", "(b)", "B. Paris", "B is correct"), or after "answer
     is", "choice:", "option", "I choose" and the like. "A" before a word ("A river ...") is an
     article, and initials are part of a name. A list of several options names none.
     """
-    result = _reader(letters).read(_INITIALS.sub("_", plain(text)))
+    result = _reader(letters).read(_INITIALS.sub("_", clean_reply(text)))
     return next(iter(result)) if len(result) == 1 else None
 
 
-class _Letters(Prose):
+class _Letters(ProseReader):
     """Reads the letter that a reply names: a capital, or a small one where only that can stand."""
 
     scores = "score|verdict"
     before = (
-        rf"{THIS}(?:'s|\s+is|\s+was|\s+must be|\s+would be)\s+"
+        rf"{THIS_ANSWER}(?:'s|\s+is|\s+was|\s+must be|\s+would be)\s+"
         r"|(?<=\bso )|(?<=\bthus )|(?<=\bhence )|(?<=\btherefore )"
     )
     approved = (
@@ -130,10 +130,10 @@ class _Letters(Prose):
             rf"|(?<=option )[{small}](?!\w))"
         )
 
-    def single(self, text: str, start: int) -> Value | None:
+    def single_value_at(self, text: str, start: int) -> ReplyValue | None:
         """Return the letter at a position, if there is one."""
         result = self._letter.match(text, start)
-        return Value(frozenset({result[0].upper()}), result.end()) if result else None
+        return ReplyValue(frozenset({result[0].upper()}), result.end()) if result else None
 
 
 _reader = cache(_Letters)
@@ -203,14 +203,16 @@ def _score_first_token(reply: Reply, letters: str) -> list[float]:
     # The reply shows whether the emitted letter was an answer or an article.
     emitted = first.token.strip()
     if len(emitted) == 1 and emitted in letters:
-        return result if letter_of(reply.text, letters) == emitted else []
+        return result if find_letter(reply.text, letters) == emitted else []
     return result if letter_mass >= MIN_LETTER_MASS else []
 
 
-def _choose_likeliest(logs: Sequence[float], way: Any = "likelihood", reply: str = "") -> Choice:
+def _choose_likeliest(
+    logs: Sequence[float], way: Any = "likelihood", reply: str = ""
+) -> OptionChoice:
     """Return the choice with the largest log-probability, and the probabilities of all options."""
     # Subtracting the maximum keeps exp() from underflowing.
     best = max(logs)
     weights = [math.exp(value - best) for value in logs]
     total = sum(weights)
-    return Choice(logs.index(best), way, tuple(weight / total for weight in weights), reply)
+    return OptionChoice(logs.index(best), way, tuple(weight / total for weight in weights), reply)

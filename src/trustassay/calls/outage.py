@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trustassay.errors import CallError
 
-IN_A_ROW = 5
+OUTAGE_FAILURES = 5
 """Failures without a reply between them that open an outage.
 
 Also the number of different calls that must have failed in it before the endpoint counts as gone.
@@ -27,7 +27,7 @@ COMPLAINTS_PATIENCE_FACTOR = 2
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class PendingCall:
     """The state of a call while it waits or is tried."""
 
     tokens: int
@@ -75,15 +75,15 @@ class Outage:
         """
         self._patience_s, self._deadline_s = patience_s, deadline_s
         self._granted_delay_s = 0.0
-        self._row: Counter[Call] = Counter()
-        self._failed: set[Call] = set()
+        self._row: Counter[PendingCall] = Counter()
+        self._failed: set[PendingCall] = set()
         self._failures_in_row = self._pending_in_row = self._row_number = 0
         self._began = self._first_at = 0.0
         self._opened_at: float | None = None
         self._last = self._last_before = 0
         self._interval_s = PROBE_S
         self._next = 0.0
-        self._probe: Call | None = None
+        self._probe: PendingCall | None = None
         self.complaints_only = True
         """Whether the endpoint answers, but only with complaints."""
         self._past_s = 0.0
@@ -107,7 +107,7 @@ class Outage:
             return math.inf
         return max(0.0, self._next - now)
 
-    def let_out(self, call: Call, now: float) -> None:
+    def record_start(self, call: PendingCall, now: float) -> None:
         """Record that a call leaves."""
         call.row = self._row_number
         self._last = call.turn
@@ -116,14 +116,14 @@ class Outage:
             self._probe = call
             self._next = now + self._interval_s
 
-    def left(self, call: Call) -> None:
+    def record_end(self, call: PendingCall) -> None:
         """Record that a call has ended, with a reply or without."""
         if self._probe is call:
             self._probe = None
         # Only calls of this row count: one that left before it says nothing about it.
         self._pending_in_row -= call.row == self._row_number
 
-    def replied(self, call: Call, now: float) -> None:
+    def record_reply(self, call: PendingCall, now: float) -> None:
         """Record a reply; one that refuses the request counts, too."""
         self._has_answered = True
         # A late reply to a call from before the outage does not end it. Complaints are different:
@@ -139,7 +139,7 @@ class Outage:
             # It answered something, so patience starts anew.
             self._began = now
 
-    def failed(self, call: Call, error: CallError, now: float) -> None:
+    def record_failure(self, call: PendingCall, error: CallError, now: float) -> None:
         """Record a temporary failure."""
         complaint = error.kind == "limited"
         # Any response shows that the address exists.
@@ -163,7 +163,7 @@ class Outage:
         # With complaints only, most calls in progress may still succeed: wait for their results.
         waited_for = self._pending_in_row if self.complaints_only else 0
         # The row must outnumber the calls that may still be answered.
-        in_a_row = self._failures_in_row >= max(IN_A_ROW, IN_A_ROW * (waited_for - 1))
+        in_a_row = self._failures_in_row >= max(OUTAGE_FAILURES, OUTAGE_FAILURES * (waited_for - 1))
         # Failures before this row: those in it may all be the endpoint's fault.
         suspects = all(
             member.tries - failed >= SUSPECT_FAILURES for member, failed in self._row.items()
@@ -171,7 +171,7 @@ class Outage:
         if in_a_row and not suspects:
             self._start_outage(error, now)
 
-    def over(self, call: Call, error: CallError, now: float) -> bool:
+    def is_patience_over(self, call: PendingCall, error: CallError, now: float) -> bool:
         """Whether patience with the outage ends with the failure of this call."""
         if not self._is_probe(call):
             return False
@@ -184,11 +184,11 @@ class Outage:
         return self._patience_s * (COMPLAINTS_PATIENCE_FACTOR if self.complaints_only else 1)
 
     @property
-    def of_many(self) -> bool:
+    def is_shared_by_many(self) -> bool:
         """Whether so many calls have failed that none of them can be the cause."""
-        return len(self._failed) >= IN_A_ROW
+        return len(self._failed) >= OUTAGE_FAILURES
 
-    def _is_probe(self, call: Call) -> bool:
+    def _is_probe(self, call: PendingCall) -> bool:
         """Whether a call left during the outage, and not before it."""
         return self.open and call.turn > self._last_before
 

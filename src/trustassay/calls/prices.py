@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from trustassay.backends.registry import price_provider
+from trustassay.backends.registry import find_price_provider
 from trustassay.calls.store import Usage
 from trustassay.capabilities import ChatRequest
 from trustassay.errors import BackendError, CallError, UsageError
@@ -38,12 +38,12 @@ class Price(NamedTuple):
     reply: float
     """US dollars for a million tokens of replies."""
 
-    def of(self, tokens: Tokens) -> float:
+    def of(self, tokens: TokenCounts) -> float:
         """Return the price of tokens in US dollars."""
         return (self.prompt * tokens.prompt + self.reply * tokens.reply) / MILLION
 
 
-def published_price(backend: str) -> Price | None:
+def find_published_price(backend: str) -> Price | None:
     """Return the published price of a backend's model; ``None`` if it has none.
 
     It is the price of the lowest tier: prompts of up to a thousand tokens, none of them cached. If
@@ -53,7 +53,7 @@ def published_price(backend: str) -> Price | None:
         backend: the name, as ``openai:gpt-4o-mini`` or
             ``openai:MODEL@https://openrouter.ai/api/v1``.
     """
-    provider = price_provider(backend)
+    provider = find_price_provider(backend)
     if not provider:
         return None
     # openai:MODEL@https://HOST/v1?key=NAME has the model MODEL and the address s://HOST/v1.
@@ -73,7 +73,7 @@ def published_price(backend: str) -> Price | None:
 
 
 @cache
-def table_told() -> str:
+def describe_price_table() -> str:
     """Return the table's name and version, and the latest day that a price in it was checked."""
     notes = [provider.price_comments or "" for provider in _load_price_table().providers]
     notes += [
@@ -101,7 +101,7 @@ REPLY_TOKENS = 256
 MILLION = 1_000_000
 
 
-class Tokens(NamedTuple):
+class TokenCounts(NamedTuple):
     """Tokens of a call."""
 
     prompt: int
@@ -110,14 +110,14 @@ class Tokens(NamedTuple):
     """Tokens that come back."""
 
 
-def estimated_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> Tokens:
+def estimate_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> TokenCounts:
     """Return an estimate of the tokens of a request, with four characters to a token.
 
     ``reply_tokens`` are expected of each reply if the request sets no maximum.
     """
     characters = sum([len(message.content) for message in request.messages])
     prompt = characters // CHARACTERS_PER_TOKEN + 4 * len(request.messages)
-    return Tokens(prompt, (request.max_tokens or reply_tokens) * request.n)
+    return TokenCounts(prompt, (request.max_tokens or reply_tokens) * request.n)
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,13 @@ class Prices:
 
     def of(self, backend: str) -> Price | None:
         """Return the price of a backend's model; ``None`` if it is not known."""
-        return self._find_user_price(backend) or published_price(backend)
+        return self._find_user_price(backend) or find_published_price(backend)
 
     def basis(self, backend: str) -> str:
         """Return the published table that a price comes from; empty for the user's price."""
-        if self._find_user_price(backend) or published_price(backend) is None:
+        if self._find_user_price(backend) or find_published_price(backend) is None:
             return ""
-        return table_told()
+        return describe_price_table()
 
     def _find_user_price(self, backend: str) -> Price | None:
         """Return the user's price; exact names come before patterns."""
@@ -185,7 +185,7 @@ class Prices:
                 return price
         return None
 
-    def usd(self, backend: str, tokens: Tokens) -> float | None:
+    def usd(self, backend: str, tokens: TokenCounts) -> float | None:
         """Return what tokens of a backend cost in US dollars; ``None`` if the price is unknown."""
         price = self.of(backend)
         return None if price is None else price.of(tokens)
@@ -273,10 +273,10 @@ class BudgetLedger:
             # This raises for a model without a price before any call is made.
             for backend in paid:
                 usage = spent.get(backend, Usage())
-                tokens = Tokens(usage.prompt_tokens, usage.reply_tokens)
+                tokens = TokenCounts(usage.prompt_tokens, usage.reply_tokens)
                 self._spent += self._cost_in_unit(backend, tokens)
 
-    def _cost_in_unit(self, backend: str, tokens: Tokens) -> float:
+    def _cost_in_unit(self, backend: str, tokens: TokenCounts) -> float:
         """Return what tokens count in the unit of the budget."""
         assert self._budget
         if self._budget.unit == "tokens":
@@ -286,7 +286,7 @@ class BudgetLedger:
             raise BackendError(f"a budget in US dollars needs a price of {backend} (--prices FILE)")
         return usd
 
-    async def reserve(self, backend: str, tokens: Tokens) -> float:
+    async def reserve(self, backend: str, tokens: TokenCounts) -> float:
         """Reserve the maximum cost of a call, and return it.
 
         Wait while the amounts reserved for calls in progress leave too little.
@@ -309,7 +309,7 @@ class BudgetLedger:
             self._reserved += cost
         return cost
 
-    async def settle(self, reserved: float, backend: str, tokens: Tokens | None) -> None:
+    async def settle(self, reserved: float, backend: str, tokens: TokenCounts | None) -> None:
         """Release a reserved amount, and pay for ``tokens``; ``None`` if the call used none."""
         if self._budget is None or not (reserved or (tokens and sum(tokens))):
             return
@@ -324,7 +324,7 @@ class BudgetLedger:
             self._settled_condition.notify_all()
 
 
-class Counted(Protocol):
+class CountedRequest(Protocol):
     """One request to a chat model; each try is counted, since their number may be limited."""
 
     def check(self) -> None:
@@ -336,12 +336,12 @@ class Counted(Protocol):
     def sending(self) -> AbstractContextManager[None]:
         """Count every further request that leaves on behalf of a try that was admitted."""
 
-    def failed(self, error: CallError, *, again: bool = False) -> None:
+    def record_failure(self, error: CallError, *, retry: bool = False) -> None:
         """Count a failed try; ``retry``: its reply was empty, and it is sent once more."""
 
 
-class RequestCounter(Protocol):
+class RequestLimiter(Protocol):
     """Counts the requests to chat models, and limits their number."""
 
-    def of(self, backend: str, request: ChatRequest) -> Counted:
+    def of(self, backend: str, request: ChatRequest) -> CountedRequest:
         """Return the counts of one request."""

@@ -8,7 +8,7 @@ from complaints (429). Processes that call one endpoint keep its limits together
 from dataclasses import dataclass
 
 
-class Meter:
+class RateMeter:
     """A rate per minute: a level that fills up, and that the last call may overdraw.
 
     At most one second's worth is saved up, so that the first minute is as even as later ones.
@@ -188,7 +188,7 @@ class Pace:
             self._next = max(self._next, now - max(CATCH_UP_S, distance_s)) + distance_s
         return self._last_turn
 
-    def replied(self, turn: int, latency_s: float) -> None:
+    def record_reply(self, turn: int, latency_s: float) -> None:
         """Record a reply to the call with the number ``turn``."""
         # The first latency replaces the assumed one.
         weight = LATENCY_WEIGHT if self._latency_known else 1.0
@@ -201,7 +201,7 @@ class Pace:
             self.rate = max(self.rate, self._first_rate)
         self._latency_known = True
 
-    def complained(self, turn: int, latency_s: float) -> None:
+    def record_complaint(self, turn: int, latency_s: float) -> None:
         """Record a complaint about the call with the number ``turn``."""
         # The slowest refusal, slowly forgotten: a window waits so long for its own.
         self._refusal_s = max(latency_s, 0.9 * self._refusal_s)
@@ -211,7 +211,7 @@ class Pace:
         elif self._window.holds(turn):
             self._window.refused += 1
 
-    def stopped(self) -> None:
+    def end_standstill(self) -> None:
         """Record that everything was refused for a while, and that this is over."""
         if self.rate is None:
             self._begin_search(self._first_rate)

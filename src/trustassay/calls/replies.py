@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import Any
 
-from trustassay.backends.chat_text import as_read, packed, unpacked
+from trustassay.backends.chat_text import pack_logprobs, strip_reasoning, unpack_logprobs
 from trustassay.calls.batching import Codec
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
@@ -64,13 +64,15 @@ def reply_to_json(reply: Reply) -> str:
     """Return the stored form of a reply: as received, with packed log-probabilities."""
     result = {name: getattr(reply, name) for name in Reply.__slots__}
     if reply.logprobs:
-        result["logprobs"] = packed(reply.logprobs, clean(reply.text))
+        result["logprobs"] = pack_logprobs(reply.logprobs, clean(reply.text))
     # Dropped where empty, so that a reply has the same text as in older stores.
     for name in _REPLY_FIELDS_IF_SET:
         if not result[name]:
             del result[name]
     text = json.dumps(result)
-    return json.dumps(cleaned(result)) if r"\ud" in text else text  # a surrogate, maybe a lone one
+    return (
+        json.dumps(clean_value(result)) if r"\ud" in text else text
+    )  # a surrogate, maybe a lone one
 
 
 def _equal_when_stored(reply: Reply, text: str) -> Reply | None:
@@ -82,7 +84,7 @@ def _equal_when_stored(reply: Reply, text: str) -> Reply | None:
         and type(reply.others) is tuple
         and type(reply.dropped) is tuple
         and r"\ufffd" not in text  # what may stand for a lone surrogate
-        and as_read(reply) is reply
+        and strip_reasoning(reply) is reply
         and not is_blank(reply.text)
     )
     return reply if same else None
@@ -98,8 +100,8 @@ def reply_from_json(text: str) -> Reply:
     for name in ("others", "dropped"):
         fields[name] = tuple(fields[name])
     if fields["logprobs"] is not None:
-        fields["logprobs"] = unpacked(fields["logprobs"], fields["text"])
-    reply = as_read(Reply(**fields))
+        fields["logprobs"] = unpack_logprobs(fields["logprobs"], fields["text"])
+    reply = strip_reasoning(Reply(**fields))
     # A damaged or older row: the batcher asks again.
     if not reply.may_be_empty and is_blank(reply.text):
         raise ValueError("an empty reply")
@@ -115,10 +117,10 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
 )
 
 
-def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
+def find_empty_reply_error(name: str, request: ChatRequest, reply: Reply) -> CallError | None:
     """Return the error of a reply that is empty and should not be; ``None`` for others."""
     # Reasoning does not count as text.
-    read = as_read(reply)
+    read = strip_reasoning(reply)
     texts = (read.text, *read.others)
     if request.may_be_empty or not any(map(is_blank, texts)):
         return None
@@ -134,7 +136,9 @@ def empty_reply(name: str, request: ChatRequest, reply: Reply) -> CallError | No
     return CallError(f"{name}: {message}", "empty")
 
 
-def keep_empty(name: str, calls: Calls, request: ChatRequest, reply: Reply, seconds: float) -> None:
+def store_empty_reply(
+    name: str, calls: Calls, request: ChatRequest, reply: Reply, seconds: float
+) -> None:
     """Store an empty reply of a model, and the seconds that it took."""
     # A random key: no request can find this row, but its tokens count as paid for.
     key = secrets.token_bytes(KEY_BYTES)
@@ -143,12 +147,12 @@ def keep_empty(name: str, calls: Calls, request: ChatRequest, reply: Reply, seco
     calls.add([StoredCall(key, "chat", name, request_json, reply_to_json(reply), seconds, *tokens)])
 
 
-def allowed(request: ChatRequest, reply: Reply) -> Reply:
+def mark_allowed_empty(request: ChatRequest, reply: Reply) -> Reply:
     """Return the reply, marked as possibly empty if its request allows that."""
     return replace(reply, may_be_empty=True) if request.may_be_empty else reply
 
 
-def checked_replies(
+def build_checked_replies(
     model: LocalChatModel, calls: Calls
 ) -> Callable[[list[ChatRequest]], Sequence[Reply | BackendError]]:
     """Return a function that answers a batch, with an error in place of each empty reply.
@@ -167,19 +171,19 @@ def checked_replies(
             if isinstance(reply, BackendError):
                 result.append(reply)
                 continue
-            error = empty_reply(model.name, request, reply)
+            error = find_empty_reply_error(model.name, request, reply)
             if error:
-                keep_empty(model.name, calls, request, reply, seconds)
-            result.append(error or allowed(request, reply))
+                store_empty_reply(model.name, calls, request, reply, seconds)
+            result.append(error or mark_allowed_empty(request, reply))
         return result
 
     return compute
 
 
-def cleaned(value: Any) -> Any:
+def clean_value(value: Any) -> Any:
     """Return a reply's fields without lone surrogates, which no file can hold."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {name: cleaned(part) for name, part in value.items()}
-    return [cleaned(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: clean_value(part) for name, part in value.items()}
+    return [clean_value(part) for part in value] if isinstance(value, list | tuple) else value

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from trustassay.calls.leases import LeasedPace
-from trustassay.calls.outage import Call, Outage
-from trustassay.calls.rate_limit import Meter, Pace
+from trustassay.calls.outage import Outage, PendingCall
+from trustassay.calls.rate_limit import Pace, RateMeter
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
 T = TypeVar("T")
-Turn = tuple[Call, asyncio.Future[None]]
+Turn = tuple[PendingCall, asyncio.Future[None]]
 FIRST_CALL_ALONE_S = 0.1
 """Seconds for which the first call is alone, unless it ends before."""
 RESUMED_CALLS, RESUMED_SHARE = 8, 4
@@ -93,7 +93,7 @@ class Endpoint:
         self._alarm: asyncio.TimerHandle | None = None
         rates = (limits.requests_per_minute, limits.tokens_per_minute)
         self._requests, self._tokens = (
-            Meter(rate, now) if rate and not shared else None for rate in rates
+            RateMeter(rate, now) if rate and not shared else None for rate in rates
         )
 
     @property
@@ -106,7 +106,7 @@ class Endpoint:
         work: Callable[[], Awaitable[T]],
         tokens: int = 0,
         check: Callable[[], None] = lambda: None,
-        failed: Callable[[CallError], None] = lambda _: None,
+        on_failure: Callable[[CallError], None] = lambda _: None,
     ) -> T:
         """Do ``work`` when the endpoint may be called, and again while its failures are temporary.
 
@@ -117,12 +117,12 @@ class Endpoint:
             work: sends the request once.
             tokens: estimated tokens of the call.
             check: called when its turn comes; may still cancel the call by raising.
-            failed: called for each failed try.
+            on_failure: called for each failed try.
 
         Raises:
             CallError: the last failure, with the number of tries.
         """
-        call = Call(tokens)
+        call = PendingCall(tokens)
         tries = 0
         goes_first = False
         while True:
@@ -140,7 +140,7 @@ class Endpoint:
                 self._leave(call)
             if not isinstance(result, CallError):
                 return result
-            failed(result)
+            on_failure(result)
             # 4. Decide whether and when to try again.
             delay = self._delay_before_next(call, result)
             if delay is None:
@@ -152,18 +152,18 @@ class Endpoint:
             if delay > 0:
                 await self._sleep(delay)
 
-    def took(self, more: int) -> None:
+    def correct_tokens(self, more: int) -> None:
         """Record that a call took more tokens than estimated (or fewer, if negative)."""
         if self._tokens:
             self._tokens.take(more, self._loop.time())
         if self._shared:
-            self._shared.spent(more)
+            self._shared.record_tokens(more)
 
     def _clock(self) -> float:
         """Return the time without that of outages."""
         return self._outage.clock(self._loop.time())
 
-    async def _try_once(self, call: Call, work: Callable[[], Awaitable[T]]) -> T | CallError:
+    async def _try_once(self, call: PendingCall, work: Callable[[], Awaitable[T]]) -> T | CallError:
         """Do the work once, within the timeout; a failure is returned, not raised."""
         self.sent += 1
         call.began = self._loop.time()
@@ -180,12 +180,12 @@ class Endpoint:
             # A reply shows that the key is right: the others may follow.
             self._lead_is_over = True
             self._record_reply(call, now)
-            self._pace.replied(call.turn, now - call.began)
+            self._pace.record_reply(call.turn, now - call.began)
             return result
         self._record_failure(call, error)
         return error
 
-    async def _wait_for_place(self, call: Call, *, goes_first: bool) -> None:
+    async def _wait_for_place(self, call: PendingCall, *, goes_first: bool) -> None:
         """Wait for a free place.
 
         A call that is tried again stands first in the queue, except in an outage.
@@ -206,10 +206,10 @@ class Endpoint:
                 self._leave(call)
             raise
 
-    def _leave(self, call: Call) -> None:
+    def _leave(self, call: PendingCall) -> None:
         """Free the place of a call."""
         self._in_progress -= 1
-        self._outage.left(call)
+        self._outage.record_end(call)
         self._admit_more()
 
     def _admit_more(self) -> None:
@@ -231,7 +231,7 @@ class Endpoint:
             self._record_start(call, now)
             place.set_result(None)
 
-    def _wait_s(self, call: Call, now: float) -> float:
+    def _wait_s(self, call: PendingCall, now: float) -> float:
         """Return the seconds until a call may leave, as things are now."""
         wait = max(self._pace.wait_s(call.refused, now), self._outage.wait_s(now))
         for meter in (self._requests, self._tokens):
@@ -240,7 +240,7 @@ class Endpoint:
             wait = max(wait, self._lead_until - now)
         return wait
 
-    def _record_start(self, call: Call, now: float) -> None:
+    def _record_start(self, call: PendingCall, now: float) -> None:
         """Record that a call leaves."""
         if self._in_progress:
             self._lead_is_over = True
@@ -248,9 +248,9 @@ class Endpoint:
             self._lead_until = now + FIRST_CALL_ALONE_S
         if self._requests:
             self._requests.take(1, now)
-        self.took(call.tokens)
+        self.correct_tokens(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
-        self._outage.let_out(call, now)
+        self._outage.record_start(call, now)
         self._in_progress += 1
 
     def _schedule_wake(self, wait_s: float) -> None:
@@ -267,20 +267,20 @@ class Endpoint:
         self._alarm = None
         self._admit_more()
 
-    def _record_reply(self, call: Call, now: float) -> None:
+    def _record_reply(self, call: PendingCall, now: float) -> None:
         """End an outage; the calls that waited in it do not start all at once."""
         was_open = self._outage.open
-        self._outage.replied(call, now)
+        self._outage.record_reply(call, now)
         if was_open and not self._outage.open:
             # The endpoint worked all along, only too slowly: limit the rate, not the number of
             # calls.
             if self._outage.complaints_only:
-                self._pace.stopped()
+                self._pace.end_standstill()
             else:
                 self._allowed = max(RESUMED_CALLS, self.limits.concurrency // RESUMED_SHARE)
         self._allowed = min(self._allowed + 2, self.limits.concurrency)
 
-    def _record_failure(self, call: Call, error: CallError) -> None:
+    def _record_failure(self, call: PendingCall, error: CallError) -> None:
         """Record a failure; one that is not temporary counts as a reply."""
         self.failures[error.kind] += 1
         now = self._loop.time()
@@ -294,15 +294,15 @@ class Endpoint:
             call.refused += 1
             # In an outage complaints are expected, and say nothing about the rate.
             if not self._outage.open:
-                self._pace.complained(call.turn, now - call.began)
-        self._outage.failed(call, error, now)
+                self._pace.record_complaint(call.turn, now - call.began)
+        self._outage.record_failure(call, error, now)
         if not self._outage.open:
             return
         after_s = error.retry_after_s or 0.0
         # Nothing can be done within the deadline, so waiting would be in vain.
         if error.kind == "limited" and after_s > self.limits.deadline_s:
             self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
-        elif self._outage.over(call, error, now):
+        elif self._outage.is_patience_over(call, error, now):
             patience_s = self._outage.patience_s(error)
             self._lose_patience(f"{error}; no other reply came for {patience_s:g} s", error.kind)
 
@@ -312,7 +312,7 @@ class Endpoint:
         If all have been tried, they may be at fault themselves, and later calls may still be tried.
         """
         waiting = [turn for turn in self._waiting if not turn[1].done()]
-        if self._outage.of_many and any(not call.tried for call, _ in waiting):
+        if self._outage.is_shared_by_many and any(not call.tried for call, _ in waiting):
             self._give_up(message, kind)
             return
         tried = [place for call, place in waiting if call.tried]
@@ -332,12 +332,12 @@ class Endpoint:
         for sleeper in self._sleepers:
             _wake_up(sleeper)
 
-    def _delay_before_next(self, call: Call, error: CallError) -> float | None:
+    def _delay_before_next(self, call: PendingCall, error: CallError) -> float | None:
         """Return the seconds before a call's next try; ``None`` if it is not tried again."""
         if error.kind not in TEMPORARY_FAILURES or self._given_up:
             return None
         if self._outage.open:
-            return None if self._outage.over(call, error, self._loop.time()) else 0.0
+            return None if self._outage.is_patience_over(call, error, self._loop.time()) else 0.0
         delay = self._compute_delay(error, call.tries)
         last = call.tries >= self.limits.tries or self._clock() + delay > call.deadline
         return None if last else delay

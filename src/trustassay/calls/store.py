@@ -68,7 +68,7 @@ class StoredCall(NamedTuple):
     cached: int = 0
 
 
-class CallTaken(NamedTuple):
+class CallUsage(NamedTuple):
     """The tokens and the time of a stored call."""
 
     key: bytes
@@ -78,12 +78,12 @@ class CallTaken(NamedTuple):
     reply_tokens: int | None
 
 
-class Claimed(NamedTuple):
+class ClaimedCalls(NamedTuple):
     """The result of looking for some calls."""
 
-    found: Mapping[bytes, str]
+    replies: Mapping[bytes, str]
     """Stored replies by key."""
-    taken: int = 0
+    from_shared_count: int = 0
     """How many of them have just come from the shared file."""
     elsewhere: frozenset[bytes] = frozenset()
     """Keys of calls that another process is making."""
@@ -119,7 +119,7 @@ def open_cache(folder: Path) -> "CallStore":
     return CallStore(folder / CACHE_FILE)
 
 
-def rows_of(
+def select_rows_by_key(
     connection: sqlite3.Connection, query: str, keys: Sequence[bytes], *parameters: Any
 ) -> Iterator[Any]:
     """Yield the rows that have one of ``keys``.
@@ -248,7 +248,9 @@ class CallStore:
 
     def _select_rows(self, columns: str, keys: Sequence[bytes]) -> list[Any]:
         with self.in_use():
-            return list(rows_of(self._connection, f"SELECT {columns} FROM calls WHERE", keys))
+            return list(
+                select_rows_by_key(self._connection, f"SELECT {columns} FROM calls WHERE", keys)
+            )
 
     def _select_all(self, query: str, *parameters: Any) -> list[Any]:
         with self.in_use():
@@ -271,7 +273,7 @@ class CallStore:
                 "DELETE FROM calls WHERE key = ? AND reply = ?", replies.items()
             )
 
-    def paid(self, keys: Sequence[bytes]) -> int:
+    def count_paid(self, keys: Sequence[bytes]) -> int:
         """Return how many of ``keys`` this run paid for, rather than taking them from elsewhere."""
         return sum(not cached for (cached,) in self._select_rows("cached", keys))
 
@@ -289,14 +291,14 @@ class CallStore:
         ((calls, characters),) = self._select_all(query, capability, backend)
         return calls, characters
 
-    def latest(self, capability: str, backend: str, limit: int) -> list[CallTaken]:
+    def latest(self, capability: str, backend: str, limit: int) -> list[CallUsage]:
         """Return the latest calls to a backend, at most ``most`` of them."""
-        columns = ", ".join(CallTaken._fields)
+        columns = ", ".join(CallUsage._fields)
         query = f"""
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?
             ORDER BY rowid DESC LIMIT ?
             """
-        return [CallTaken(*row) for row in self._select_all(query, capability, backend, limit)]
+        return [CallUsage(*row) for row in self._select_all(query, capability, backend, limit)]
 
     def usage(self, capability: str) -> dict[str, Usage]:
         """Return the usage of each backend of a capability."""
@@ -314,14 +316,14 @@ class CallStore:
             backend: Usage(*numbers) for backend, *numbers in self._select_all(query, capability)
         }
 
-    def close(self, *, alone: bool = True) -> None:
+    def close(self, *, is_last_user: bool = True) -> None:
         """Close the file.
 
-        ``alone``: no other process uses it, so that its journal can be merged into it.
+        ``is_last_user``: no other process uses it, so that its journal can be merged into it.
         """
         with self._lock:
             try:
-                if alone:
+                if is_last_user:
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             except sqlite3.Error:
@@ -333,10 +335,10 @@ class CallStore:
 class Calls:
     """A run's own file of calls and, behind it, the shared one, if there is any."""
 
-    def __init__(self, own: CallStore | None, shared: CallStore | None = None) -> None:
-        self.own, self.shared = own, shared
+    def __init__(self, own_store: CallStore | None, shared_store: CallStore | None = None) -> None:
+        self.own, self.shared = own_store, shared_store
 
-    def look(self, keys: Sequence[bytes]) -> Claimed:
+    def look(self, keys: Sequence[bytes]) -> ClaimedCalls:
         """Return the stored replies.
 
         Those of the shared file are copied into the run's own file, marked as taken.
@@ -345,7 +347,7 @@ class Calls:
 
     def _look_up(
         self, keys: Sequence[bytes], look: Callable[..., Any] | None = None, *, fetch: bool = False
-    ) -> Claimed:
+    ) -> ClaimedCalls:
         """Return the stored replies.
 
         Args:
@@ -357,7 +359,7 @@ class Calls:
         # The shared file is only asked for what the run's own file lacks.
         missing = [key for key in keys if key not in result]
         if not (self.shared and missing):
-            return Claimed(result)
+            return ClaimedCalls(result)
         if fetch:
             self.shared.fetch(missing)
         if look is None:
@@ -370,9 +372,9 @@ class Calls:
             tells_payer = self.shared.tells_payer
             self.own.add(calls if tells_payer else [call._replace(cached=1) for call in calls])
         replies = {call.key: call.reply for call in calls}
-        return Claimed(result | replies, len(calls), frozenset(elsewhere))
+        return ClaimedCalls(result | replies, len(calls), frozenset(elsewhere))
 
-    def claim(self, keys: Sequence[bytes]) -> Claimed:
+    def claim(self, keys: Sequence[bytes]) -> ClaimedCalls:
         """Return the stored replies; the caller is going to make the other calls."""
         return self.look(keys)
 

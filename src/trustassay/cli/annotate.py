@@ -14,8 +14,8 @@ from trustassay.options import Fields, Limit, Seed, SkipBad
 from trustassay.show.terminal import say, show_table
 
 if TYPE_CHECKING:
-    from trustassay.workflows.annotate.project import Project
-    from trustassay.workflows.annotate.session import Session
+    from trustassay.workflows.annotate.project import AnnotationProject
+    from trustassay.workflows.annotate.session import AnnotationSession
 
 
 @with_options
@@ -45,7 +45,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own."""
     from trustassay.metrics.judge import read_rubric
-    from trustassay.workflows.annotate.items import Reading
+    from trustassay.workflows.annotate.items import RatingInputOptions
     from trustassay.workflows.annotate.project import AnnotateOptions, open_project
     from trustassay.workflows.label.plan import read_plan
 
@@ -62,7 +62,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         again,
         per_group,
         seed,
-        Reading(fields=fields, limit=limit, domain=domain, skip_bad=skip_bad),
+        RatingInputOptions(fields=fields, limit=limit, domain=domain, skip_bad=skip_bad),
         read_plan(plan) if plan else None,
     )
     project = open_project(source, options, pairs)
@@ -79,7 +79,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
         _serve(project, out, host, port, public)
 
 
-def _import_sheets(project: "Project", out: Path, sheets: Sequence[Path]) -> None:
+def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Path]) -> None:
     import asyncio
 
     from trustassay.workflows.annotate.sheets import read_sheet, store_rows
@@ -94,33 +94,37 @@ def _import_sheets(project: "Project", out: Path, sheets: Sequence[Path]) -> Non
 
 
 @contextmanager
-def _open_session(project: "Project", out: Path) -> "Iterator[Session]":
+def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[AnnotationSession]":
     """Open the file of ratings, locked for this process until the block ends, and continue it."""
-    from trustassay.workflows.annotate.session import RatingsFile, Session
+    from trustassay.workflows.annotate.session import AnnotationSession, RatingsFile
 
     out.parent.mkdir(parents=True, exist_ok=True)
     # The file is locked while it is open, so that two servers cannot mix their ratings.
     with closing(RatingsFile(out)) as file:
-        yield Session(project, file, file.begin(project.start))
+        yield AnnotationSession(project, file, file.begin(project.start))
 
 
-def _serve(project: "Project", out: Path, host: str, port: int, public: str) -> None:
+def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public: str) -> None:
     from trustassay.workflows import serving
-    from trustassay.workflows.annotate.server import application
-    from trustassay.workflows.listening import listening
+    from trustassay.workflows.annotate.server import build_annotation_application
+    from trustassay.workflows.listening import open_listener
 
     # The port first: if it is taken, the file of ratings is not touched.
-    with listening(host, port) as listener, _open_session(project, out) as session:
+    with open_listener(host, port) as listener, _open_session(project, out) as session:
         # Each rater has a link with a secret token, which stays the same when the command runs
         # again.
-        links = serving.Links(out, list(project.steps))
-        if warning := serving.warning_of(host):
+        links = serving.AccessLinks(out, list(project.steps))
+        if warning := serving.warn_of_exposure(host):
             say(warning)
         for rater, state in session.raters.items():
             progress = f"{state.rated:,} of {len(state.steps):,} rated"
-            say(f"{rater}: {serving.address(host, listener)}/{links.tokens[rater]} ({progress})")
+            say(
+                f"{rater}: {serving.format_address(host, listener)}/{links.tokens[rater]} ({progress})"
+            )
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
-        web_application = application(session, links, say, serving.Hosts(host, public))
+        web_application = build_annotation_application(
+            session, links, say, serving.AllowedHosts(host, public)
+        )
         serving.serve(web_application, listener, session.drain)
 
 
@@ -150,7 +154,7 @@ def check(*, file: str) -> None:
     """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
     from trustassay.metrics.judge import read_rubric
     from trustassay.metrics.judge.replies import read_reply
-    from trustassay.metrics.judge.votes import filled_prompt
+    from trustassay.metrics.judge.votes import build_judge_prompt
     from trustassay.sample import Sample
 
     result = read_rubric(file)
@@ -172,4 +176,4 @@ def check(*, file: str) -> None:
                     f"{level.label!r}; take another word for it"
                 )
     say("the prompt, filled in with a sample:\n")
-    say(filled_prompt(result, Sample.parse(EXAMPLE)))
+    say(build_judge_prompt(result, Sample.parse(EXAMPLE)))

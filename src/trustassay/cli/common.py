@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
-from trustassay.backends.registry import forms
+from trustassay.backends.registry import describe_forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
 from trustassay.errors import BackendError, FaultsError, UsageError
-from trustassay.files import is_full
-from trustassay.options import FLAGS, AnswerOptions, Flag, Records, row
+from trustassay.files import is_disk_full
+from trustassay.options import FLAGS, AnswerOptions, Flag, RecordOptions, build_flag
 from trustassay.show.terminal import INTERNAL, complain, one_line, say
-from trustassay.tracebacks import keep_internal_error, place_of
+from trustassay.tracebacks import locate_error, write_internal_error
 
 if TYPE_CHECKING:
     from trustassay.answering import Answering
     from trustassay.calls.retry import Endpoint
-    from trustassay.data.records import Untold
+    from trustassay.data.records import UnknownFields
     from trustassay.runs.intake import BadInputError
 # Failures that are listed one by one; all are in the run's folder.
 FAILURES_SHOWN = 20
@@ -33,7 +33,7 @@ NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
 Entailer = Annotated[
     str,
     Flag(
-        f"The entailment model: {forms('entailer', without='chat')}, or a chat model "
+        f"The entailment model: {describe_forms('entailer', without='chat')}, or a chat model "
         "(openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
         default=DEFAULT_ENTAILER,
@@ -41,22 +41,26 @@ Entailer = Annotated[
 ]
 Embedder = Annotated[
     str,
-    Flag(f"The embedding model: {forms('embedder')}.", metavar="URI", default=DEFAULT_EMBEDDER),
+    Flag(
+        f"The embedding model: {describe_forms('embedder')}.",
+        metavar="URI",
+        default=DEFAULT_EMBEDDER,
+    ),
 ]
-Metrics = Annotated[list[str], row("metric", name="--metric")]
-RatingFields = Annotated[Mapping[str, str], row("rating_fields")]
-Domain = Annotated[str, row("domain")]
-OpenReport = Annotated[bool, row("open_report")]
-Source = Annotated[str, row("source")]
-Sources = Annotated[list[str], row("sources")]
-Json = Annotated[bool, row("as_json")]
+Metrics = Annotated[list[str], build_flag("metric", name="--metric")]
+RatingFields = Annotated[Mapping[str, str], build_flag("rating_fields")]
+Domain = Annotated[str, build_flag("domain")]
+OpenReport = Annotated[bool, build_flag("open_report")]
+Source = Annotated[str, build_flag("source")]
+Sources = Annotated[list[str], build_flag("sources")]
+Json = Annotated[bool, build_flag("as_json")]
 
 
 @contextmanager
 def errors_for_people() -> Iterator[None]:
     """Turn errors that a user can fix into a message and exit status 2, others into status 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
-    from trustassay.data.records import UntoldError
+    from trustassay.data.records import UnknownFieldsError
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import BadInputError
 
@@ -68,16 +72,16 @@ def errors_for_people() -> Iterator[None]:
     except KeyboardInterrupt:
         complain("interrupted; run the same command again to continue")
         raise typer.Exit(INTERRUPTED) from None
-    except (UsageError, BackendError, FaultsError, UntoldError, BadInputError) as error:
+    except (UsageError, BackendError, FaultsError, UnknownFieldsError, BadInputError) as error:
         if isinstance(error, BadInputError):
             show_faults(error)
         elif isinstance(error, FaultsError):
             complain(f"trustassay: {len(error.faults)} faults; nothing was started")
             for fault in error.faults:
                 complain(one_line(f"  {fault}"))
-        elif isinstance(error, UntoldError):
+        elif isinstance(error, UnknownFieldsError):
             complain(f"trustassay: {error.message}")
-            show_untold(error.untold)
+            show_untold(error.unknown_fields)
         else:
             complain(f"trustassay: {error}")
         raise typer.Exit(2) from None
@@ -92,7 +96,7 @@ def errors_for_people() -> Iterator[None]:
             else f"trustassay: {error}"
         )
         # A full disk is no mistake in the command: status 1, and the run can be continued.
-        if is_full(error):
+        if is_disk_full(error):
             complain(
                 "finished work is kept; free some space and run the same command again to continue"
             )
@@ -116,21 +120,23 @@ def default_metrics(
         fields: the columns of the fields that the user named.
         named: the backends that the user gave.
     """
-    from trustassay.data.reading import Files
-    from trustassay.workflows.choose_metric import choose_metric, naming
+    from trustassay.data.reading import InputFiles
+    from trustassay.workflows.choose_metric import choose_metric, describe_metrics
 
-    result = choose_metric(Files.of(source), fields, retrieves="retriever" in given_backends)
-    say(f"{naming(result.metrics)}: {result.why}")
-    return result.metrics, result.why
+    result = choose_metric(
+        InputFiles.from_paths(source), fields, retrieves="retriever" in given_backends
+    )
+    say(f"{describe_metrics(result.metrics)}: {result.reason}")
+    return result.metrics, result.reason
 
 
-def source_of(paths: list[str]) -> str | list[str]:
+def join_sources(paths: list[str]) -> str | list[str]:
     """Return the path itself if there is only one, else all of them."""
     return paths[0] if len(paths) == 1 else paths
 
 
 def run_folder(
-    out: Path | None, source: str | Path | list[str], records: Records, **settings: Any
+    out: Path | None, source: str | Path | list[str], records: RecordOptions, **settings: Any
 ) -> Path:
     """Return the folder that the user gave, or one that the same command finds again.
 
@@ -146,28 +152,29 @@ def run_folder(
 
 def show_faults(error: "BadInputError") -> None:
     """Print every fault with its place; of a frequent kind, the first ones and a count."""
-    from trustassay.data.records import summarised, untold_of
+    from trustassay.data.records import find_common_unknown_fields, summarise_faults
 
-    for line in summarised(error.faults):
+    for line in summarise_faults(error.faults):
         complain(one_line(line))
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
-    if untold := untold_of(error.faults):
+    if untold := find_common_unknown_fields(error.faults):
         problems = [problem for fault in error.faults for problem in fault.problems]
         # A complete repair can be proposed only if missing fields are the only fault in all
         # records.
         only_missing = all(problem.message.startswith("is missing") for problem in problems)
         is_complete = all(
-            fault.untold is not None and fault.untold.complete for fault in error.faults
+            fault.unknown_fields is not None and fault.unknown_fields.complete
+            for fault in error.faults
         )
         show_untold(untold._replace(complete=only_missing and is_complete))
     records = "faulty record" if error.count == 1 else "faulty records"
     complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
 
 
-def show_untold(untold: "Untold") -> None:
+def show_untold(untold: "UnknownFields") -> None:
     """Print the fields of the input, and the options that name the missing ones."""
-    complain(f"found the fields {untold.found}")
+    complain(f"found the fields {untold.names_text}")
     name_options = [
         part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")
     ]
@@ -190,7 +197,7 @@ def show_untold(untold: "Untold") -> None:
         )
 
 
-def answering(answer_options: AnswerOptions) -> "Answering":
+def build_answering(answer_options: AnswerOptions) -> "Answering":
     """Return how a model is asked for answers, from the options of the command.
 
     Raises:
@@ -198,15 +205,17 @@ def answering(answer_options: AnswerOptions) -> "Answering":
     """
     from trustassay.answering import Answering
     from trustassay.data.reading import read_samples
-    from trustassay.data.records import Fault
+    from trustassay.data.records import InputFault
     from trustassay.runs.intake import BadInputError
 
     options: dict[str, Any] = dict(answer_options)
     if path := options.pop("examples", None):
         records = list(read_samples(path, fields={}))
-        if faults := [record for record in records if isinstance(record, Fault)]:
+        if faults := [record for record in records if isinstance(record, InputFault)]:
             raise BadInputError(faults, len(faults))
-        options["examples"] = [record.sample for record in records if not isinstance(record, Fault)]
+        options["examples"] = [
+            record.sample for record in records if not isinstance(record, InputFault)
+        ]
     return Answering(**options)
 
 
@@ -226,10 +235,10 @@ def internal_error(error: Exception) -> NoReturn:
     """
     from trustassay.runs.folder import RunFolder
 
-    path = keep_internal_error(RunFolder.last_locked, error)
+    path = write_internal_error(RunFolder.last_locked, error)
     location = f"; the traceback is in {path}" if path else "; its traceback could not be written"
     message = (
-        f"internal error, not a fault of the input: {type(error).__name__} at {place_of(error)}"
+        f"internal error, not a fault of the input: {type(error).__name__} at {locate_error(error)}"
     )
     complain(one_line(f"trustassay: {message}{location}"))
     raise typer.Exit(INTERNAL)

@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trustassay.cli.common import Json, Source, default_metrics, run_folder, source_of
-from trustassay.cli.options import Only, given, with_options
-from trustassay.cli.results import scored_run, show_plan, show_worse, tell
+from trustassay.cli.common import Json, Source, default_metrics, join_sources, run_folder
+from trustassay.cli.options import Only, list_given_flags, with_options
+from trustassay.cli.results import print_run, score_run, show_plan, show_worse
 from trustassay.errors import UsageError
-from trustassay.files import write_whole
-from trustassay.options import BackendChoices, GivenLabels, Records, Seed, Spending
+from trustassay.files import write_atomic
+from trustassay.options import (
+    BackendChoices,
+    KnownLabelOptions,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
+)
 from trustassay.show.terminal import (
     complain,
     one_line,
@@ -24,7 +30,7 @@ from trustassay.show.terminal import (
 if TYPE_CHECKING:
     from trustassay.compare.gate_rules import Gate
     from trustassay.compare.ranking import Ranking
-    from trustassay.compare.two_runs import Comparison
+    from trustassay.compare.two_runs import RunComparison
 
 
 @with_options
@@ -33,15 +39,15 @@ def compare(  # noqa: PLR0913 - one argument an option
     second: Path,
     *,
     metric: str | None,
-    labels: GivenLabels,
+    labels: KnownLabelOptions,
     seed: Seed,
     as_json: Json,
     out: Path | None,
     judge: str | None,
     prompt: Path | None,
     run: Path | None,
-    records: Records,
-    spending: Spending,
+    records: RecordOptions,
+    spending: SpendingOptions,
     dry_run: bool,
 ) -> None:
     """Compare two runs: what became of all questions, figures, and single answers; or answers by
@@ -56,7 +62,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         )
         return
     # Options for calls of a judge would be ignored when two runs are compared.
-    if flags := given(records, spending, prompt=prompt, run=run, dry_run=dry_run):
+    if flags := list_given_flags(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
     from trustassay.compare import pages
     from trustassay.compare.corrected import LabelFiles
@@ -67,7 +73,7 @@ def compare(  # noqa: PLR0913 - one argument an option
     with results_on_output(not as_json):
         _show_comparison(comparison)
     if out:
-        pages.document_of(comparison).write(out)
+        pages.build_document(comparison).write(out)
         say(f"page: {out}")
     if as_json:
         print_json(comparison.to_dict())
@@ -79,8 +85,8 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     folder: Path | None,
     page: Path | None,
     seed: int,
-    records: Records,
-    spending: Spending,
+    records: RecordOptions,
+    spending: SpendingOptions,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -106,7 +112,7 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     result = preferences.win_rate(*inputs, out, options)
     # A win rate is stored as a run of the metric pairwise, and is printed like one.
     run = Run(RunFolder(result.path), result.outcome)
-    status = tell(run, as_json=False, worst=False)
+    status = print_run(run, as_json=False, worst=False)
     for count, description in (
         (result.pairs.only_first, f"questions of {first} alone"),
         (result.pairs.only_second, f"questions of {second} alone"),
@@ -124,7 +130,7 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
         raise typer.Exit(status)
 
 
-def _show_comparison(comparison: "Comparison") -> None:
+def _show_comparison(comparison: "RunComparison") -> None:
     from trustassay.compare import pages
 
     say(one_line(comparison.headline))
@@ -134,11 +140,11 @@ def _show_comparison(comparison: "Comparison") -> None:
         # The table below covers only the questions of both runs, so all are reported first.
         for side in comparison.scores:
             say(one_line(f"{side.path}, {side.outcomes.sentence}"))
-    table = pages.outcomes_table(comparison)
+    table = pages.build_outcomes_table(comparison)
     show_rows("of all questions", table.columns, table.rows, wide=True)
     say(comparison.pairing.in_words())
     if comparison.figures:
-        table = pages.figures_table(comparison)
+        table = pages.build_figures_table(comparison)
         show_rows("figures of the pairs", table.columns, table.rows, wide=True)
     # Figures that only one run has, or that have no pairs, are named with the reason.
     for key, reason in comparison.not_compared.items():
@@ -156,25 +162,27 @@ def rank(  # noqa: PLR0913 - one argument an option
     sources: list[str],
     *,
     metric: str | None,
-    labels: GivenLabels,
+    labels: KnownLabelOptions,
     backends: BackendChoices,
     out: Path | None,
     page: Path | None,
     seed: Seed,
-    records: Records,
+    records: RecordOptions,
     as_json: Json,
 ) -> None:
     """Rank models by what became of the same questions, and say how sure that is."""
     from trustassay.compare import ranking
     from trustassay.compare.corrected import LabelFiles
 
-    folder, name, _ = scored_run(source_of(sources), metric, backends, records, out=out, seed=seed)
+    folder, name, _ = score_run(
+        join_sources(sources), metric, backends, records, out=out, seed=seed
+    )
     label_files = LabelFiles.from_options(**labels)
     result = ranking.rank(folder, metric=name, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_ranking(result)
     if page:
-        ranking.document_of(result, sources).write(page)
+        ranking.build_document(result, sources).write(page)
         say(f"page: {page}")
     if as_json:
         print_json(result.to_dict())
@@ -193,9 +201,9 @@ def _show_ranking(result: "Ranking") -> None:
     )
     if result.left_out:
         say(f"{result.left_out:,} questions are left out: not all models {verb} them")
-    table = ranking.table_of(result)
+    table = ranking.build_table(result)
     show_rows("model", table.columns, table.rows, wide=True)
-    for line in ranking.statements(result):
+    for line in ranking.describe_ranking(result):
         say(one_line(line))
 
 
@@ -208,8 +216,8 @@ def audit(  # noqa: PLR0913 - one argument an option
     out: Path | None,
     page: Path | None,
     seed: Seed,
-    records: Records,
-    spending: Spending,
+    records: RecordOptions,
+    spending: SpendingOptions,
     dry_run: bool,
     as_json: Json,
 ) -> None:
@@ -234,11 +242,11 @@ def audit(  # noqa: PLR0913 - one argument an option
         return
     result = auditing.run()
     say(one_line(experiment.headline(result)))
-    table = experiment.table(result)
+    table = experiment.build_table(result)
     show_rows("changed", table.columns, table.rows, wide=True)
-    for line in experiment.notes(result):
+    for line in experiment.describe_notes(result):
         say(one_line(line))
-    experiment.document_of(result).write(page or folder / "audit.html")
+    experiment.build_document(result).write(page or folder / "audit.html")
     say(f"page: {page or folder / 'audit.html'}")
     if as_json:
         print_json(result.to_dict())
@@ -268,7 +276,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     undecided: Literal["pass", "fail", "undecided"],
     markdown: Path | None,
     junit: Path | None,
-    labels: GivenLabels,
+    labels: KnownLabelOptions,
     seed: Seed,
     as_json: Json,
 ) -> None:
@@ -279,7 +287,7 @@ def gate(  # noqa: PLR0913 - one argument an option
 
     # The default "0" is true as a text, so that it is compared here.
     other_flags = {"allow_missing": allow_missing != "0", "allow_other_judge": allow_other_judge}
-    flags = given(figure=figure, margin=margin, **other_flags)
+    flags = list_given_flags(figure=figure, margin=margin, **other_flags)
     # These options are about earlier runs: without one they would be ignored.
     if flags and not no_worse_than:
         raise UsageError(f"{flags[0]}: has an effect with --no-worse-than alone")
@@ -287,7 +295,7 @@ def gate(  # noqa: PLR0913 - one argument an option
     bounds += [gate_rules.parse_bound(text, at_least=False) for text in at_most]
     missing = gate_rules.parse_allowance(allow_missing)
     earlier = [
-        gate_rules.Earlier(path, figure, margin, missing, allow_other_judge)
+        gate_rules.EarlierRun(path, figure, margin, missing, allow_other_judge)
         for path in no_worse_than
     ]
     label_files = LabelFiles.from_options(**labels)
@@ -300,9 +308,9 @@ def gate(  # noqa: PLR0913 - one argument an option
         if counted_result != result.result:
             say(f"{result.result} counts as {counted_result} (--undecided)")
     if markdown:
-        _write_file(markdown, gate_files.markdown(result).encode())
+        _write_file(markdown, gate_files.render_markdown(result).encode())
     if junit:
-        _write_file(junit, gate_files.junit(result, undecided))
+        _write_file(junit, gate_files.render_junit(result, undecided))
     if as_json:
         print_json(result.to_dict() | {"undecided_counts_as": undecided})
     # After all files are written: a failed gate has a report too.
@@ -310,14 +318,14 @@ def gate(  # noqa: PLR0913 - one argument an option
 
 
 def _write_file(path: Path, content: bytes) -> None:
-    write_whole(path, content)
+    write_atomic(path, content)
     say(f"written: {path}")
 
 
 def _show_gate(result: "Gate") -> None:
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
-    from trustassay.compare.outcome_changes import outcomes_in_words
-    from trustassay.show.text import rounded
+    from trustassay.compare.outcome_changes import describe_outcome_changes
+    from trustassay.show.text import format_figure
 
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))
@@ -336,12 +344,12 @@ def _show_gate(result: "Gate") -> None:
     show_table(headings, rows, {"rule", "why"}, wide=True)
     for earlier in result.against:
         for name, changes in earlier.outcomes.items():
-            say(one_line(f"{name} since {earlier.path}: {outcomes_in_words(changes)}"))
+            say(one_line(f"{name} since {earlier.path}: {describe_outcome_changes(changes)}"))
         for name, figures in earlier.figures.items():
             # The first figure is the mean. It leaves answers out, so it follows the shares.
             for change in list(figures.values())[:1]:
                 unit = change.figure.unit
-                sides = [rounded(item, unit) for item in (change.first, change.second)]
+                sides = [format_figure(item, unit) for item in (change.first, change.second)]
                 values = " → ".join(sides) + (f" {unit}" if unit else "")
                 say(
                     f"  {name}.{change.key} over the {change.questions:,} questions that it counts "

@@ -18,7 +18,7 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import Entailer, Json
 from trustassay.cli.options import with_options
-from trustassay.cli.results import show, tell
+from trustassay.cli.results import print_run, show_run
 from trustassay.errors import UsageError
 from trustassay.show.terminal import complain, print_json, say
 
@@ -34,11 +34,11 @@ MODEL = "Qwen2.5-Coder-1.5B-Instruct"
 """The model that gave the answers; it is also asked again, and as judge."""
 OTHER = "Qwen2.5-Coder-0.5B-Instruct"
 """The model whose answers are the references of ``fewl``."""
-LONGEST = 48
+MAX_ANSWER_TOKENS = 48
 """Tokens of an answer at most."""
 # Options of metrics, equal to those of the recording: another prompt has no recorded reply.
 _CHOICES = "sources=given,checks=5,stop=no"
-_ASKED = f"prompt={PROMPT},max_tokens={LONGEST}"
+_ASKED = f"prompt={PROMPT},max_tokens={MAX_ANSWER_TOKENS}"
 _NUDGED = f"perturbations=5,{_ASKED},original=response"
 
 
@@ -154,7 +154,7 @@ def demo(
         for run in runs:
             if open_report:
                 typer.launch(str(run.path / "report.html"))
-            statuses.append(tell(run, as_json=False))
+            statuses.append(print_run(run, as_json=False))
         if as_json:
             print_json({run.path.name: run.summary_file for run in runs})
         none = runs[0].summaries["consistency"].values["none_chosen"]
@@ -172,4 +172,4 @@ def demo(
         say(f"scoring the bundled answers with the entailer {entailer}")
         folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
         run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)
-    show(run, as_json=as_json, open_report=open_report)
+    show_run(run, as_json=as_json, open_report=open_report)

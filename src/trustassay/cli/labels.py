@@ -17,9 +17,9 @@ from trustassay.text.words import amount
 
 if TYPE_CHECKING:
     from trustassay.data.ratings import Ratings
-    from trustassay.workflows.agree import Agreement, Dispute
+    from trustassay.workflows.agree import RaterAgreement, RatingDispute
     from trustassay.workflows.label.command import Labelling
-    from trustassay.workflows.label.population import LabelFigure, Need
+    from trustassay.workflows.label.population import LabelFigure, LabelNeed
     from trustassay.workflows.study.command import LabelStudy
 
 MAX_CASES = 3
@@ -75,7 +75,7 @@ def study(  # noqa: PLR0913 - one argument an option
     for label_study in result.labels:
         _show_label(label_study)
     # What a score costs belongs beside how good it is.
-    rows = [(cost.metric, *outputs.cost_row(cost)) for cost in result.costs]
+    rows = [(cost.metric, *outputs.build_cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
         outputs.write_page(result, page)
@@ -91,25 +91,31 @@ def _show_label(label_study: LabelStudy) -> None:
     from trustassay.workflows.study import outputs
 
     say("")
-    say(one_line(f"label {outputs.label_title(label_study)}"))
-    figure_keys = outputs.shown_figures(label_study)
+    say(one_line(f"label {outputs.describe_label(label_study)}"))
+    figure_keys = outputs.choose_figures(label_study)
     # The first figure is the one by which scores are ranked; only it has an interval here.
-    headline, *other_headings = [outputs.FIGURES[name] for name in figure_keys]
+    headline, *other_headings = [outputs.FIGURE_TITLES[name] for name in figure_keys]
     with_interval = ("n", headline, "95 % interval")
     show_rows(
-        "score", (*with_interval, *other_headings), outputs.score_rows(label_study, figure_keys)
+        "score",
+        (*with_interval, *other_headings),
+        outputs.build_score_rows(label_study, figure_keys),
     )
-    for reason in outputs.missing(label_study):
+    for reason in outputs.describe_missing(label_study):
         say(one_line(reason))
     of_headline = f"{headline} of"
     if label_study.tests:
-        show_rows(of_headline, outputs.TEST_COLUMNS, outputs.test_rows(label_study), (of_headline,))
+        show_rows(
+            of_headline, outputs.TEST_COLUMNS, outputs.build_test_rows(label_study), (of_headline,)
+        )
     if label_study.covariates:
         covariate_heading = "covariate (neither end is better)"
-        show_rows(covariate_heading, outputs.COVARIATE_COLUMNS, outputs.covariate_rows(label_study))
+        show_rows(
+            covariate_heading, outputs.COVARIATE_COLUMNS, outputs.build_covariate_rows(label_study)
+        )
     say(one_line(outputs.headline(label_study)))
     for by in label_study.groups:
-        show_rows(by, with_interval, outputs.group_rows(label_study, by, figure_keys[:1]))
+        show_rows(by, with_interval, outputs.build_group_rows(label_study, by, figure_keys[:1]))
     _show_parting(label_study)
 
 
@@ -174,9 +180,11 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     say(one_line(command.headline(result)))
     for note in result.notes:
         say(one_line(note))
-    show_rows("probability", list(command.FIGURES.values()), command.figure_rows(result))
-    promises = command.promise_rows(result.calibrator)
-    show_rows("accepted with", command.PROMISES, promises, ("threshold",))
+    show_rows(
+        "probability", list(command.FIGURE_TITLES.values()), command.build_figure_rows(result)
+    )
+    promises = command.build_promise_rows(result.calibrator)
+    show_rows("accepted with", command.PROMISE_COLUMNS, promises, ("threshold",))
     if page:
         command.write_page(result, page)
         say(f"page: {page}")
@@ -301,7 +309,7 @@ def _build_row(figure: LabelFigure) -> tuple[str, ...]:
     return (figure.figure.title, value.replace("-", "−"), *ends)
 
 
-def _describe_need(need: Need) -> str:
+def _describe_need(need: LabelNeed) -> str:
     if need.more == 0:
         return "reached"
     # ``None``: even labels of all answers would not reach the goal.
@@ -358,17 +366,17 @@ def agree(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not."""
-    from trustassay.workflows.agree import agreement, links_into, units_of_items
-    from trustassay.workflows.agree_outputs import document_of
+    from trustassay.workflows.agree import add_report_links, measure_agreement, read_units_of_items
+    from trustassay.workflows.agree_outputs import build_document
 
     ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
     # The unit of intervals is the question, and only the run knows the questions.
-    units = units_of_items(run) if run else None
-    result = agreement(ratings, machines=judges, units=units, progress=True)
-    disputes = links_into(run, result.disputes) if run else result.disputes
+    units = read_units_of_items(run) if run else None
+    result = measure_agreement(ratings, machines=judges, units=units, progress=True)
+    disputes = add_report_links(run, result.disputes) if run else result.disputes
     _show_agreement(result, disputes, top)
     if page:
-        if document := document_of(result, source, run):
+        if document := build_document(result, source, run):
             document.write(page)
             say(f"page: {page}")
         else:
@@ -392,9 +400,9 @@ def _gather_ratings(
     """
     from trustassay.data.ratings import read_ratings
     from trustassay.data.records import InputError
-    from trustassay.workflows.judges import joined, votes_of
+    from trustassay.workflows.judges import join_ratings, read_votes
 
-    votes = votes_of(run) if run else None
+    votes = read_votes(run) if run else None
     if source is None:
         if votes is None:
             location = f"{run}: holds no votes of judges" if run else "no ratings"
@@ -409,7 +417,7 @@ def _gather_ratings(
         levels=[word for word in (levels or "").split(",") if word.strip()],
     )
     # Agreement on hard answers is lower, so that it says little about all answers.
-    if ratings.chosen:
+    if ratings.has_unequal_chances:
         say(
             f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
             "certain ones more often: raters may agree more on the others"
@@ -422,14 +430,14 @@ def _gather_ratings(
         return ratings, set(machines)
     try:
         # The scales may differ: then only the file is used.
-        all_ratings = joined(ratings, votes)
+        all_ratings = join_ratings(ratings, votes)
     except UsageError as error:
         say(one_line(f"the votes of the run's judges are left out: {error}"))
         return ratings, set(machines)
     return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
 
 
-def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int) -> None:
+def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute], top: int) -> None:
     from trustassay.workflows import agree_outputs as outputs
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
@@ -449,18 +457,18 @@ def _show_agreement(agreement: Agreement, disputes: Sequence[Dispute], top: int)
             )
         )
     if agreement.overall:
-        table = outputs.overall(agreement)
+        table = outputs.build_overall_table(agreement)
         show_rows(table.first, table.columns, table.rows)
         for reason in sorted(
             {figure.without for figure in agreement.overall.values() if figure.without}
         ):
             say(f"no interval: {reason}")
-    for table in outputs.groups(agreement):
+    for table in outputs.build_group_tables(agreement):
         show_rows(table.first, table.columns, table.rows, wide=True)
     if agreement.variance:
-        if rows := outputs.variance(agreement.variance).rows:
-            show_rows("variance of ratings", outputs.VARIANCE, rows, wide=True)
-        for note in outputs.variance_notes(agreement.variance):
+        if rows := outputs.build_variance_table(agreement.variance).rows:
+            show_rows("variance of ratings", outputs.VARIANCE_COLUMNS, rows, wide=True)
+        for note in outputs.describe_variance(agreement.variance):
             say(one_line(note))
         say(one_line(agreement.variance.in_words()))
     # Disputed items are what people should talk about, so that they are listed.

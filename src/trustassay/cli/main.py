@@ -16,7 +16,7 @@ from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import quietable, with_options
 from trustassay.errors import UsageError
 from trustassay.options import Argument
-from trustassay.show.terminal import complain, output_failed, prepare_streams
+from trustassay.show.terminal import complain, exit_output_failed, prepare_streams
 from trustassay.workflows import guide
 
 ENTRY_POINTS = "trustassay.commands"
@@ -185,7 +185,7 @@ def help_command(
     ],
 ) -> None:
     """Search the guide, which is installed with the program; without words, list its pages."""
-    pages = {page.name: page for page in guide.pages()}
+    pages = {page.name: page for page in guide.read_pages()}
     if not words:
         for page in pages.values():
             typer.echo(f"{page.name:<28} {page.title}")
@@ -200,7 +200,7 @@ def help_command(
         raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
     for page in result:
         typer.echo(f"{page.name}: {page.title}")
-        for line in textwrap.wrap(guide.excerpt(page, query), 92)[:2]:
+        for line in textwrap.wrap(guide.find_excerpt(page, query), 92)[:2]:
             typer.echo(f"    {line}")
     typer.echo(f"\nto read one: trustassay help {result[0].name}")
 
@@ -246,7 +246,7 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
     },
 }
 """By group in ``--help``: the function of each command, or its group of commands, and its line."""
-ANSWERING_AT_ONCE = {"annotate", "entailers", "help", "completion"}
+WITHOUT_QUIET = {"annotate", "entailers", "help", "completion"}
 """Commands without ``--quiet``: all lines that they print are their result."""
 # ``--quiet`` is added to all commands, except those whose lines are their result.
 for title, of_group in COMMANDS.items():
@@ -254,7 +254,7 @@ for title, of_group in COMMANDS.items():
         if isinstance(run, typer.Typer):
             app.add_typer(run, name=name, short_help=line, rich_help_panel=title)
         else:
-            function = run if name in ANSWERING_AT_ONCE else quietable(run)
+            function = run if name in WITHOUT_QUIET else quietable(run)
             app.command(name, short_help=line, rich_help_panel=title)(function)
 
 
@@ -289,7 +289,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except OSError as error:
         # Of standard output: commands report all others themselves.
-        output_failed(error)
+        exit_output_failed(error)
     except Exception as error:
         # Raised before or after the command itself, which reports its own errors.
         try:

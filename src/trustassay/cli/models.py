@@ -10,12 +10,12 @@ from typer.core import TyperGroup
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
-from trustassay.options import Seed, Spending
+from trustassay.options import Seed, SpendingOptions
 from trustassay.show.terminal import one_line, print_json, say, show_table
 from trustassay.show.text import with_interval
 
 if TYPE_CHECKING:
-    from trustassay.workflows.entailers import Estimate, MeasuredEntailer, Passed
+    from trustassay.workflows.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
 
 
 UNNAMED = "list"
@@ -41,7 +41,7 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 
     # Installed packages first: an entry point that cannot be loaded is found here.
     if plugins:
-        plugin_list = list(inventory.plugins())
+        plugin_list = list(inventory.iterate_plugins())
         if not plugin_list:
             say("no installed package adds schemes, metrics or commands")
             return
@@ -61,8 +61,8 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
     rows = []
     broken_count = 0
     # Backends that the user names are tried alone, unless all are to be checked too.
-    backends = inventory.backends(check=check) if check or not uris else ()
-    for result in chain(backends, map(inventory.tried, uris or ())):
+    backends = inventory.iterate_backends(check=check) if check or not uris else ()
+    for result in chain(backends, map(inventory.try_backend, uris or ())):
         broken_count += result.broken
         cells = [result.name, result.capability, one_line(result.state)]
         rows.append([*cells, *([result.load, result.speed] if timed else [])])
@@ -77,12 +77,12 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 @with_options
 def get(*, name: str | None, check: bool, as_json: bool) -> None:
     """Fetch a recommended model, which then serves by its name; without a name, list them."""
-    from trustassay.backends.recommended import named_model, recommended
-    from trustassay.backends.registry import fault_of
+    from trustassay.backends.recommended import find_recommended, load_recommended
+    from trustassay.backends.registry import find_fault
     from trustassay.workflows.fetch_model import fetch_model
 
     if name is None:
-        result = recommended().values()
+        result = load_recommended().values()
         texts = ["name", "what it is", "licence", "measured as a judge"]
         rows = [
             (
@@ -100,13 +100,13 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
         if as_json:
             print_json({"models": [entry.to_dict() for entry in result]})
         return
-    model = named_model(name)
+    model = find_recommended(name)
     say(f"{name} ({model.size}, {model.licence}) from {model.address}")
     # A file of the right size is not fetched again; ``--check`` verifies its digest.
     outcome = "fetched and checked" if fetch_model(model, check=check) else "it was here already"
     say(f"{outcome}: {model.path}; to use it: --second {name}, --entailer {name}, --judge {name}")
     # The model is here, but a package that it needs may be missing.
-    if fault := fault_of("chat model", name):
+    if fault := find_fault("chat model", name):
         say(fault)
     if as_json:
         print_json(model.to_dict())
@@ -119,7 +119,7 @@ def entailers(
     entailer: list[str],
     fields: Mapping[str, str],
     supported: str,
-    spending: Annotated[Spending, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
     seed: Seed,
     as_json: common.Json,
 ) -> None:
@@ -190,13 +190,13 @@ def _show_contradictions(results: "Sequence[MeasuredEntailer]") -> None:
     show_table(headings, rows, (), wide=True)
 
 
-def _format_estimate(estimate: "Estimate") -> str:
+def _format_estimate(estimate: "EntailerEstimate") -> str:
     return (
         "undefined" if estimate.value is None else with_interval(estimate.value, estimate.interval)
     )
 
 
-def _format_shares(passed: "Passed") -> str:
+def _format_shares(passed: "PassedCounts") -> str:
     def share(count: int, total: int) -> str:
         return f"{count / total:.2f}" if total else "–"
 

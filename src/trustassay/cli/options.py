@@ -19,8 +19,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_type
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.options import UNSET, Flag, declared, flag_of, pairs, row
-from trustassay.progress import quieted
+from trustassay.options import UNSET, Flag, build_flag, find_flag, read_annotation, read_pairs
+from trustassay.progress import silence
 from trustassay.show.terminal import only_last_line
 
 HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ class Only:
         self.names = names
 
 
-def given(*groups: Any, **single_options: Any) -> list[str]:
+def list_given_flags(*groups: Any, **single_options: Any) -> list[str]:
     """Return the flags of the options that the user set.
 
     Args:
@@ -45,7 +45,7 @@ def given(*groups: Any, **single_options: Any) -> list[str]:
     for group in groups:
         # A typed dictionary holds only the options that the user gave.
         if isinstance(group, Mapping):
-            flags += map(flag_of, group)
+            flags += map(find_flag, group)
             continue
         for option in _options(type(group)):
             if getattr(group, option.key) != option.default:
@@ -76,11 +76,11 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
     """Return the command with the option ``--quiet``."""
     parameters = [*inspect.signature(command).parameters.values()]
-    parameters.append(_Option.of("quiet", Annotated[bool, row("quiet")]).parameter())
+    parameters.append(_Option.of("quiet", Annotated[bool, build_flag("quiet")]).parameter())
 
     @wraps(command)
     def with_quiet(*, quiet: bool, **values: Any) -> Any:
-        with quieted(quiet), only_last_line(quiet):
+        with silence(quiet), only_last_line(quiet):
             return command(**values)
 
     return _present_to_typer(with_quiet, parameters)
@@ -110,16 +110,16 @@ class _Option:
 
     @classmethod
     def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> "_Option":
-        kind, flag = declared(hint)
+        kind, flag = read_annotation(hint)
         # No flag in the annotation: the row in options.csv has it.
         if owner and flag == Flag():
-            flag = row(f"{owner}.{key}")
+            flag = build_flag(f"{owner}.{key}")
         default = flag.default if default is UNSET else default
         kind = flag.kind or kind
         # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
             kind, name = list[str], flag.name
-            flag = replace(flag, read=lambda texts: pairs(texts, name))
+            flag = replace(flag, read=lambda texts: read_pairs(texts, name))
         if default is UNSET:
             # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):

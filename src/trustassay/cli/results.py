@@ -16,8 +16,8 @@ from trustassay.cli import common
 from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.options import CalibratorFile, GivenLabels, Records
-from trustassay.progress import Steps, duration
+from trustassay.options import CalibratorFile, KnownLabelOptions, RecordOptions
+from trustassay.progress import StepProgress, format_duration
 from trustassay.show.terminal import complain, one_line, print_json, say, show_table
 from trustassay.show.text import with_error
 from trustassay.text.words import amount
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from trustassay.compare.answer_changes import AnswerChanges
     from trustassay.metric import Figure, Summary
     from trustassay.options import BackendChoices
-    from trustassay.runs.estimates import Plan, Planned
-    from trustassay.runs.finished import Looks
+    from trustassay.runs.estimates import Plan, PlannedCalls
+    from trustassay.runs.finished import LookSummary
 
 
-METRIC = "fewl:form=agreement"
+DEFAULT_RANK_METRIC = "fewl:form=agreement"
 """The metric of ``rank`` if the user names none."""
 WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
@@ -44,11 +44,11 @@ CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 """Characters of each that are printed of a changed answer."""
 
 
-def scored_run(
+def score_run(
     source: str | list[str],
     metric: str | None,
     backends: BackendChoices,
-    records: Records,
+    records: RecordOptions,
     *,
     out: Path | None,
     seed: int,
@@ -69,26 +69,26 @@ def scored_run(
     if run_path and (run_path / "run.json").exists():
         return run_path, metric, 0
 
-    metric_text = metric or METRIC
+    metric_text = metric or DEFAULT_RANK_METRIC
     folder = run_folder(out, source, records, metrics=[metric_text], seed=seed, **backends)
     run = api.score(
         source, metrics=metric_text, out=folder, seed=seed, progress=True, **backends, **records
     )
-    return folder, metric_text.partition(":")[0], tell(run, as_json=False)
+    return folder, metric_text.partition(":")[0], print_run(run, as_json=False)
 
 
 # a run
 
 
-def show(run: Run, *, as_json: bool, open_report: bool = False) -> None:
+def show_run(run: Run, *, as_json: bool, open_report: bool = False) -> None:
     """Print a finished run and exit with status 1 if nothing in it could be judged."""
     if open_report:
         typer.launch(str(run.path / "report.html"))
-    if status := tell(run, as_json=as_json):
+    if status := print_run(run, as_json=as_json):
         raise typer.Exit(status)
 
 
-def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
+def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     """Print a finished run, its outcomes first, and return its exit status.
 
     The status is 0 even if samples failed, so that a script continues to the command that decides
@@ -97,7 +97,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     Args:
         worst: whether the worst answers are listed.
     """
-    from trustassay.runs.counts import GROWN, UNIT, notes, remarks
+    from trustassay.runs.counts import GROWN, UNIT, write_notes, write_remarks
     from trustassay.runs.folder import RunFolder
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
@@ -119,9 +119,9 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
     # Remarks after the figures that they qualify.
-    for line in notes(content):
+    for line in write_notes(content):
         say(line)
-    for remark in remarks(content, run.outcome.intake.inventory.samples):
+    for remark in write_remarks(content, run.outcome.intake.inventory.samples):
         say(remark)
     if failed_count:
         _show_failures(run, failed_count)
@@ -132,7 +132,7 @@ def tell(run: Run, *, as_json: bool, worst: bool = True) -> int:
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    return 0 if looks.looked.judged else 1
+    return 0 if looks.look_counts.judged else 1
 
 
 def show_outcomes(run: Run) -> None:
@@ -143,20 +143,24 @@ def show_outcomes(run: Run) -> None:
             say(one_line(f"  {outcomes.reasons_in_words}"))
 
 
-def show_worst(looks: Looks) -> None:
+def show_worst(looks: LookSummary) -> None:
     """Print how many answers need a look, and list the worst, each with its reason."""
-    from trustassay.runs.finished import short
+    from trustassay.runs.finished import shorten_text
 
-    if looks.looked.judged:
+    if looks.look_counts.judged:
         say(f"{looks.sentence()}{':' if looks.worst else '.'}")
     else:
         # Nothing could be judged: that is a failure, which --quiet must not hide.
         complain(f"{looks.sentence()}.")
     for answer in looks.worst:
-        say(one_line(f"  {short(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"))
-        reason = short(answer.reason, MAX_TEXT_CHARACTERS)
+        say(
+            one_line(
+                f"  {shorten_text(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"
+            )
+        )
+        reason = shorten_text(answer.reason, MAX_TEXT_CHARACTERS)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if more := looks.found - len(looks.worst):
+    if more := looks.candidates - len(looks.worst):
         say(f"  ... and {more:,} more")
 
 
@@ -265,10 +269,10 @@ def _find_reason_without_score(run: Run, metric: str) -> str:
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
     """Print the result of a calibrator, if one was applied."""
-    from trustassay.runs.probabilities import CALIBRATED, chances_told
+    from trustassay.runs.probabilities import CALIBRATED, describe_calibration
 
     if CALIBRATED in summary:
-        lines = chances_told(summary[CALIBRATED])
+        lines = describe_calibration(summary[CALIBRATED])
         for sentence in lines.sentences:
             say(one_line(sentence))
         for warning in lines.warnings:
@@ -277,14 +281,14 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
 
 def _show_judge(run: Path) -> None:
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.report import judge_of
+    from trustassay.runs.report import describe_judge
 
     folder = RunFolder(run)
     settings = folder.read_run()
-    judge = judge_of(settings, folder.read_summary()) if settings else None
+    judge = describe_judge(settings, folder.read_summary()) if settings else None
     if judge is None:
         return
-    text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.way_out}"
+    text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.advice}"
     # Folded at words for this terminal; the sentence is long.
     width = shutil.get_terminal_size().columns
     for line in textwrap.wrap(one_line(text), width, break_long_words=False):
@@ -313,7 +317,7 @@ def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
 
 def _show_failures(run: Run, failed_count: int) -> None:
     complain(f"failed: {failed_count}")
-    for assessment in islice(run.assessments.failed(), FAILURES_SHOWN):
+    for assessment in islice(run.assessments.iter_failures(), FAILURES_SHOWN):
         complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
     if failed_count > FAILURES_SHOWN:
         complain(f"  ... and {failed_count - FAILURES_SHOWN} more, in assessments.jsonl")
@@ -360,7 +364,10 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         "" if plan.usd_range is None else f", {_format_range(plan.usd_range, _format_money)} USD"
     )
     mark = " (a guess)" if plan.guess else ""
-    samples, seconds = amount(plan.samples, "sample"), _format_range(plan.seconds_range, duration)
+    samples, seconds = (
+        amount(plan.samples, "sample"),
+        _format_range(plan.seconds_range, format_duration),
+    )
     say(f"{samples}{price}, {seconds}{mark}; nothing was asked")
     if plan.second:
         say(
@@ -373,7 +380,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         print_json(plan.to_dict())
 
 
-def _build_plan_cells(part: Planned) -> Iterator[str]:
+def _build_plan_cells(part: PlannedCalls) -> Iterator[str]:
     yield from (part.metric, part.capability, f"{part.calls:,}", f"{part.cached:,}")
     if part.capability == "chat":
         yield _format_range(part.prompt_tokens_range, "{:,.0f}".format)
@@ -381,7 +388,7 @@ def _build_plan_cells(part: Planned) -> Iterator[str]:
         yield "unknown" if part.usd_range is None else _format_range(part.usd_range, _format_money)
     else:
         yield from ("", "", "")
-    yield _format_range(part.seconds_range, duration)
+    yield _format_range(part.seconds_range, format_duration)
 
 
 def _format_range(values: tuple[float, float], format_value: Callable[[float], str]) -> str:
@@ -403,7 +410,7 @@ def report(  # noqa: PLR0913 - one argument an option
     ratings: Path | None,
     fields: common.RatingFields,
     calibrator: CalibratorFile,
-    labels: GivenLabels,
+    labels: KnownLabelOptions,
     out: Path | None,
     open_report: common.OpenReport,
 ) -> None:
@@ -420,7 +427,7 @@ def report(  # noqa: PLR0913 - one argument an option
         from trustassay.runs.report import write_pooled
 
         page = out or runs[0].parent / "pooled.html"
-        for line in write_pooled(runs, page, domain_field=domain, steps=Steps(shown=True)):
+        for line in write_pooled(runs, page, domain_field=domain, steps=StepProgress(visible=True)):
             say(one_line(line))
     # The report of one run has a fixed place, where other commands look for it.
     elif out is not None:
@@ -438,24 +445,24 @@ def _write_report(
     ratings: Path | None,
     fields: Mapping[str, str],
     calibrator: CalibratorFile,
-    labels: GivenLabels,
+    labels: KnownLabelOptions,
 ) -> Path:
-    from trustassay.compare.corrected import LabelFiles, corrected_in_words
+    from trustassay.compare.corrected import LabelFiles, describe_corrected_shares
     from trustassay.data.ratings import read_ratings
     from trustassay.runs.calibrator import read_calibrator
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.probabilities import CALIBRATED
-    from trustassay.runs.report import Rated, write_report
+    from trustassay.runs.report import RunRatings, write_report
     from trustassay.runs.results import apply_calibrator
 
     folder = RunFolder(run)
-    rated = ratings and Rated(folder, read_ratings(ratings, fields=fields), ratings.name)
+    rated = ratings and RunRatings(folder, read_ratings(ratings, fields=fields), ratings.name)
     given_labels = LabelFiles.from_options(**labels)
-    notes = corrected_in_words(run, given_labels, domain) if given_labels else []
+    notes = describe_corrected_shares(run, given_labels, domain) if given_labels else []
     report_options: dict[str, Any] = {
         "domain_field": domain,
         "rated": rated,
-        "steps": Steps(shown=True),
+        "steps": StepProgress(visible=True),
     }
     if calibrator is not None:
         calibrator_content = read_calibrator(Path(calibrator))
@@ -465,7 +472,7 @@ def _write_report(
     if calibrator is None or notes:
         write_report(folder, notes=notes, **report_options)
     if rated:
-        say(one_line(f"ratings: {rated.told.in_words}"))
+        say(one_line(f"ratings: {rated.summary.in_words}"))
     for line in notes:
         say(one_line(line))
     return folder.report_path

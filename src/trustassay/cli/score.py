@@ -9,23 +9,23 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.common import Json, Metrics
-from trustassay.cli.options import Only, given, with_options
-from trustassay.cli.results import show, show_plan
+from trustassay.cli.options import Only, list_given_flags, with_options
+from trustassay.cli.results import show_plan, show_run
 from trustassay.errors import UsageError
 from trustassay.options import (
     AnswerOptions,
     BackendChoices,
     CalibratorFile,
     Cluster,
-    Drawn,
+    DrawOptions,
     Engine,
     Pool,
-    Records,
+    RecordOptions,
     RescoreOptions,
     ScoreOptions,
-    SecondReading,
+    SecondReadingOptions,
     Seed,
-    Spending,
+    SpendingOptions,
     Turns,
     Unit,
 )
@@ -107,13 +107,13 @@ def score(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     unit: Unit,
     turns: Turns,
-    records: Records,
-    drawn: Drawn,
+    records: RecordOptions,
+    drawn: DrawOptions,
     pool: Pool,
     answers: AnswerOptions,
     sizes: Annotated[ScoreOptions, Only("samples_at_once", "longest_answer")],
-    second: SecondReading,
-    spending: Spending,
+    second: SecondReadingOptions,
+    spending: SpendingOptions,
     calibrator: CalibratorFile,
     engine: Engine,
     cluster: Cluster,
@@ -129,7 +129,7 @@ def score(  # noqa: PLR0913 - one argument an option
         other_options |= {"engine": engine != "local", "dry_run": dry_run}
         other_options |= {name: records.get(name) for name in ("limit", "skip_bad")}
         other_options |= {"turns": turns == "all", "json": as_json, "open": open_report}
-        if flags := given(answers, cluster, second, drawn, **other_options):
+        if flags := list_given_flags(answers, cluster, second, drawn, **other_options):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         from trustassay.calls.client import CallOptions
 
@@ -143,15 +143,15 @@ def score(  # noqa: PLR0913 - one argument an option
         following.watch(sources, metric, out, watch_settings, backends)
         return
     # Options of a growing file without --follow would be ignored silently.
-    if flags := given(following):
+    if flags := list_given_flags(following):
         raise UsageError(f"{flags[0]}: has an effect with --follow alone")
     from trustassay import api
 
     # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
         raise UsageError("--append: needs --out, the folder of the run that grows")
-    source, fields = common.source_of(sources), records.get("fields", {})
-    answering = common.answering(answers)
+    source, fields = common.join_sources(sources), records.get("fields", {})
+    answering = common.build_answering(answers)
     reason = None
     if not metric:
         metric, reason = common.default_metrics(source, fields, backends)
@@ -192,7 +192,7 @@ def score(  # noqa: PLR0913 - one argument an option
         show_plan(api.plan(source, **options), as_json=as_json)
         return
     run = api.score(source, engine=engine, **options, **cluster)
-    show(run, as_json=as_json, open_report=open_report)
+    show_run(run, as_json=as_json, open_report=open_report)
 
 
 @with_options
@@ -203,23 +203,23 @@ def plan(  # noqa: PLR0913
     backends: BackendChoices,
     out: Path | None,
     turns: Turns,
-    records: Records,
-    drawn: Annotated[Drawn, Only("sample", "sample_by")],
+    records: RecordOptions,
+    drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
     pool: Pool,
     answers: AnswerOptions,
-    spending: Annotated[Spending, Only("cache", "prices")],
+    spending: Annotated[SpendingOptions, Only("cache", "prices")],
     as_json: common.Json,
 ) -> None:
     """Show what a run would need: calls, tokens, money and time for each metric. Calls no model."""
     from trustassay import api
 
-    source = common.source_of(sources)
+    source = common.join_sources(sources)
     metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
     result = api.plan(
         source,
         metrics=metric,
         out=out,
-        answering=common.answering(answers),
+        answering=common.build_answering(answers),
         turns=turns,
         pool=pool,
         progress=True,
@@ -233,7 +233,13 @@ def plan(  # noqa: PLR0913
 
 # Samples, backends and replies come from the run: only these options can change.
 RESCORED = Only(
-    *("unit", "samples_at_once", "longest_answer", *SecondReading.__annotations__, "calibrator")
+    *(
+        "unit",
+        "samples_at_once",
+        "longest_answer",
+        *SecondReadingOptions.__annotations__,
+        "calibrator",
+    )
 )
 
 
@@ -256,7 +262,7 @@ def rescore(
     computed = sum(count.computed for count in rescored.outcome.counts.values())
     stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
     say(f"{stored_replies} replies were stored, {computed} were newly requested")
-    show(rescored, as_json=as_json)
+    show_run(rescored, as_json=as_json)
 
 
 @with_options
@@ -268,14 +274,14 @@ def generate(  # noqa: PLR0913 - one argument an option
     answers: AnswerOptions,
     repeats: int,
     again: bool,
-    records: Records,
-    spending: Spending,
+    records: RecordOptions,
+    spending: SpendingOptions,
 ) -> None:
     """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
     from trustassay.calls.client import CallOptions
     from trustassay.workflows import generate as generating
 
-    answering = common.answering(answers)
+    answering = common.build_answering(answers)
     options = generating.GenerateOptions(
         answering=answering,
         repeats=repeats,

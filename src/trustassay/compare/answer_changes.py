@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.compare.outcome_changes import SAME
-from trustassay.compare.pairing import Pairing
+from trustassay.compare.outcome_changes import ROUNDING_ERROR
+from trustassay.compare.pairing import RunPairing
 from trustassay.compare.run_scores import RunScores
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED
 from trustassay.runs.folder import RunFolder
@@ -15,7 +15,7 @@ from trustassay.statistics import Bools, Places
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
 
-LISTED = 500
+MAX_LISTED_CHANGES = 500
 """How many changed answers of each kind are read and listed; all of them are counted."""
 
 
@@ -60,7 +60,7 @@ class AnswerChange:
 class AnswerChanges(JsonForm):
     """The answers whose outcome, score or verdict changed.
 
-    The largest changes come first, in the order of :func:`~trustassay.metric.badness_of`. Each list
+    The largest changes come first, in the order of :func:`~trustassay.metric.compute_badness`. Each list
     has at most :data:`MAX_LISTED_CHANGES` answers.
     """
 
@@ -92,8 +92,8 @@ _RANKS = {PASSED: 2, SCORED: 2, NOT_ANSWERED: 1, NOT_SCORED: 1, FAILED: 0}
 """A wrong answer is worse than none; none is worse than a right one."""
 
 
-def kinds_of_changes(
-    first: RunScores, second: RunScores, pairing: Pairing
+def classify_changes(
+    first: RunScores, second: RunScores, pairing: RunPairing
 ) -> tuple[dict[str, Bools], Places]:
     """Classify the pairs by how they changed, and sort them by how much.
 
@@ -119,9 +119,9 @@ def kinds_of_changes(
     # model that refuses everything would look improved.
     wrong_to_none = (before == 0) & (after == 1)
     kinds = {
-        "worse": no_error & ((after < before) | (same_outcome & (improvement < -SAME))),
+        "worse": no_error & ((after < before) | (same_outcome & (improvement < -ROUNDING_ERROR))),
         "better": no_error
-        & (((after > before) & ~wrong_to_none) | (same_outcome & (improvement > SAME))),
+        & (((after > before) & ~wrong_to_none) | (same_outcome & (improvement > ROUNDING_ERROR))),
         # A failure in the first run still counts here; only the second side must be free of errors.
         "unanswered": (before != 1) & (after == 1) & ~errors[1],
         "errors_now": errors[1] & ~errors[0],
@@ -140,9 +140,9 @@ def kinds_of_changes(
     return kinds, np.lexsort(largest_first)
 
 
-def answer_changes(first: RunScores, second: RunScores, pairing: Pairing) -> AnswerChanges:
+def find_answer_changes(first: RunScores, second: RunScores, pairing: RunPairing) -> AnswerChanges:
     """List the pairs whose outcome, score or verdict changed, the largest change first."""
-    kinds, order = kinds_of_changes(first, second, pairing)
+    kinds, order = classify_changes(first, second, pairing)
     listed_kinds = ("worse", "better", "other")
     names = (*listed_kinds, "errors_now", "errors")
     # Count all pairs, then list only the largest changes.
@@ -150,7 +150,7 @@ def answer_changes(first: RunScores, second: RunScores, pairing: Pairing) -> Ans
     # errors_now is part of errors, so it must not be subtracted a second time.
     counts["same"] = len(order) - sum(counts[name] for name in (*listed_kinds, "errors"))
     places_by_kind = {
-        name: [place for place in order.tolist() if kinds[name][place]][:LISTED]
+        name: [place for place in order.tolist() if kinds[name][place]][:MAX_LISTED_CHANGES]
         for name in listed_kinds
     }
     # Read only the texts that will be listed: a run may have millions of samples.

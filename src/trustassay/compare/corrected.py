@@ -14,33 +14,38 @@ from typing import Any
 import numpy as np
 
 from trustassay.compare.pairing import read_keys
-from trustassay.compare.run_scores import RunScores, changed_judges, read_finished_run, read_scores
+from trustassay.compare.run_scores import (
+    RunScores,
+    describe_changed_judges,
+    read_finished_run,
+    read_scores,
+)
 from trustassay.core.outcome import PASSED, SCORED
 from trustassay.data.ratings import Rating, read_ratings
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
-from trustassay.runs.counts import UNIT, domain_of, unit_keys
-from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
+from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.show.text import ends_text
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
-    Rate,
+    LabelCorrectedShare,
+    assign_strata,
     difference_of_rates,
     prediction_powered,
     rank_sum_z,
     rogan_gladen,
-    strata_of,
 )
-from trustassay.statistics.intervals import FEWEST, Interval, too_few
+from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.label.population import LabelSource, read_labels, read_population
 
-RIGHT = "right"
+RIGHT_FIGURE = "right"
 """The name of the corrected share as a figure: ``METRIC.right``."""
-METHOD_BY_STRATA, ERRORS = "stratified by outcome", "Rogan-Gladen"
-FEWEST_LABELS = 5
+METHOD_BY_STRATA, METHOD_BY_ERRORS = "stratified by outcome", "Rogan-Gladen"
+MIN_LABELS_OF_OUTCOME = 5
 """Labels that each outcome needs, or one for each answer if it has fewer answers (measured in
 benchmarks/results/corrected.json)."""
 MAX_RANK_SUM_Z = 3.29
@@ -103,12 +108,12 @@ class CorrectedRate(JsonForm):
     """The 95 % interval of ``value``."""
     without: str = ""
     """Why there is no value."""
-    rate: Rate | None = None
+    rate: LabelCorrectedShare | None = None
     """The estimate with its replicates, from which differences are computed."""
 
 
 @dataclass(frozen=True)
-class RateChange(JsonForm):
+class CorrectedRateChange(JsonForm):
     """The difference of two corrected shares."""
 
     first: str
@@ -120,13 +125,13 @@ class RateChange(JsonForm):
 
 
 @dataclass(frozen=True)
-class Corrected(JsonForm):
+class CorrectedShares(JsonForm):
     """The corrected shares of one metric, and their differences."""
 
     metric: str
     rates: Sequence[CorrectedRate]
     """One share for each run, or for each group of one run."""
-    differences: Sequence[RateChange]
+    differences: Sequence[CorrectedRateChange]
     """The last run, or the best group, compared with each of the others."""
     notes: Sequence[str] = ()
     """The assumptions of the estimates, and remarks on the label files."""
@@ -177,7 +182,7 @@ class JudgedAnswers:
     names: Sequence[str]
     """The names of the strata."""
 
-    def among(self, keep: Bools) -> "JudgedAnswers":
+    def select(self, keep: Bools) -> "JudgedAnswers":
         """Return the answers that the mask ``keep`` selects."""
         columns = {
             name: value[keep]
@@ -192,16 +197,16 @@ def correct(
     label_files: LabelFiles,
     metrics: Sequence[str] | None = None,
     *,
-    by: str = "",
+    group_field: str = "",
     seed: int = 0,
-) -> dict[str, Corrected]:
+) -> dict[str, CorrectedShares]:
     """Return the corrected shares of one or two runs, by metric.
 
     Args:
         paths: folders of finished runs; two runs are compared with each other.
         label_files: where the labels are.
         metrics: their names; by default all metrics that the runs have in common.
-        by: a field of the samples. Each of its groups is corrected by its own labels, and the best
+        group_field: a field of the samples. Each of its groups is corrected by its own labels, and the best
             group is compared with the others.
         seed: of the resamples.
 
@@ -222,7 +227,7 @@ def correct(
     ]
     # Error rates carry over from another run only if its answers were judged in the same way.
     for path in paths if label_files.of else ():
-        if differ := changed_judges(runs[owners[0]], runs[path], names):
+        if differ := describe_changed_judges(runs[owners[0]], runs[path], names):
             raise UsageError(
                 f"--labels-of {label_files.of}: was judged in another way than {path} "
                 f"({differ[0]}), so its errors there say nothing of those here; score both in the "
@@ -245,16 +250,17 @@ def correct(
     result = {}
     for name in names:
         judged = [
-            _read_judged_answers(path, runs[path], name, labels.get(path), by) for path in paths
+            _read_judged_answers(path, runs[path], name, labels.get(path), group_field)
+            for path in paths
         ]
         labelled_run = None
         if owner := label_files.of:
             labelled_run = _read_judged_answers(owner, runs[owner], name, labels[owner], "")
         parts = [(path.name or str(path), run) for path, run in zip(paths, judged, strict=True)]
-        if by:
+        if group_field:
             groups = dict.fromkeys(judged[0].groups.tolist())
             parts = [
-                (group or "(none)", judged[0].among(judged[0].groups == group)) for group in groups
+                (group or "(none)", judged[0].select(judged[0].groups == group)) for group in groups
             ]
         # One generator a metric: the shares of a metric do not change when another metric is added.
         rng = generator(seed, "corrected", name)
@@ -262,16 +268,18 @@ def correct(
         rates = [rate for rate, _ in estimates]
         notes = [*dict.fromkeys(note for _, note in estimates if note), *label_notes]
         # Groups are compared with the best group, runs with the last run.
-        values = [(rate.value or 0.0) if by else 0.0 for rate in rates]
-        best = values.index(max(values)) if by else len(rates) - 1
+        values = [(rate.value or 0.0) if group_field else 0.0 for rate in rates]
+        best = values.index(max(values)) if group_field else len(rates) - 1
         differences = [
-            RateChange(rate.name, rates[best].name, *difference_of_rates(rate.rate, best_rate))
+            CorrectedRateChange(
+                rate.name, rates[best].name, *difference_of_rates(rate.rate, best_rate)
+            )
             for place, rate in enumerate(rates)
             if place != best and rate.rate and (best_rate := rates[best].rate)
         ]
         if labelled_run and differences:
             notes.append("The same errors are taken for all: labels of each would tell its own.")
-        result[name] = Corrected(name, rates, differences, notes)
+        result[name] = CorrectedShares(name, rates, differences, notes)
     return result
 
 
@@ -318,11 +326,11 @@ def _read_labels_of_runs(
             for row in population.answers.rows:
                 models.setdefault(row.id, Counter())[row.model] += 1
         labelled_questions = population.answers.questions[~np.isnan(result[-1])]
-        if reason := too_few(
+        if reason := reason_too_few(
             # Questions are counted, not answers: ten answers to one question are one observation.
             f"questions of {path} with a label",
             len(np.unique(labelled_questions)),
-            FEWEST,
+            MIN_UNITS,
         ):
             raise InputError(
                 f"{', '.join(map(str, files_of_run))}: {reason}. `trustassay label {path} "
@@ -351,16 +359,16 @@ def _read_judged_answers(
     path: Path, run: Mapping[str, Any], metric: str, labels: Floats | None, by: str
 ) -> JudgedAnswers:
     folder = RunFolder(path)
-    scores = read_scores(path, run, metric_infos(folder, run)[metric], read_keys(folder, run))
+    scores = read_scores(path, run, read_metric_infos(folder, run)[metric], read_keys(folder, run))
     groups = [
-        str((domain_of(record, by) if by else "") or "") for record in folder.sample_records()
+        str((read_domain(record, by) if by else "") or "") for record in folder.sample_records()
     ]
     # Only equality matters: the 64-bit hashes are reinterpreted as signed integers, not converted.
-    units = unit_keys(folder, run.get(UNIT)).view(np.int64)
+    units = compute_unit_keys(folder, run.get(UNIT)).view(np.int64)
     labels_or_nan = np.full(len(scores.scores), np.nan) if labels is None else labels
     strata, names = _build_strata(scores)
     # A metric without a line has no outcome "passed", so the correction by errors does not apply.
-    passed = scores.has(PASSED) == 1 if scores.outcomes.passed else None
+    passed = scores.indicate(PASSED) == 1 if scores.outcomes.passed else None
     loss = scores.scores if scores.info.lower_is_better else -scores.scores
     groups_of_answers = np.array(groups)
     return JudgedAnswers(
@@ -381,7 +389,7 @@ def _build_strata(scores: RunScores) -> tuple[Places, list[str]]:
     # informative.
     if SCORED in kinds and (strata == 0).any():
         is_scored = strata == 0
-        thirds = strata_of(scores.badness[is_scored])
+        thirds = assign_strata(scores.badness[is_scored])
         strata[is_scored] = len(names) + thirds
         # New strata are numbered after the outcomes; "scored" itself keeps its name, and is then
         # empty.
@@ -401,19 +409,21 @@ def _estimate_rate(
     passed = None if judged.passed is None else float(judged.passed.mean())
     result = CorrectedRate(
         name,
-        ERRORS if labelled_run else METHOD_BY_STRATA,
+        METHOD_BY_ERRORS if labelled_run else METHOD_BY_STRATA,
         len(judged.labels),
         len(right),
         int(right.sum()),
         passed,
         strata,
     )
-    reason = too_few("questions with a label", len(np.unique(source.units[labelled])), FEWEST)
+    reason = reason_too_few(
+        "questions with a label", len(np.unique(source.units[labelled])), MIN_UNITS
+    )
     if reason:
         return replace(result, without=reason), ""
     if labelled_run:
         return _correct_by_errors(result, judged, labelled_run, rng)
-    rate, note = stratified_rate(judged, rng)
+    rate, note = estimate_stratified_rate(judged, rng)
     if rate is None:
         return replace(result, without=note), ""
     return replace(result, value=rate.value, interval=rate.interval, rate=rate), note
@@ -428,7 +438,9 @@ def _count_by_stratum(judged: JudgedAnswers, source: JudgedAnswers) -> dict[str,
     }
 
 
-def stratified_rate(judged: JudgedAnswers, rng: np.random.Generator) -> tuple[Rate | None, str]:
+def estimate_stratified_rate(
+    judged: JudgedAnswers, rng: np.random.Generator
+) -> tuple[LabelCorrectedShare | None, str]:
     """Estimate the share of right answers by strata; also return the assumption it rests on.
 
     Returns:
@@ -452,7 +464,7 @@ def _explain_missing_labels(strata: Mapping[str, tuple[int, int]]) -> str:
     # A small outcome needs no more labels than it has answers.
     wants = []
     for name, (answers, labels) in strata.items():
-        enough = min(answers, FEWEST_LABELS)
+        enough = min(answers, MIN_LABELS_OF_OUTCOME)
         if labels < enough:
             wants.append(f"{enough - labels:,} more of the {answers:,} answers that are {name}")
     if not wants:
@@ -511,10 +523,10 @@ def _correct_by_errors(
     return replace(result, value=value, interval=interval, without=without, rate=rate), note
 
 
-def corrected_in_words(path: Path, labels: LabelFiles, domain: str) -> list[str]:
+def describe_corrected_shares(path: Path, labels: LabelFiles, domain: str) -> list[str]:
     """Return the sentences of a report: on the run, and on its models and domains if several."""
     result = list[str]()
     for by in ("", "model", domain):
-        for shares in correct([path], labels, by=by).values():
+        for shares in correct([path], labels, group_field=by).values():
             result += shares.in_words() if not by or len(shares.rates) > 1 else []
     return list(dict.fromkeys(result))

@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trustassay.assessment import Direction, Weighted
-from trustassay.compare.outcome_changes import SAME
-from trustassay.compare.pairing import Pairing
-from trustassay.compare.run_scores import RunScores, better_of
+from trustassay.assessment import Direction, WeightedFigures
+from trustassay.compare.outcome_changes import ROUNDING_ERROR
+from trustassay.compare.pairing import RunPairing
+from trustassay.compare.run_scores import RunScores, find_better_direction
 from trustassay.metric import Figure, Mean, Share
-from trustassay.show.text import ends_text, rounded
+from trustassay.show.text import ends_text, format_figure
 from trustassay.statistics import Floats, comparison
-from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS
-from trustassay.statistics.resampling import drawn_counts, generator
+from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS
+from trustassay.statistics.resampling import draw_counts, generator
 from trustassay.workflows.json_form import difference_as_json
 
 
@@ -53,7 +53,7 @@ class FigureChange:
     def in_words(self) -> str:
         """Return one sentence on the change."""
         unit = self.figure.unit
-        first, second = (rounded(value, unit) for value in (self.first, self.second))
+        first, second = (format_figure(value, unit) for value in (self.first, self.second))
         of = f"over {self.questions:,} questions scored in both runs"
         change = f"{self.key} went from {first} to {second} {unit}".rstrip()
         if self.difference.interval is None:
@@ -75,8 +75,8 @@ class FigureChange:
         }
 
 
-def figure_changes(
-    first: RunScores, second: RunScores, pairing: Pairing, keys: Sequence[str], seed: int = 0
+def compare_figures(
+    first: RunScores, second: RunScores, pairing: RunPairing, keys: Sequence[str], seed: int = 0
 ) -> dict[str, FigureChange]:
     """Return the changes of figures over the pairs that count in them in both runs.
 
@@ -86,7 +86,7 @@ def figure_changes(
     cannot be resampled, or that has no value over these pairs, is left out.
     """
     # Failed answers are in no figure, in neither run.
-    pairing = pairing.keep(~(first.errors[pairing.first] | second.errors[pairing.second]))
+    pairing = pairing.select(~(first.errors[pairing.first] | second.errors[pairing.second]))
     if not len(pairing.first):
         return {}
     before, after = first.weighted.at(pairing.first), second.weighted.at(pairing.second)
@@ -94,12 +94,12 @@ def figure_changes(
     keys_by_pairs: dict[bytes, list[str]] = {}
     for key in keys:
         if key in second.figures and key in before.keys() & after.keys():
-            behind_both = before.counted(key) & after.counted(key)
+            behind_both = before.is_counted(key) & after.is_counted(key)
             keys_by_pairs.setdefault(behind_both.tobytes(), []).append(key)
     # The mask selects again from the pairs without failures.
     result: dict[str, FigureChange] = {}
     for mask, keys_of_pairs in keys_by_pairs.items():
-        pairs_behind_figures = pairing.keep(np.frombuffer(mask, dtype=np.bool_))
+        pairs_behind_figures = pairing.select(np.frombuffer(mask, dtype=np.bool_))
         if len(pairs_behind_figures.first):
             result |= _compare_over_pairs(first, second, pairs_behind_figures, keys_of_pairs, seed)
     # In the order in which the figures were asked for, not in the order of the groups.
@@ -107,7 +107,7 @@ def figure_changes(
 
 
 def _compare_over_pairs(
-    first: RunScores, second: RunScores, pairing: Pairing, keys: Sequence[str], seed: int
+    first: RunScores, second: RunScores, pairing: RunPairing, keys: Sequence[str], seed: int
 ) -> dict[str, FigureChange]:
     """Return the changes of figures over all of these pairs.
 
@@ -130,24 +130,26 @@ def _compare_over_pairs(
     for key, (before, after) in values.items():
         inputs = [side.inputs(key) for side in sides]
         # A unit counts as changed if any answer of it moved by more than rounding error.
-        differ = ~np.isclose(inputs[0], inputs[1], rtol=0, atol=SAME, equal_nan=True).all(axis=1)
+        differ = ~np.isclose(inputs[0], inputs[1], rtol=0, atol=ROUNDING_ERROR, equal_nan=True).all(
+            axis=1
+        )
         changed = len(np.unique(units[differ]))
         figure = second.figures[key]
         # A mean of unbounded scores needs more questions than a share before its interval is
         # honest.
-        fewest = FEWEST_FOR_MEANS if isinstance(figure.statistic, Mean) else FEWEST
+        fewest = MIN_UNITS_FOR_MEANS if isinstance(figure.statistic, Mean) else MIN_UNITS
         if width := _range_width(second, key):
             # The inputs of a share are 0 and 1; the figure itself is in per cent.
             scale = 100.0 if isinstance(figure.statistic, Share) else 1.0
             differences = scale * (inputs[1] - inputs[0])[:, 0]
             difference = comparison.mean_of_differences(differences, width, units, fewest)
             # With very few changed units the interval of a mean is too narrow, so it is withheld.
-            difference = comparison.with_few_changes(difference, changed)
+            difference = comparison.widen_for_few_changes(difference, changed)
         else:
-            difference = comparison.paired_difference(
+            difference = comparison.difference_from_resamples(
                 after - before, draws[key], int(units.max()) + 1, changed, fewest
             )
-        better = better_of(figure, second.info)
+        better = find_better_direction(figure, second.info)
         count = pairing.question_count
         changes[key] = FigureChange(key, figure, better, before, after, difference, count)
     return changes
@@ -158,17 +160,20 @@ def _range_width(scores: RunScores, key: str) -> float:
     figure = scores.figures[key]
     if not isinstance(figure.statistic, Mean | Share):
         return 0.0
-    ends = figure.within(scores.info.score_range)
+    ends = figure.value_range(scores.info.score_range)
     return ends[1] - ends[0] if ends else 0.0
 
 
 def _draw_differences(
-    sides: Sequence[Weighted], pairing: Pairing, keys: Sequence[str], rng: np.random.Generator
+    sides: Sequence[WeightedFigures],
+    pairing: RunPairing,
+    keys: Sequence[str],
+    rng: np.random.Generator,
 ) -> dict[str, Floats]:
     """Return the differences of figures over units drawn with replacement, shape (draws,) each."""
     units = pairing.units_of_pairs
     differences: dict[str, list[Floats]] = {key: [] for key in keys}
-    for counts in drawn_counts(int(units.max()) + 1, rng) if keys else ():
+    for counts in draw_counts(int(units.max()) + 1, rng) if keys else ():
         weights = counts[:, units]
         before, after = (side.figures(weights) for side in sides)
         for key, draws in differences.items():
@@ -176,7 +181,7 @@ def _draw_differences(
     return {key: np.concatenate(draws) for key, draws in differences.items()}
 
 
-def why_not_compared(pairing: Pairing, first: RunScores, second: RunScores) -> str:
+def explain_missing_figure(pairing: RunPairing, first: RunScores, second: RunScores) -> str:
     """Return why :func:`compare_figures` left out a figure that both summaries have."""
     if not len(pairing.first):
         return "the runs have no question in common"

@@ -13,58 +13,70 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.compare.answer_changes import answer_changes
-from trustassay.compare.corrected import RIGHT, Corrected, CorrectedRate, LabelFiles, correct
-from trustassay.compare.figure_changes import FigureChange, figure_changes, why_not_compared
+from trustassay.compare.answer_changes import find_answer_changes
+from trustassay.compare.corrected import (
+    RIGHT_FIGURE,
+    CorrectedRate,
+    CorrectedShares,
+    LabelFiles,
+    correct,
+)
+from trustassay.compare.figure_changes import FigureChange, compare_figures, explain_missing_figure
 from trustassay.compare.gate_rules import (
-    Against,
     Bound,
-    Check,
-    Earlier,
+    ChangesSinceRun,
+    CheckResult,
+    EarlierRun,
     Gate,
-    Result,
-    decided,
+    GateCheck,
+    decide_checks,
     is_right_side,
     p_of_side,
 )
-from trustassay.compare.outcome_changes import ONE_SIDED, OutcomeChange, outcome_changes
-from trustassay.compare.pairing import read_keys, what_differs
+from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange, compare_outcomes
+from trustassay.compare.pairing import describe_differences, read_keys
 from trustassay.compare.run_scores import (
     PairedRuns,
     RunScores,
-    better_of,
-    changed_judges,
-    changed_settings,
-    copies_in_words,
-    headline_figures,
+    choose_headline_figures,
+    describe_changed_judges,
+    describe_changed_settings,
+    describe_copies,
+    find_better_direction,
     read_finished_run,
     read_pairs,
     read_scores,
 )
-from trustassay.core.outcome import NOT_ANSWERED, NOT_SCORED, PASSED, Outcomes, question_weights
+from trustassay.core.outcome import (
+    NOT_ANSWERED,
+    NOT_SCORED,
+    PASSED,
+    Outcomes,
+    compute_question_weights,
+)
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import Mean, MetricInfo, Quantile, Share
 from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
-from trustassay.runs.folder import ABOUT, RunFolder, metric_infos, metrics_of
-from trustassay.statistics.comparison import FEWEST_CHANGED, share_rise_p
-from trustassay.statistics.intervals import FEWEST, Interval, too_few
-from trustassay.statistics.resampling import drawn_counts, expanded_interval, generator
+from trustassay.runs.folder import ABOUT, RunFolder, load_metrics, read_metric_infos
+from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
+from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
+from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.words import amount
-from trustassay.workflows.json_form import flattened
+from trustassay.workflows.json_form import flatten
 
 MAX_UNSCORED = 5.0
 """Largest share of questions without a score, in per cent, at which a bound on a figure over scored
 answers can pass: a model must not pass by refusing the questions that it would get wrong. A bound
 on the unscored questions themselves (``--max not_answered``) replaces this limit."""
-MISSING = "missing"
+MISSING_CHECK = "missing"
 """The name of the check that counts answers without a partner."""
 
 
 def gate(
     path: Path,
     bounds: Sequence[Bound] = (),
-    earlier: Earlier | Sequence[Earlier] = (),
+    earlier: EarlierRun | Sequence[EarlierRun] = (),
     *,
     labels: LabelFiles | None = None,
     seed: int = 0,
@@ -86,7 +98,7 @@ def gate(
         RunFolderError: a folder holds no finished run, or is damaged; no metric in common.
         UsageError: no rule is given, or a figure does not exist or cannot be compared.
     """
-    earlier_runs = [earlier] if isinstance(earlier, Earlier) else list(earlier)
+    earlier_runs = [earlier] if isinstance(earlier, EarlierRun) else list(earlier)
     if not bounds and not earlier_runs:
         raise UsageError(
             "no rule: give --min FIGURE=NUMBER, --max FIGURE=NUMBER or --no-worse-than RUN"
@@ -94,7 +106,7 @@ def gate(
     # 1. The figures of this run, by their dotted names.
     run, folder = read_finished_run(path), RunFolder(path)
     summary = folder.read_summary() or {}
-    outcomes = read_outcomes(folder, metrics_of(run).values())
+    outcomes = read_outcomes(folder, load_metrics(run).values())
     if sequential:
         _check_sequential(path, run, bool(earlier_runs or labels))
     figures = _GateFigures(path, run, summary, outcomes)
@@ -109,24 +121,31 @@ def gate(
     corrected = correct([path], labels, seed=seed) if labels and not earlier_runs else {}
     corrected = corrected_pairs[0] if corrected_pairs else corrected
     figures.known |= {
-        f"{name}.{RIGHT}": _as_known_figure(shares.rates[0]) for name, shares in corrected.items()
+        f"{name}.{RIGHT_FIGURE}": _as_known_figure(shares.rates[0])
+        for name, shares in corrected.items()
     }
     # 2. The checks of the bounds, then those of each earlier run.
     checks = [check for bound in bounds for check in figures.checks(bound, bounds)]
     compared = [ComparedRuns.read(path, run, before) for before in earlier_runs]
     for pair, corrected_pair in zip(compared, corrected_pairs, strict=True):
-        checks += pair.checks(seed, corrected_pair, named=len(compared) > 1)
+        checks += pair.build_checks(seed, corrected_pair, with_run_name=len(compared) > 1)
     # 3. Notes in the order of the checks. All checks are decided together at the end.
-    notes = [note for pair in compared for note in pair.notes()]
+    notes = [note for pair in compared for note in pair.describe()]
     notes += [
         f"{shares.metric}: {shares.reasons_in_words}"
         for shares in outcomes.values()
         if shares.reasons
     ]
-    notes += copies_in_words([path])
+    notes += describe_copies([path])
     notes += [line for shares in corrected.values() for line in shares.in_words()]
     notes += figures.notes
-    return Gate(path, decided(checks), outcomes, [pair.against(seed) for pair in compared], notes)
+    return Gate(
+        path,
+        decide_checks(checks),
+        outcomes,
+        [pair.collect_changes(seed) for pair in compared],
+        notes,
+    )
 
 
 def _check_sequential(path: Path, run: Mapping[str, Any], has_other_inputs: bool) -> None:
@@ -185,7 +204,7 @@ class _GateFigures:
         self.notes: list[str] = []
         self.known: dict[str, KnownFigure] = {}
         # A metric that is not installed is described by what the run stored about it.
-        installed = metrics_of(run)
+        installed = load_metrics(run)
         for metric, metric_summary in summary["metrics"].items():
             about = run.get(ABOUT, {}).get(metric, {}).get("figures", {})
             if metric in installed:
@@ -193,7 +212,7 @@ class _GateFigures:
                 about = {key: figure.to_dict() for key, figure in figures.items()}
             self._add_metric(metric, metric_summary, about)
         # Other numbers of the summary, such as usage, can be bounded too, but never hide a figure.
-        numbers = flattened({k: v for k, v in summary.items() if k not in ("metrics", "outcomes")})
+        numbers = flatten({k: v for k, v in summary.items() if k not in ("metrics", "outcomes")})
         for name, value in numbers:
             # bool is a subclass of int, and no figure.
             if isinstance(value, int | float) and not isinstance(value, bool):
@@ -258,11 +277,11 @@ class _GateFigures:
         keys = read_keys(folder, self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
         # 1. Weights with which the answers to each question add up to the same.
-        weights = question_weights(questions, len(questions))
+        weights = compute_question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
         # 2. Each metric with several answers to a question, whose figures are recomputed.
         for name in metrics_with_repeats:
-            info = metric_infos(folder, self.run)[name]
+            info = read_metric_infos(folder, self.run)[name]
             scores = read_scores(self.path, self.run, info, keys)
             outcomes = self.outcomes[name]
             self.notes.append(
@@ -279,7 +298,7 @@ class _GateFigures:
             count = int(units.max()) + 1
             draws = [
                 scores.weighted.figures(times[:, units] * weights)
-                for times in drawn_counts(count, rng)
+                for times in draw_counts(count, rng)
             ]
             for key in bounded:
                 figure, statistic = f"{name}.{key}", scores.figures[key].statistic
@@ -296,11 +315,11 @@ class _GateFigures:
                 # A resample may hold no answer that counts in the figure.
                 draws_of_figure = draws_of_figure[~np.isnan(draws_of_figure)]
                 # 4. The interval is taken from the resamples, if there are enough units.
-                reason = too_few("questions", count, FEWEST)
+                reason = reason_too_few("questions", count, MIN_UNITS)
                 ends = (
                     None
                     if reason or not len(draws_of_figure)
-                    else expanded_interval(draws_of_figure, count)
+                    else student_percentile_interval(draws_of_figure, count)
                 )
                 self.known[figure] = KnownFigure(
                     None if np.isnan(value) else value,
@@ -318,7 +337,7 @@ class _GateFigures:
             if figure_before.interval is None:
                 continue
             metric, _, key = name.rpartition(".")
-            info = metrics_of(self.run).get(metric)
+            info = load_metrics(self.run).get(metric)
             figure = info.figures.get(key) if info else None
             statistic = figure.statistic if figure else None
             is_share = metric in self.outcomes and key in self.outcomes[metric].shares
@@ -346,7 +365,7 @@ class _GateFigures:
                 figure_before.unscored,
             )
 
-    def checks(self, bound: Bound, bounds: Sequence[Bound]) -> list[Check]:
+    def checks(self, bound: Bound, bounds: Sequence[Bound]) -> list[GateCheck]:
         """Return the checks of a bound: one, or one for each metric if it names an outcome
         alone."""
         names = [bound.name]
@@ -382,7 +401,7 @@ class _GateFigures:
             )
         return ""
 
-    def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> Check:
+    def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
         figure = self.known[name]
         line = _parse_line(bound, figure)
         metric, _, kind = name.rpartition(".")
@@ -398,8 +417,8 @@ class _GateFigures:
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
 
-        def check(result: Result, message: str, p: float | None = None) -> Check:
-            return Check(
+        def check(result: CheckResult, message: str, p: float | None = None) -> GateCheck:
+            return GateCheck(
                 name,
                 rule,
                 figure.value,
@@ -420,7 +439,7 @@ class _GateFigures:
             p = p_of_side(figure.value, figure.interval, line, at_least=bound.at_least)
             if is_right_side(figure.interval, line, at_least=bound.at_least):
                 return check("pass", "the whole interval is on the right side of the line", p=p)
-            message = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
+            message = "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides of the line"
             return check("undecided", message, p)
         if figure.without:
             return check("untestable", f"it has no interval: {figure.without}")
@@ -494,11 +513,11 @@ class ComparedRuns:
     runs: tuple[Mapping[str, Any], Mapping[str, Any]]
     """The settings of the earlier run and of this one."""
     paired: PairedRuns
-    earlier: Earlier
+    earlier: EarlierRun
     """How the earlier run is compared."""
 
     @classmethod
-    def read(cls, path: Path, run: Mapping[str, Any], earlier: Earlier) -> "ComparedRuns":
+    def read(cls, path: Path, run: Mapping[str, Any], earlier: EarlierRun) -> "ComparedRuns":
         """Pair a run with an earlier one.
 
         Raises:
@@ -514,7 +533,7 @@ class ComparedRuns:
                 "score both with the same --metric"
             )
         # A different judge shifts scores even of unchanged answers.
-        if not earlier.other_judge and (differ := changed_judges(before, run, names)):
+        if not earlier.other_judge and (differ := describe_changed_judges(before, run, names)):
             raise UsageError(
                 f"{earlier.path} and {path} were judged in different ways: {'; '.join(differ)}. "
                 "A change of the judge is not a change of the answers: score both runs in the same "
@@ -529,20 +548,22 @@ class ComparedRuns:
             )
         return cls(path, (before, run), paired, earlier)
 
-    def against(self, seed: int) -> Against:
+    def collect_changes(self, seed: int) -> ChangesSinceRun:
         """Collect the changes for people to read."""
         pairing, scores = self.paired.pairing, self.paired.scores
-        return Against(
+        return ChangesSinceRun(
             self.earlier.path,
-            {name: outcome_changes(*both, pairing) for name, both in scores.items()},
+            {name: compare_outcomes(*both, pairing) for name, both in scores.items()},
             {
-                name: figure_changes(*both, pairing, headline_figures(both)[0], seed)
+                name: compare_figures(*both, pairing, choose_headline_figures(both)[0], seed)
                 for name, both in scores.items()
             },
-            {name: answer_changes(*both, pairing) for name, both in scores.items()},
+            {name: find_answer_changes(*both, pairing) for name, both in scores.items()},
         )
 
-    def checks(self, seed: int, rates: Mapping[str, Corrected], *, named: bool) -> list[Check]:
+    def build_checks(
+        self, seed: int, rates: Mapping[str, CorrectedShares], *, with_run_name: bool
+    ) -> list[GateCheck]:
         """Return the checks of outcomes, requested figures, corrected shares and missing answers.
 
         Args:
@@ -551,15 +572,15 @@ class ComparedRuns:
             with_run_name: whether the names of the checks contain the earlier run.
         """
         self._check_figure_names(with_labels=bool(rates))
-        result: list[Check] = []
+        result: list[GateCheck] = []
         for name, scores in self.paired.scores.items():
-            changes = outcome_changes(*scores, self.paired.pairing, self.earlier.margin)
+            changes = compare_outcomes(*scores, self.paired.pairing, self.earlier.margin)
             result += [
                 self._check_no_rise(name, change) for change in changes if change.is_unwanted
             ]
             result += self._check_figures(name, scores, seed)
         result += [self._check_no_less_right(name, shares) for name, shares in rates.items()]
-        return [*result, self._check_missing(with_run_name=named)]
+        return [*result, self._check_missing(with_run_name=with_run_name)]
 
     @property
     def _rule(self) -> str:
@@ -567,29 +588,29 @@ class ComparedRuns:
         allowed = f", by {margin:g} % of its range at most" if margin else ""
         return f"no worse than {self.earlier.path}{allowed}"
 
-    def _check_no_rise(self, name: str, change: OutcomeChange) -> Check:
+    def _check_no_rise(self, name: str, change: OutcomeChange) -> GateCheck:
         """Check that an unwanted outcome did not become more frequent."""
         margin, value = self.earlier.margin, change.change.value
         interval, p = change.change.interval, change.rise_p
         counts = f"more in {change.risen:,} of {amount(change.units, 'question')}, fewer in "
         counts += f"{change.fallen:,}"
-        result: Result = "undecided"
+        result: CheckResult = "undecided"
         if not change.risen + change.fallen:
             # Nothing changed, so nothing got worse; of very few questions that says nothing.
             # Even a rise in every unit would not be significant: then "no change" means nothing.
-            can_decide = share_rise_p(change.units, 0, change.units, margin / 100) < ONE_SIDED
+            can_decide = share_rise_p(change.units, 0, change.units, margin / 100) < ONE_SIDED_LEVEL
             result, p = ("pass" if can_decide else "untestable"), None
             counts = f"the same in all {amount(change.units, 'question')}"
             if not can_decide:
                 counts = f"{amount(change.units, 'question')} cannot show a change"
         elif interval is not None and is_right_side(interval, margin, at_least=False):
             result = "pass"
-        if not margin and change.risen + change.fallen < FEWEST_CHANGED:
+        if not margin and change.risen + change.fallen < MIN_CHANGED_QUESTIONS:
             # So few changes cannot raise an alarm, so the other rules are not corrected for this
             # one (Tarone 1990): six metrics find a loss in 30 questions nearly as often as one.
             p = None
         allowed = f", by {margin:g} points at most" if margin else ""
-        return Check(
+        return GateCheck(
             f"{name}.{change.kind}",
             f"no more than in {self.earlier.path}{allowed}",
             value,
@@ -615,12 +636,12 @@ class ComparedRuns:
                     f"--figure: expected METRIC.FIGURE, as in {metric}.mean, got {name!r}"
                 )
             second = self.paired.scores[metric][1]
-            if key == RIGHT and with_labels:
+            if key == RIGHT_FIGURE and with_labels:
                 continue
             if key not in second.figures:
                 all_names = [f"{metric}.{key_of_metric}" for key_of_metric in second.figures]
                 raise UsageError(f"--figure: {did_you_mean('figure', name, all_names)}")
-            if not better_of(second.figures[key], second.info):
+            if not find_better_direction(second.figures[key], second.info):
                 raise UsageError(
                     f"--figure {name}: it is not known whether more of it is better; use --min or "
                     "--max"
@@ -628,7 +649,7 @@ class ComparedRuns:
 
     def _check_figures(
         self, name: str, scores: tuple[RunScores, RunScores], seed: int
-    ) -> list[Check]:
+    ) -> list[GateCheck]:
         """Return the checks of the figures of one metric that ``--figure`` names.
 
         Of a metric without a line, its first headline figure is checked by default, since it has no
@@ -638,25 +659,29 @@ class ComparedRuns:
         keys = [
             figure.removeprefix(f"{name}.")
             for figure in self.earlier.figures
-            if figure.startswith(f"{name}.") and figure != f"{name}.{RIGHT}"
+            if figure.startswith(f"{name}.") and figure != f"{name}.{RIGHT_FIGURE}"
         ]
         # With a line the outcomes are checked already, so figures are checked on request only.
         if not keys and PASSED in second.outcomes.shares:
             return []
-        chosen, absent = headline_figures(scores, keys)
+        chosen, absent = choose_headline_figures(scores, keys)
         if not keys:
             # A metric of other settings may lack the figure in one run.
             keys_in_both = [key for key in chosen if key in second.figures]
-            with_side = [key for key in keys_in_both if better_of(second.figures[key], second.info)]
+            with_side = [
+                key
+                for key in keys_in_both
+                if find_better_direction(second.figures[key], second.info)
+            ]
             chosen, absent = with_side[:1], {}
-        changed = figure_changes(*scores, self.paired.pairing, chosen, seed)
-        reason = why_not_compared(self.paired.pairing, *scores)
+        changed = compare_figures(*scores, self.paired.pairing, chosen, seed)
+        reason = explain_missing_figure(self.paired.pairing, *scores)
         absent |= {key: reason for key in chosen if key not in changed}
         result = [self._check_no_worse(name, change, second.info) for change in changed.values()]
         # A figure that should be checked and has no change fails: losing it must not let a run
         # pass.
         return result + [
-            Check(
+            GateCheck(
                 f"{name}.{key}",
                 self._rule,
                 None,
@@ -668,9 +693,9 @@ class ComparedRuns:
             for key, reason_of_key in absent.items()
         ]
 
-    def _check_no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> Check:
+    def _check_no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> GateCheck:
         """Check that a figure, over pairs that count in it in both runs, did not get worse."""
-        ends, margin = change.figure.within(info.score_range), self.earlier.margin
+        ends, margin = change.figure.value_range(info.score_range), self.earlier.margin
         if margin and ends is None:
             raise UsageError(
                 f"--margin: the range of {name}.{change.key} is not known, so there is no "
@@ -683,13 +708,13 @@ class ComparedRuns:
         # otherwise.
         line = (-1 if higher else 1) * margin / 100 * width
         value, interval = change.difference.value, change.difference.interval
-        result: Result = "untestable"
+        result: CheckResult = "untestable"
         message, p = f"it has no interval: {change.difference.without}", None
         if interval is not None:
             p = p_of_side(value, interval, line, at_least=higher)
             result, message = (
                 "undecided",
-                "" if p < ONE_SIDED else "the interval reaches both sides",
+                "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides",
             )
             if is_right_side(interval, line, at_least=higher):
                 result, message = "pass", "the whole interval is on the right side of the line"
@@ -697,48 +722,48 @@ class ComparedRuns:
         unit = change.figure.unit
         key = f"{name}.{change.key}"
         n = change.questions
-        return Check(
+        return GateCheck(
             key, self._rule, value, interval, line, result, message, unit, both, n, fail_p=p
         )
 
-    def _check_no_less_right(self, name: str, corrected: Corrected) -> Check:
+    def _check_no_less_right(self, name: str, corrected: CorrectedShares) -> GateCheck:
         """Check the change of the corrected share of right answers, in points."""
-        key, line = f"{name}.{RIGHT}", -self.earlier.margin
+        key, line = f"{name}.{RIGHT_FIGURE}", -self.earlier.margin
         difference = next(iter(corrected.differences), None)
         if difference is None or difference.interval is None:
             reason = next((rate.without for rate in corrected.rates if rate.without), "")
-            return Check(key, self._rule, None, None, line, "untestable", reason, "%")
+            return GateCheck(key, self._rule, None, None, line, "untestable", reason, "%")
         # The difference is earlier minus this run, since this run comes first in the pair.
         value = -100 * difference.value
         ends = -100 * difference.interval[1], -100 * difference.interval[0]
         p = p_of_side(value, ends, line, at_least=True)
         is_right = is_right_side(ends, line, at_least=True)
-        result: Result = "pass" if is_right else "undecided"
+        result: CheckResult = "pass" if is_right else "undecided"
         message = "the whole interval is on the right side of the line"
         if not is_right:
-            message = "" if p < ONE_SIDED else "the interval reaches both sides of the line"
+            message = "" if p < ONE_SIDED_LEVEL else "the interval reaches both sides of the line"
         after, before = (100 * (rate.value or 0.0) for rate in corrected.rates)
-        return Check(
+        return GateCheck(
             key, self._rule, value, ends, line, result, message, "%", (before, after), fail_p=p
         )
 
-    def _check_missing(self, *, with_run_name: bool) -> Check:
+    def _check_missing(self, *, with_run_name: bool) -> GateCheck:
         """Check how many answers of the earlier run have no partner."""
         pairing = self.paired.pairing
         lost, total = pairing.only_first, pairing.only_first + len(pairing.first)
         allowed = self.earlier.missing.of(total)
         rule = f"at most {self.earlier.missing} answers without a partner (--allow-missing)"
         message = f"{lost:,} of the {total:,} answers of {self.earlier.path} have no partner"
-        name = f"{MISSING} since {self.earlier.path}" if with_run_name else MISSING
-        return Check(
+        name = f"{MISSING_CHECK} since {self.earlier.path}" if with_run_name else MISSING_CHECK
+        return GateCheck(
             name, rule, lost, None, allowed, "pass" if lost <= allowed else "fail", message
         )
 
-    def notes(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Describe what was paired, which metrics were left out, and what else differs."""
         before, after = self.runs
         lines = [f"against {self.earlier.path}: {self.paired.pairing.in_words()}"]
         if lost := [metric for metric in before["metrics"] if metric not in after["metrics"]]:
             lines.append(f"not in this run, so not compared: {', '.join(lost)}")
-        lines += changed_settings(before, after, list(self.paired.scores))
-        return [*lines, *what_differs(self.paired.pairing, *self.paired.keys)]
+        lines += describe_changed_settings(before, after, list(self.paired.scores))
+        return [*lines, *describe_differences(self.paired.pairing, *self.paired.keys)]

@@ -7,15 +7,15 @@ from importlib.resources import files
 
 from jinja2 import Environment
 
-from trustassay.compare.gate_rules import Check, Gate, Result
-from trustassay.compare.outcome_changes import outcomes_in_words
-from trustassay.show.text import rounded
+from trustassay.compare.gate_rules import CheckResult, Gate, GateCheck
+from trustassay.compare.outcome_changes import describe_outcome_changes
+from trustassay.show.text import format_figure
 
-LISTED = 20
+MAX_LISTED_ANSWERS = 20
 """How many of the answers that got worse are written out; the JSON has more."""
 MAX_CODE_CHARS = 300
 """Longest text in the Markdown, in characters."""
-_SIGNS: dict[Result, str] = {"pass": "✅", "fail": "❌", "undecided": "❔", "untestable": "⚠️"}
+_SIGNS: dict[CheckResult, str] = {"pass": "✅", "fail": "❌", "undecided": "❔", "untestable": "⚠️"}
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 """Characters that XML 1.0 does not allow (section 2.2)."""
 
@@ -24,7 +24,7 @@ def _format_value(value: float | None, unit: str) -> str:
     """Write a figure: percentages with one decimal, plain numbers with three."""
     if value is None:
         return "none"
-    return rounded(value, unit) + (f" {unit}" if unit else "")
+    return format_figure(value, unit) + (f" {unit}" if unit else "")
 
 
 _UNITS_OF_CHANGES = {"%": "points"}
@@ -35,11 +35,11 @@ def _format_change(value: float | None, unit: str) -> str:
     """Write the change of a figure, with its sign."""
     if value is None:
         return "none"
-    number = rounded(value, unit, "+").replace("-", "−")
+    number = format_figure(value, unit, "+").replace("-", "−")
     return f"{number} {_UNITS_OF_CHANGES.get(unit, unit)}".rstrip()
 
 
-def value_of(check: Check) -> str:
+def value_of(check: GateCheck) -> str:
     """Write the value of a check; of a comparison both values and the change."""
     if check.before_after is None:
         return _format_value(check.value, check.unit)
@@ -48,28 +48,32 @@ def value_of(check: Check) -> str:
     return f"{' → '.join(both)} ({change})"
 
 
-def reason_of(check: Check) -> str:
+def reason_of(check: GateCheck) -> str:
     """Write why a check has its result, and what would decide it."""
     return f"{check.why}; {check.advice}" if check.advice else check.why
 
 
-def interval_in_words(check: Check) -> str:
+def interval_in_words(check: GateCheck) -> str:
     """Write the interval of a check; "" where it has none."""
     if check.interval is None:
         return ""
     sign = "" if check.before_after is None else "+"
-    low, high = (rounded(end, check.unit, sign).replace("-", "−") for end in check.interval)
+    low, high = (format_figure(end, check.unit, sign).replace("-", "−") for end in check.interval)
     unit = _UNITS_OF_CHANGES.get(check.unit, check.unit) if sign else check.unit
     return f"{low} to {high} {unit}".rstrip()
 
 
-def markdown(gate: Gate) -> str:
+def render_markdown(gate: Gate) -> str:
     """Render GitHub's Markdown; text from the data is in code spans, where nothing is markup."""
     # No autoescape: the output is Markdown, and the filter "code" quotes every text from the data.
     environment = Environment(trim_blocks=True, keep_trailing_newline=True)
     environment.filters["code"] = _format_code_span
     environment.globals |= {
-        **{"signs": _SIGNS, "listed": LISTED, "outcomes_in_words": outcomes_in_words},
+        **{
+            "signs": _SIGNS,
+            "listed": MAX_LISTED_ANSWERS,
+            "outcomes_in_words": describe_outcome_changes,
+        },
         **{"value_of": value_of, "interval_in_words": interval_in_words, "reason_of": reason_of},
     }
     text = files(__package__).joinpath("gate.md.jinja").read_text(encoding="utf-8")
@@ -90,7 +94,7 @@ def _format_code_span(text: str, *, table: bool = False) -> str:
     return f"{fence}{space}{line}{space}{fence}"
 
 
-def junit(gate: Gate, undecided: Result) -> bytes:
+def render_junit(gate: Gate, undecided: CheckResult) -> bytes:
     """Render JUnit XML with a test case for each check.
 
     Args:
@@ -136,7 +140,7 @@ def junit(gate: Gate, undecided: Result) -> bytes:
     return xml + b"\n"
 
 
-def _describe_check(gate: Gate, check: Check) -> Iterator[str]:
+def _describe_check(gate: Gate, check: GateCheck) -> Iterator[str]:
     """Yield the lines that describe the result of a check, and the answers that got worse."""
     within = interval_in_words(check)
     ends = f", 95 % interval {within}" if within else ""
@@ -151,10 +155,10 @@ def _describe_check(gate: Gate, check: Check) -> Iterator[str]:
     for earlier in gate.against:
         if metric not in earlier.outcomes:
             continue
-        yield f"{earlier.path}: {outcomes_in_words(earlier.outcomes[metric])}"
+        yield f"{earlier.path}: {describe_outcome_changes(earlier.outcomes[metric])}"
         answers = earlier.answers[metric]
         yield f"answers that got worse: {answers.counts['worse']:,}"
-        for change in answers.worse[:LISTED]:
+        for change in answers.worse[:MAX_LISTED_ANSWERS]:
             question, reason = map(_join_lines, (change.question, change.reasons[1]))
             yield f"- {question} ({change.ids[1]}): {change.in_words()}; {reason}"
 

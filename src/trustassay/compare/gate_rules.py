@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from trustassay.compare.answer_changes import AnswerChanges
 from trustassay.compare.figure_changes import FigureChange
-from trustassay.compare.outcome_changes import ONE_SIDED, OutcomeChange
+from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange
 from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
@@ -23,8 +23,8 @@ from trustassay.workflows.json_form import as_json, fields_as_json
 
 MAX_TIMES_MORE = 100
 """Advice names a number of further questions up to this multiple of the present number."""
-Result = Literal["pass", "fail", "undecided", "untestable"]
-RESULTS: Sequence[Result] = ("fail", "untestable", "undecided", "pass")
+CheckResult = Literal["pass", "fail", "undecided", "untestable"]
+CHECK_RESULTS: Sequence[CheckResult] = ("fail", "untestable", "undecided", "pass")
 """The results of a rule, the worst first."""
 
 
@@ -64,7 +64,7 @@ class Allowance:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierRun:
     """An earlier run that this run must not be worse than, and how it is compared."""
 
     path: Path
@@ -85,7 +85,7 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class Check:
+class GateCheck:
     """One rule of a gate and its result."""
 
     name: str
@@ -98,7 +98,7 @@ class Check:
     """The 95 % interval of ``value``."""
     line: float
     """The limit that ``value`` is compared with."""
-    result: Result
+    result: CheckResult
     why: str
     """The reason for the result, in words."""
     unit: str = ""
@@ -126,7 +126,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Against:
+class ChangesSinceRun:
     """The changes since an earlier run, by metric."""
 
     path: Path
@@ -154,20 +154,20 @@ class Gate:
     """
 
     path: Path
-    checks: Sequence[Check]
+    checks: Sequence[GateCheck]
     outcomes: Mapping[str, Outcomes]
     """The outcomes of all questions of the run, by metric."""
-    against: Sequence[Against] = ()
+    against: Sequence[ChangesSinceRun] = ()
     """The changes since each earlier run."""
     notes: Sequence[str] = field(default=())
     """How answers were paired, what differs besides the answers, and what was left out."""
 
     @property
-    def result(self) -> Result:
+    def result(self) -> CheckResult:
         """The worst result of any rule; ``pass`` without rules."""
         results = {check.result for check in self.checks}
         # RESULTS is ordered from the worst, so the first match decides.
-        return next(result for result in RESULTS if result in results or result == "pass")
+        return next(result for result in CHECK_RESULTS if result in results or result == "pass")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -235,11 +235,11 @@ def p_of_side(value: float, interval: Interval, line: float, *, at_least: bool) 
     if reach <= 0:
         return 0.0 if value < line else 1.0
     # reach is 1.96 standard errors: the interval is two-sided at 95 %.
-    z95 = NormalDist().inv_cdf(1 - ONE_SIDED)
+    z95 = NormalDist().inv_cdf(1 - ONE_SIDED_LEVEL)
     return 1 - NormalDist().cdf((line - value) / reach * z95)
 
 
-def more_questions(times: float, n: int) -> int | None:
+def count_more_questions(times: float, n: int) -> int | None:
     """Return how many questions to add to have ``times`` as many as n, at least 1.
 
     Returns:
@@ -248,7 +248,7 @@ def more_questions(times: float, n: int) -> int | None:
     return max(1, math.ceil(n * times) - n) if times <= MAX_TIMES_MORE else None
 
 
-def decided(checks: Sequence[Check]) -> list[Check]:
+def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
     """Decide all tested checks together, with p-values corrected for their number (Holm 1979)."""
     tested = [check for check in checks if check.fail_p is not None]
     # Counts are not tests, so they do not make the correction stricter.
@@ -261,7 +261,7 @@ def decided(checks: Sequence[Check]) -> list[Check]:
             result.append(check)
             continue
         p = next(corrected)
-        if p < ONE_SIDED:
+        if p < ONE_SIDED_LEVEL:
             # An empty reason was left by the caller for the case that only the test decides.
             message = check.why or "the figure is on the wrong side of the line"
             message = f"{message}, {_format_p(p, len(tested))}"
@@ -270,12 +270,12 @@ def decided(checks: Sequence[Check]) -> list[Check]:
         undecided_check = replace(check, corrected_p=p)
         if undecided_check.result == "undecided":
             # The level that this rule has to reach, if those with smaller p-values fail.
-            level = ONE_SIDED / (len(tested) - ordered.index(check.fail_p))
+            level = ONE_SIDED_LEVEL / (len(tested) - ordered.index(check.fail_p))
             undecided_check = replace(
                 undecided_check, advice=_advise(undecided_check, check.fail_p, level)
             )
             # Significant alone, but not after the correction: say that chance remains possible.
-            if check.fail_p < ONE_SIDED or _is_clear(undecided_check):
+            if check.fail_p < ONE_SIDED_LEVEL or _is_clear(undecided_check):
                 undecided_check = replace(
                     undecided_check, why=f"it may be chance, {_format_p(p, len(tested))}"
                 )
@@ -283,12 +283,12 @@ def decided(checks: Sequence[Check]) -> list[Check]:
     return result
 
 
-def _is_clear(check: Check) -> bool:
+def _is_clear(check: GateCheck) -> bool:
     """Whether the whole interval is strictly on one side of the line."""
     return check.interval is not None and not check.interval[0] <= check.line <= check.interval[1]
 
 
-def _advise(check: Check, fail_p: float, level: float) -> str:
+def _advise(check: GateCheck, fail_p: float, level: float) -> str:
     """Return how many more questions would decide a rule, if its value stays the same.
 
     On the wrong side of the line, z grows as sqrt(n) and must reach the level that is corrected for
@@ -305,7 +305,7 @@ def _advise(check: Check, fail_p: float, level: float) -> str:
         apart = abs(check.value - check.line)
         end = check.interval[1] if check.line > check.value else check.interval[0]
         side, times = "pass", ((end - check.value) / apart) ** 2 if apart else math.inf
-    more = more_questions(times, check.n)
+    more = count_more_questions(times, check.n)
     if more is None:
         return ""
     number = f"about {more:,} more {check.unit_of_n}{'s decide' if more > 1 else ' decides'} it"

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.compare.pairing import Pairing
+from trustassay.compare.pairing import RunPairing
 from trustassay.compare.run_scores import RunScores
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, OutcomeKind
 from trustassay.statistics.comparison import Difference, mean_of_differences, share_rise_p
-from trustassay.statistics.intervals import FEWEST
+from trustassay.statistics.intervals import MIN_UNITS
 from trustassay.workflows.json_form import as_json, difference_as_json
 
 UNWANTED_KINDS: Sequence[OutcomeKind] = (FAILED, NOT_ANSWERED, NOT_SCORED)
 """Outcomes whose rise is tested."""
-ONE_SIDED = 0.025
+ONE_SIDED_LEVEL = 0.025
 """The level of a one-sided test: that of one end of a 95 % interval."""
-SAME = 1e-9
+ROUNDING_ERROR = 1e-9
 """Changes up to this size are rounding errors."""
 
 
@@ -66,7 +66,7 @@ class OutcomeChange:
         """``better``, ``worse`` or ``no clear change``, by the interval of the change alone."""
         if self.change.interval is None:
             # With few questions there is no interval, but the exact test may still show a rise.
-            if self.rise_p is not None and self.rise_p < ONE_SIDED:
+            if self.rise_p is not None and self.rise_p < ONE_SIDED_LEVEL:
                 return "worse"
             return "unknown"
         low, high = self.change.interval
@@ -90,8 +90,8 @@ class OutcomeChange:
         }
 
 
-def outcome_changes(
-    first: RunScores, second: RunScores, pairing: Pairing, margin: float = 0.0
+def compare_outcomes(
+    first: RunScores, second: RunScores, pairing: RunPairing, margin: float = 0.0
 ) -> list[OutcomeChange]:
     """Compare the share of each outcome, in the order of the metric's shares.
 
@@ -106,7 +106,7 @@ def outcome_changes(
 
 
 def _compare_outcome(
-    kind: OutcomeKind, first: RunScores, second: RunScores, pairing: Pairing, margin: float
+    kind: OutcomeKind, first: RunScores, second: RunScores, pairing: RunPairing, margin: float
 ) -> OutcomeChange:
     shares_of_runs = first.outcomes.shares[kind], second.outcomes.shares[kind]
     # Fallback without common questions: the shares of each run by itself, and no change.
@@ -114,16 +114,19 @@ def _compare_outcome(
     change, rise_p = Difference(0.0, None, "no question in common"), None
     risen = fallen = units = 0
     if len(pairing.first):
-        sides = first.has(kind)[pairing.first], second.has(kind)[pairing.second]
+        sides = first.indicate(kind)[pairing.first], second.indicate(kind)[pairing.second]
         before, after = (
             100 * float(pairing.means_by_question(has_outcome).mean()) for has_outcome in sides
         )
         # Questions with many answers count once, not once an answer.
         by_question = pairing.means_by_question(sides[1] - sides[0])
-        change = mean_of_differences(100 * by_question, 100.0, pairing.units, FEWEST)
+        change = mean_of_differences(100 * by_question, 100.0, pairing.units, MIN_UNITS)
         # Only the sign is used below, so the sum over a unit does as well as its mean.
         by_unit = np.bincount(pairing.units, by_question)
-        risen, fallen = int((by_unit > SAME).sum()), int((by_unit < -SAME).sum())
+        risen, fallen = (
+            int((by_unit > ROUNDING_ERROR).sum()),
+            int((by_unit < -ROUNDING_ERROR).sum()),
+        )
         units = len(by_unit)
         # Discordant units alone carry information on a change (McNemar).
         if kind in UNWANTED_KINDS and risen + fallen:
@@ -142,7 +145,7 @@ def _compare_outcome(
     )
 
 
-def outcomes_in_words(changes: Sequence[OutcomeChange]) -> str:
+def describe_outcome_changes(changes: Sequence[OutcomeChange]) -> str:
     """Write the shares of both runs: ``supported 95 → 63 %, not supported 3 → 37 %``."""
     return ", ".join(
         f"{change.word} {change.first:.1f} → {change.second:.1f} %" for change in changes

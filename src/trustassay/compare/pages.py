@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from trustassay.compare.two_runs import Comparison
+from trustassay.compare.two_runs import RunComparison
 from trustassay.show import document
-from trustassay.show.text import ends_text, p_text, rounded
+from trustassay.show.text import ends_text, format_figure, p_text
 from trustassay.statistics.comparison import Difference
 
 MAX_LISTED_CHANGES = 200
@@ -18,7 +18,7 @@ def _format_change_cells(change: Difference, digits: int) -> list[str]:
     return [value, ends_text(change.interval, "+", digits) or "too few"]
 
 
-def outcomes_table(comparison: Comparison) -> document.Table:
+def build_outcomes_table(comparison: RunComparison) -> document.Table:
     """Build the table of the shares of all questions in both runs, and their changes."""
     rows = []
     for change in comparison.outcomes:
@@ -29,30 +29,30 @@ def outcomes_table(comparison: Comparison) -> document.Table:
         counts = f"more in {change.risen:,}, fewer in {change.fallen:,} of {change.units:,}"
         explanation = f"{counts} questions of both"
         rows.append(
-            document.Row(
+            document.DocumentRow(
                 change.word, [*cells, p, change.verdict], explanation if change.units else ""
             )
         )
     return document.Table("Share of the questions of both runs", OUTCOME_COLUMNS, rows)
 
 
-def figures_table(comparison: Comparison) -> document.Table:
+def build_figures_table(comparison: RunComparison) -> document.Table:
     """Build the table of the headline figures, over pairs that count in both runs."""
     rows = []
     for key, figure_change in comparison.figures.items():
         unit = figure_change.figure.unit
         sides = [
-            rounded(value, unit).replace("-", "−")
+            format_figure(value, unit).replace("-", "−")
             for value in (figure_change.first, figure_change.second)
         ]
         # Percentages and angles need one decimal; scores from 0 to 1 need three.
         change = _format_change_cells(figure_change.difference, 1 if unit in ("%", "°") else 3)
         cells = [*sides, *change, f"{figure_change.questions:,}", figure_change.verdict]
-        rows.append(document.Row(key, cells, figure_change.figure.explanation))
+        rows.append(document.DocumentRow(key, cells, figure_change.figure.explanation))
     return document.Table("Figures of the pairs", FIGURE_COLUMNS, rows)
 
 
-def document_of(comparison: Comparison) -> document.Document:
+def build_document(comparison: RunComparison) -> document.PageDocument:
     """Build the page of a comparison."""
     # The folder's name may be empty, as for ".".
     paths = [side.path for side in comparison.scores]
@@ -64,7 +64,7 @@ def document_of(comparison: Comparison) -> document.Document:
     sections = [
         document.Section(
             f"{comparison.metric.title}: what became of the questions",
-            [outcomes_table(comparison), document.Text(note, "note")],
+            [build_outcomes_table(comparison), document.Text(note, "note")],
         )
     ]
     if len(comparison.pairing.first):
@@ -75,7 +75,7 @@ def document_of(comparison: Comparison) -> document.Document:
         lines = list(map(document.Text, comparison.corrected.in_words()))
         # Human labels outrank every metric, so their section comes first.
         sections.insert(0, document.Section("Right answers, by labels", lines))
-    return document.Document(
+    return document.PageDocument(
         "compare",
         f"{names[0]} → {names[1]}",
         {
@@ -90,10 +90,10 @@ def document_of(comparison: Comparison) -> document.Document:
     )
 
 
-def _build_answer_blocks(comparison: Comparison) -> Iterator[document.Block]:
+def _build_answer_blocks(comparison: RunComparison) -> Iterator[document.Block]:
     """Yield the table of figures, and lists of the answers that changed."""
     if comparison.figures:
-        yield figures_table(comparison)
+        yield build_figures_table(comparison)
     for key, reason in comparison.not_compared.items():
         yield document.Text(f"{key} is not compared: {reason}", "note")
     answers = comparison.answers

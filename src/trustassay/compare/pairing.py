@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError
-from trustassay.runs.counts import UNIT, unit_keys
+from trustassay.runs.counts import UNIT, compute_unit_keys
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
 from trustassay.sample import question_key
@@ -24,7 +24,7 @@ from trustassay.statistics import Bools, Floats, Places
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import fields_as_json
 
-Keys = NDArray[np.uint64]
+HashColumn = NDArray[np.uint64]
 
 
 class SampleKeys(NamedTuple):
@@ -33,24 +33,24 @@ class SampleKeys(NamedTuple):
     Texts are hashed to 64 bits; 0 stands for a missing value.
     """
 
-    ids: Keys
-    questions: Keys
+    ids: HashColumn
+    questions: HashColumn
     """Hashes of the normalised questions."""
-    models: Keys
+    models: HashColumn
     """Hashes of the models that wrote the responses."""
-    passages: Keys
+    passages: HashColumn
     """Hashes of the texts of all passages of a sample."""
     words: Places
     """The number of words of each response."""
-    question_units: Keys
+    question_units: HashColumn
     """Keys of what counts as one question: one instruction for many texts does not
     (``unit_keys``)."""
-    units: Keys
+    units: HashColumn
     """Keys of what is independent, by the unit that the run declares."""
 
 
 @dataclass(frozen=True)
-class Pairing:
+class RunPairing:
     """The pairs of answers of two runs to the same questions."""
 
     first: Places
@@ -84,7 +84,7 @@ class Pairing:
         """The number of each pair's unit, from 0 on without gaps."""
         return self.units[self.questions]
 
-    def keep(self, pairs: Bools) -> "Pairing":
+    def select(self, pairs: Bools) -> "RunPairing":
         """Return the pairs that the mask selects, renumbered; the counts stay as they are."""
         questions_left, numbers = np.unique(self.questions[pairs], return_inverse=True)
         units = np.unique(self.units[questions_left], return_inverse=True)[1].astype(np.int64)
@@ -147,7 +147,7 @@ def read_keys(folder: RunFolder, run: Mapping[str, Any]) -> SampleKeys:
             ]
             words = len(str(record.get("response") or "").split())
         except (KeyError, TypeError, AttributeError):
-            raise folder.bad_sample(number, "has no id or question") from None
+            raise folder.build_sample_error(number, "has no id or question") from None
         hashes = [hash64(text) if text else 0 for text in texts]
         # Rows of plain integers become one array, which is far smaller than objects for each
         # sample.
@@ -155,13 +155,13 @@ def read_keys(folder: RunFolder, run: Mapping[str, Any]) -> SampleKeys:
     columns = np.array(rows, dtype=np.uint64).reshape(-1, 5).T
     words_of_responses = columns[4].astype(np.int64)
     # A run without a declared unit counts each question as independent.
-    by_question, unit = unit_keys(folder), run.get(UNIT)
-    by_unit = by_question if unit is None else unit_keys(folder, unit)
+    by_question, unit = compute_unit_keys(folder), run.get(UNIT)
+    by_unit = by_question if unit is None else compute_unit_keys(folder, unit)
     ids, questions, models, passages = columns[:4]
     return SampleKeys(ids, questions, models, passages, words_of_responses, by_question, by_unit)
 
 
-def pair_samples(first: SampleKeys, second: SampleKeys) -> Pairing:
+def pair_samples(first: SampleKeys, second: SampleKeys) -> RunPairing:
     """Pair the samples of two runs."""
     # Ids alone are not enough: two files may number different questions 1, 2, 3.
     _, in_first, in_second = np.intersect1d(first.ids, second.ids, return_indices=True)
@@ -189,7 +189,7 @@ def pair_samples(first: SampleKeys, second: SampleKeys) -> Pairing:
     # Sorted by the first run; reshape keeps two columns where there is no pair.
     places = np.array(sorted(pairs + by_question), dtype=np.int64).reshape(-1, 2)
     questions, units = _number_questions_and_units(first, places[:, 0])
-    return Pairing(
+    return RunPairing(
         places[:, 0],
         places[:, 1],
         questions,
@@ -248,7 +248,7 @@ LENGTH_FACTOR = 2.0
 """The factor between the median lengths of answers from which a note mentions it."""
 
 
-def what_differs(pairing: Pairing, first: SampleKeys, second: SampleKeys) -> list[str]:
+def describe_differences(pairing: RunPairing, first: SampleKeys, second: SampleKeys) -> list[str]:
     """Describe what differs besides the answers: passages of the same questions, and lengths."""
     if not len(pairing.first):
         return []

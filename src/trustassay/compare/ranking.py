@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from trustassay.compare.corrected import Corrected, LabelFiles, correct
+from trustassay.compare.corrected import CorrectedShares, LabelFiles, correct
 from trustassay.compare.pairing import read_keys
 from trustassay.compare.run_scores import RunScores, choose_metric, read_finished_run, read_scores
 from trustassay.core.outcome import PASSED, WITH_LINE, WITHOUT_LINE, OutcomeKind
 from trustassay.data.places import name_of
 from trustassay.errors import RunFolderError
 from trustassay.metric import MetricInfo
-from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.show import document
 from trustassay.show.text import ends_text, number
 from trustassay.statistics import Floats, ranking
-from trustassay.statistics.intervals import FEWEST, too_few
+from trustassay.statistics.intervals import MIN_UNITS, reason_too_few
 from trustassay.statistics.resampling import generator
 from trustassay.workflows.json_form import as_json, fields_as_json
 
@@ -57,7 +57,7 @@ class Ranking:
     """The metric's own words for the outcomes."""
     ordered_alike: tuple[int, int] | None = None
     """The number of answer pairs that scores and labels order alike, and the number of pairs."""
-    corrected: Corrected | None = None
+    corrected: CorrectedShares | None = None
     """The corrected share of right answers of each model, where people labelled some answers."""
 
     @property
@@ -127,7 +127,7 @@ def rank(
     """
     run, folder = read_finished_run(path), RunFolder(path)
     name = choose_metric([path], [run], metric)
-    scores = read_scores(path, run, metric_infos(folder, run)[name], read_keys(folder, run))
+    scores = read_scores(path, run, read_metric_infos(folder, run)[name], read_keys(folder, run))
     answers = _AnswersByModel.read(folder, scores)
     with_line = PASSED in scores.outcomes.shares
     # With a line every question counts, since an unanswered one did not pass. Without a line only
@@ -162,7 +162,7 @@ def rank(
     # Answers and labels are compared pair by pair, within each question.
     alike = None
     if mean_scores is not None and labels_of_shared is not None:
-        alike = ranking.ordered_alike(sign * mean_scores, labels_of_shared)
+        alike = ranking.count_concordant_pairs(sign * mean_scores, labels_of_shared)
     words = scores.outcomes.words
     return Ranking(
         scores.info,
@@ -177,12 +177,12 @@ def rank(
         [answers.reasons[place] for place in result.order],
         words,
         alike,
-        correct([path], labels, [name], by="model", seed=seed)[name] if labels else None,
+        correct([path], labels, [name], group_field="model", seed=seed)[name] if labels else None,
     )
 
 
-Place = tuple[int, int]
-Values = dict[Place, list[float]]
+ModelQuestion = tuple[int, int]
+ValuesByModelQuestion = dict[ModelQuestion, list[float]]
 
 
 @dataclass(frozen=True)
@@ -192,13 +192,13 @@ class _AnswersByModel:
     models: Sequence[str]
     questions: int
     """The number of different questions."""
-    passed: Values
+    passed: ValuesByModelQuestion
     """1 or 0 for every answer."""
-    scores: Values
+    scores: ValuesByModelQuestion
     """The scores of the answers that have one."""
-    labels: Values
+    labels: ValuesByModelQuestion
     """The labels that the samples themselves carry."""
-    kinds: Mapping[Place, Sequence[OutcomeKind]]
+    kinds: Mapping[ModelQuestion, Sequence[OutcomeKind]]
     """The outcome of every answer."""
     reasons: Sequence[Counter[str]]
     """For each model, the reasons why answers were not judged."""
@@ -208,8 +208,12 @@ class _AnswersByModel:
         """Read the samples of a run; samples without a model are left out."""
         models: dict[str, int] = {}
         questions: dict[int, int] = {}
-        passed, values, labels = Values(), Values(), Values()
-        kinds: dict[Place, list[OutcomeKind]] = {}
+        passed, values, labels = (
+            ValuesByModelQuestion(),
+            ValuesByModelQuestion(),
+            ValuesByModelQuestion(),
+        )
+        kinds: dict[ModelQuestion, list[OutcomeKind]] = {}
         reasons: list[Counter[str]] = []
         # Only the hashes of the questions are needed, so no unit is passed.
         keys = read_keys(folder, {}).questions.tolist()
@@ -232,12 +236,12 @@ class _AnswersByModel:
                 labels.setdefault(place, []).append(sample.label)
         return cls(list(models), len(questions), passed, values, labels, kinds, reasons)
 
-    def find_shared_questions(self, values: Values) -> list[int]:
+    def find_shared_questions(self, values: ValuesByModelQuestion) -> list[int]:
         """Return the questions for which every model has a value."""
         counts = Counter(question for _, question in values)
         return sorted(question for question, count in counts.items() if count == len(self.models))
 
-    def table(self, values: Values, questions: Sequence[int]) -> Floats | None:
+    def table(self, values: ValuesByModelQuestion, questions: Sequence[int]) -> Floats | None:
         """Build the table of mean values, shape (models, questions); ``None`` if a value is
         missing."""
         places = [(model, question) for model in range(len(self.models)) for question in questions]
@@ -267,7 +271,7 @@ class _AnswersByModel:
         return [question for model_of_answer, question in self.kinds if model_of_answer == model]
 
 
-def statements(ranking_of_models: Ranking) -> list[str]:
+def describe_ranking(ranking_of_models: Ranking) -> list[str]:
     """Describe which models differ significantly, and how far the ranking agrees with labels."""
     result = ranking_of_models.result
     differences = result.differences
@@ -275,7 +279,9 @@ def statements(ranking_of_models: Ranking) -> list[str]:
     unclear = [pair for pair in differences if not pair.apart]
     # One pair needs no correction, so the sentence does not mention it.
     corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
-    if reason := too_few("questions that all models answered", ranking_of_models.questions, FEWEST):
+    if reason := reason_too_few(
+        "questions that all models answered", ranking_of_models.questions, MIN_UNITS
+    ):
         lines = [f"No models can be distinguished: {reason}."]
     elif not unclear:
         largest = _format_p(max(pair.p for pair in differences))
@@ -323,7 +329,7 @@ def _format_p(value: float) -> str:
     return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
-def _describe_agreement(ranking_of_models: Ranking, agreement: ranking.Agreement) -> str:
+def _describe_agreement(ranking_of_models: Ranking, agreement: ranking.OrderAgreement) -> str:
     figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
     parts = [
         f"{name} is not defined" if value is None else f"{name} {value:.2f}"
@@ -337,7 +343,7 @@ def _describe_agreement(ranking_of_models: Ranking, agreement: ranking.Agreement
     )
 
 
-def table_of(ranking_of_models: Ranking) -> document.Table:
+def build_table(ranking_of_models: Ranking) -> document.Table:
     """Build the table of the models: outcomes, interval, ranks, and accuracy where known."""
     result, words = ranking_of_models.result, ranking_of_models.words
     columns = [f"{words[kind]}, %" for kind in ranking_of_models.shares[0]]
@@ -362,7 +368,7 @@ def table_of(ranking_of_models: Ranking) -> document.Table:
             cells += [_format_percent(value) for value in result.probabilities[place].tolist()]
         if result.truth is not None:
             cells.append(f"{100 * result.truth[place]:.1f}")
-        rows.append(document.Row(name, cells))
+        rows.append(document.DocumentRow(name, cells))
     return document.Table("Model", columns, rows, "In numbers")
 
 
@@ -372,10 +378,10 @@ def _format_percent(value: float) -> str:
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
-def document_of(ranking_of_models: Ranking, sources: Sequence[str]) -> document.Document:
+def build_document(ranking_of_models: Ranking, sources: Sequence[str]) -> document.PageDocument:
     """Build the page of a ranking."""
     result = ranking_of_models.result
-    first, *lines = statements(ranking_of_models)
+    first, *lines = describe_ranking(ranking_of_models)
     values = zip(ranking_of_models.models, result.means.tolist(), result.intervals, strict=True)
     by_share = ranking_of_models.by_share
     note = Markup("Bar: 95 % interval over questions; {}{}.").format(
@@ -386,9 +392,9 @@ def document_of(ranking_of_models: Ranking, sources: Sequence[str]) -> document.
     parts: list[document.Block] = [
         *map(document.Text, lines),
         document.Chart(f"{title}, of each model", note, [bars]),
-        table_of(ranking_of_models),
+        build_table(ranking_of_models),
     ]
-    return document.Document(
+    return document.PageDocument(
         "rank",
         f"{', '.join(name_of(source) or source for source in sources)}: models ranked",
         {

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.assessment import Direction, Weighted, WeightedColumns
-from trustassay.calls.backends import MODEL
-from trustassay.compare.pairing import Pairing, SampleKeys, pair_samples, read_keys
+from trustassay.assessment import Direction, WeightedColumns, WeightedFigures
+from trustassay.calls.backends import MODEL_ROLE
+from trustassay.compare.pairing import RunPairing, SampleKeys, pair_samples, read_keys
 from trustassay.core.outcome import Outcome, OutcomeKind, Outcomes
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.metric import (
@@ -21,12 +21,12 @@ from trustassay.metric import (
     MetricInfo,
     Quantile,
     Share,
-    badness_of,
+    compute_badness,
 )
 from trustassay.runs.counts import read_outcomes
-from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, metric_infos, metrics_of
+from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.lines import hash64
-from trustassay.runs.outcomes import outcome_of
+from trustassay.runs.outcomes import determine_outcome
 from trustassay.statistics import Bools, Floats
 from trustassay.text.words import amount
 
@@ -43,7 +43,7 @@ class RunScores:
     scores: Floats
     """NaN where a sample has no score, shape (n,)."""
     badness: Floats
-    """By :func:`~trustassay.metric.badness_of`, NaN without a score, shape (n,)."""
+    """By :func:`~trustassay.metric.compute_badness`, NaN without a score, shape (n,)."""
     verdicts: Sequence[str]
     """Empty where a sample has no verdict."""
     kinds: Sequence[OutcomeKind]
@@ -54,11 +54,11 @@ class RunScores:
     """Whether the sample could not be scored, shape (n,)."""
     outcomes: Outcomes
     """The shares of all questions."""
-    weighted: Weighted
+    weighted: WeightedFigures
     """The figures that can be resampled."""
 
     # A float array, so that means over questions can be taken directly.
-    def has(self, kind: OutcomeKind) -> Floats:
+    def indicate(self, kind: OutcomeKind) -> Floats:
         """Return 1 for each sample with this outcome, else 0, shape (n,)."""
         return np.array([kind_of_sample == kind for kind_of_sample in self.kinds], dtype=np.float64)
 
@@ -120,7 +120,7 @@ def read_scores(
         RunFolderError: the assessments are damaged, or do not belong to the samples.
     """
     # metric is None where it is not installed here; its scores can be compared all the same.
-    folder, metric = RunFolder(path), metrics_of(run).get(info.name)
+    folder, metric = RunFolder(path), load_metrics(run).get(info.name)
     # Arrays of numbers, filled while the file is streamed: a run may have millions of samples.
     scores, badness, errors = array("d"), array("d"), array("b")
     verdicts = list[str]()
@@ -131,23 +131,23 @@ def read_scores(
         for place, assessment in enumerate(assessments):
             _check_matches_sample(folder, keys, place, assessment)
             failed = assessment.error is not None
-            bad = None if failed else badness_of(info, assessment)
+            bad = None if failed else compute_badness(info, assessment)
             scores.append(np.nan if assessment.score is None or failed else assessment.score)
             badness.append(np.nan if bad is None else bad)
             errors.append(failed)
             verdicts.append(assessment.verdict or "")
-            outcomes.append(outcome_of(metric, assessment))
+            outcomes.append(determine_outcome(metric, assessment))
             yield assessment
 
     # Evidence is large and is not needed here, so it is parsed only on demand.
     stored = record_results(folder.assessments(info.name, evidence_later=True))
     # A metric that is not installed here cannot compute its own figures.
     if metric is None:
-        weighted: Weighted = WeightedColumns.of({"mean": Mean()}, stored)
+        weighted: WeightedFigures = WeightedColumns.of({"mean": Mean()}, stored)
         figures = _infer_mean_figure(path, info, weighted)
     else:
         figures = {key: _add_direction(metric, figure) for key, figure in metric.figures.items()}
-        weighted = metric.weighted(stored)
+        weighted = metric.build_weighted_figures(stored)
     # The stream is exhausted only now, so this check cannot come earlier.
     if len(scores) != len(keys.ids):
         raise RunFolderError(
@@ -164,7 +164,7 @@ def read_scores(
         [outcome.kind for outcome in outcomes],
         [outcome.reason for outcome in outcomes],
         np.array(errors, dtype=np.bool_),
-        read_outcomes(folder, metrics_of(run).values())[info.name],
+        read_outcomes(folder, load_metrics(run).values())[info.name],
         weighted,
     )
 
@@ -193,7 +193,9 @@ def _check_matches_sample(
         )
 
 
-def _infer_mean_figure(path: Path, info: MetricInfo, weighted: Weighted) -> dict[str, Figure]:
+def _infer_mean_figure(
+    path: Path, info: MetricInfo, weighted: WeightedFigures
+) -> dict[str, Figure]:
     summary = (RunFolder(path).read_summary() or {})["metrics"].get(info.name, {})
     mean = summary.get("values", {}).get("mean")
     mean_of_scores = weighted.figures(np.ones((1, len(weighted.inputs("mean")))))["mean"][0]
@@ -203,7 +205,7 @@ def _infer_mean_figure(path: Path, info: MetricInfo, weighted: Weighted) -> dict
     return {"mean": Figure("mean", "mean score", "", headline=True, statistic=Mean())}
 
 
-def better_of(figure: Figure, info: MetricInfo) -> Direction:
+def find_better_direction(figure: Figure, info: MetricInfo) -> Direction:
     """Return whether a higher or a lower value is better, as declared or by the statistic."""
     statistic = figure.statistic
     if figure.better:
@@ -220,7 +222,7 @@ class PairedRuns:
     """Two runs with the pairs of their answers, and the scores of their common metrics."""
 
     keys: tuple[SampleKeys, SampleKeys]
-    pairing: Pairing
+    pairing: RunPairing
     scores: Mapping[str, tuple[RunScores, RunScores]]
     """The scores in the first and the second run, by metric."""
 
@@ -233,7 +235,7 @@ def read_pairs(
     """Pair the answers of two runs, and read the scores that these metrics gave them."""
     folders = [RunFolder(path) for path in paths]
     keys = (read_keys(folders[0], runs[0]), read_keys(folders[1], runs[1]))
-    infos = [metric_infos(*both) for both in zip(folders, runs, strict=True)]
+    infos = [read_metric_infos(*both) for both in zip(folders, runs, strict=True)]
     scores = {}
     for name in names:
         first, second = (read_scores(paths[i], runs[i], infos[i][name], keys[i]) for i in (0, 1))
@@ -241,7 +243,7 @@ def read_pairs(
     return PairedRuns(keys, pair_samples(*keys), scores)
 
 
-def headline_figures(
+def choose_headline_figures(
     scores: tuple[RunScores, RunScores], wanted: Collection[str] = ()
 ) -> tuple[list[str], dict[str, str]]:
     """Choose the headline figures (or the wanted ones) that have a value in both summaries.
@@ -275,7 +277,7 @@ _SETTINGS_OF_INPUT |= {ABOUT, STARTED, ENDED}
 """Settings in run.json that describe the input, that are compared separately, or that are times."""
 
 
-def changed_judges(
+def describe_changed_judges(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     """List the differences of two runs in the metrics' options (except seeds) and judging
@@ -289,17 +291,17 @@ def changed_judges(
             if values[0] != values[1] and option != "seed":
                 result.append(f"{name}: {option} was {values[0]}, then {values[1]}")
     # The model under test is not a judge; it is compared with the settings.
-    names = sorted({*first["backends"], *second["backends"]} - {MODEL})
+    names = sorted({*first["backends"], *second["backends"]} - {MODEL_ROLE})
     return result + _describe_changed_values(first["backends"], second["backends"], names, "the ")
 
 
-def changed_settings(
+def describe_changed_settings(
     first: Mapping[str, Any], second: Mapping[str, Any], names: Sequence[str]
 ) -> list[str]:
     """List the settings in which two runs differ, except the seeds of the metrics."""
     return [
-        *changed_judges(first, second, names),
-        *_describe_changed_values(first["backends"], second["backends"], [MODEL], "the "),
+        *describe_changed_judges(first, second, names),
+        *_describe_changed_values(first["backends"], second["backends"], [MODEL_ROLE], "the "),
         *_describe_changed_values(first, second, sorted({*first, *second} - _SETTINGS_OF_INPUT)),
     ]
 
@@ -321,7 +323,7 @@ def _format_setting(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def copies_in_words(paths: Sequence[Path]) -> list[str]:
+def describe_copies(paths: Sequence[Path]) -> list[str]:
     """Describe how many answers of each run are copies, and how many records were skipped."""
     phrases = {
         "repeated": "the same as another answer to the same question; a question counts once",

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trustassay.compare.answer_changes import AnswerChanges, answer_changes
-from trustassay.compare.corrected import Corrected, LabelFiles, correct
-from trustassay.compare.figure_changes import FigureChange, figure_changes, why_not_compared
-from trustassay.compare.outcome_changes import OutcomeChange, headline, outcome_changes
-from trustassay.compare.pairing import Pairing, what_differs
+from trustassay.compare.answer_changes import AnswerChanges, find_answer_changes
+from trustassay.compare.corrected import CorrectedShares, LabelFiles, correct
+from trustassay.compare.figure_changes import FigureChange, compare_figures, explain_missing_figure
+from trustassay.compare.outcome_changes import OutcomeChange, compare_outcomes, headline
+from trustassay.compare.pairing import RunPairing, describe_differences
 from trustassay.compare.run_scores import (
     RunScores,
-    changed_settings,
+    choose_headline_figures,
     choose_metric,
-    copies_in_words,
-    headline_figures,
+    describe_changed_settings,
+    describe_copies,
     read_finished_run,
     read_pairs,
 )
@@ -25,13 +25,13 @@ from trustassay.workflows.json_form import as_json, fields_as_json
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """The changes from the first run to the second."""
 
     metric: MetricInfo
     scores: tuple[RunScores, RunScores] = field(repr=False)
     """The scores of all samples of each run."""
-    pairing: Pairing
+    pairing: RunPairing
     """Which answers belong together."""
     outcomes: Sequence[OutcomeChange]
     """The changes of the shares of all questions."""
@@ -43,7 +43,7 @@ class Comparison:
     """The changed answers."""
     notes: Sequence[str]
     """Settings, passages and lengths that differ, and answers that are copies."""
-    corrected: Corrected | None = None
+    corrected: CorrectedShares | None = None
     """The corrected shares of right answers, if there are labels."""
 
     @property
@@ -88,7 +88,7 @@ def compare(
     metric: str | None = None,
     labels: LabelFiles | None = None,
     seed: int = 0,
-) -> Comparison:
+) -> RunComparison:
     """Compare the results of a metric in two finished runs; with labels also the right answers.
 
     Raises:
@@ -102,25 +102,25 @@ def compare(
     paired = read_pairs((first, second), runs, [name])
     pairing, scores = paired.pairing, paired.scores[name]
     # A figure may be missing since a summary lacks it, or since the pairs cannot give it.
-    keys, not_compared = headline_figures(scores)
-    figures = figure_changes(*scores, pairing, keys, seed)
+    keys, not_compared = choose_headline_figures(scores)
+    figures = compare_figures(*scores, pairing, keys, seed)
     # Figures that are in both summaries but not among the changes get one common reason.
-    reason = why_not_compared(pairing, *scores)
+    reason = explain_missing_figure(pairing, *scores)
     not_compared |= {key: reason for key in keys if key not in figures}
     corrected = correct([first, second], labels, [name], seed=seed)[name] if labels else None
-    return Comparison(
+    return RunComparison(
         # Both runs hold the same metric, so the info of either would do.
         scores[0].info,
         scores,
         pairing,
-        outcome_changes(*scores, pairing),
+        compare_outcomes(*scores, pairing),
         figures,
         not_compared,
-        answer_changes(*scores, pairing),
+        find_answer_changes(*scores, pairing),
         [
-            *changed_settings(*runs, [name]),
-            *what_differs(pairing, *paired.keys),
-            *copies_in_words([first, second]),
+            *describe_changed_settings(*runs, [name]),
+            *describe_differences(pairing, *paired.keys),
+            *describe_copies([first, second]),
         ],
         corrected,
     )

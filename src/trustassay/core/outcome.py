@@ -19,7 +19,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from trustassay.statistics import Floats, Places
-from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few_units
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    Interval,
+    RowSums,
+    mean_interval,
+    reason_too_few_units,
+)
 
 OutcomeKind = Literal["passed", "failed", "not_answered", "scored", "not_scored"]
 PASSED: OutcomeKind = "passed"
@@ -145,7 +151,7 @@ class Outcomes:
         if not self.questions:
             return f"{self.metric}: no questions"
         # Rounded together, so that the numbers in the sentence add up to 100.
-        numbers = whole_percents([share.percent for share in self.shares.values()])
+        numbers = round_percents([share.percent for share in self.shares.values()])
         parts = [
             f"{percent} % {self.words[kind]}{_format_interval(share.interval, is_first=not index)}"
             for index, (percent, (kind, share)) in enumerate(
@@ -161,7 +167,7 @@ class Outcomes:
         if not self.reasons:
             return ""
         word = self.words[NOT_ANSWERED if NOT_ANSWERED in self.shares else NOT_SCORED]
-        return f"{word}: {counts_in_words(self.reasons)}"
+        return f"{word}: {format_counts(self.reasons)}"
 
     @property
     def lines(self) -> list[str]:
@@ -184,7 +190,7 @@ class Outcomes:
         return cls(metric, *counts, shares, raw["words"], raw["reasons"], raw["repeated"])
 
 
-def counts_in_words(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     """Return names with their counts: ``refused (5), blank (2)``."""
     return ", ".join(f"{name} ({count:,})" for name, count in counts.items())
 
@@ -198,7 +204,7 @@ def _format_interval(interval: Interval | None, *, is_first: bool) -> str:
     return f" ({label}{low} to {high})"
 
 
-def whole_percents(percents: Sequence[float]) -> list[int]:
+def round_percents(percents: Sequence[float]) -> list[int]:
     """Round percentages to whole numbers that add up to 100, as the exact ones do.
 
     The largest remainders are rounded up (Hamilton's method), of equal ones that of the first
@@ -254,7 +260,7 @@ class OutcomeCounter:
             repeated: number of answers that are copies, for the record.
         """
         places = np.array(self._places, dtype=np.int64)
-        weights = question_weights(questions, len(places))
+        weights = compute_question_weights(questions, len(places))
         shares = compute_outcome_shares(places, weights, units, len(self.kinds))
         counts = np.bincount(places, minlength=len(self.kinds)).tolist()
         by_kind = {
@@ -267,7 +273,7 @@ class OutcomeCounter:
         return Outcomes(self.metric, total, len(places), by_kind, words, reasons, repeated)
 
 
-def question_weights(questions: Places | None, n: int) -> Floats:
+def compute_question_weights(questions: Places | None, n: int) -> Floats:
     """Return the weight of each of n answers, shape (n,): those to one question weigh 1
     together."""
     if questions is None:
@@ -307,7 +313,7 @@ def compute_outcome_shares(
         share = sums.ratio(above, below)
         # Sums of weights such as 1/3 can put a share of all answers slightly above 1.
         mean = min(max(share.mean, 0.0), 1.0)
-        reason = too_few_units(len(places), sums.units, share.units, FEWEST, "questions")
+        reason = reason_too_few_units(len(places), sums.units, share.units, MIN_UNITS, "questions")
         if reason:
             result.append((100 * mean, None, reason))
             continue

@@ -1,6 +1,6 @@
 """Reading input: files, folders and objects in the layouts of several tools."""
 
-from trustassay.data.reading import Located, read_samples
-from trustassay.data.records import Fault, InputError
+from trustassay.data.reading import LocatedSample, read_samples
+from trustassay.data.records import InputError, InputFault
 
-__all__ = ["Fault", "InputError", "Located", "read_samples"]
+__all__ = ["InputError", "InputFault", "LocatedSample", "read_samples"]

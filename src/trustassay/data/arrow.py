@@ -3,16 +3,25 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
-from trustassay.data.records import Fault, InputError, Raw, from_arrow, is_nan, plain
-from trustassay.data.tables import check_columns, table_record
+from trustassay.data.records import (
+    InputError,
+    InputFault,
+    RawRecord,
+    arrow_to_json_types,
+    is_nan,
+    to_json_types,
+)
+from trustassay.data.tables import build_table_record, check_columns
 from trustassay.data.traces import is_trace
 from trustassay.sample import Problem
 
-MOST_ROWS = 1024
+MAX_SLICE_ROWS = 1024
 """Rows of an Arrow batch, or of a frame, that are turned into Python objects at a time."""
 
 
-def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def read_batches(
+    batches: Iterable[Any], name: str, fields: Mapping[str, str]
+) -> Iterator[RawRecord]:
     """Yield the rows of batches as raw records.
 
     Args:
@@ -32,14 +41,14 @@ def batch_records(batches: Iterable[Any], name: str, fields: Mapping[str, str]) 
             yield _build_record(cells, f"{name}: row {number}")
 
 
-def in_slices(batches: Iterable[Any]) -> Iterator[Any]:
+def slice_batches(batches: Iterable[Any]) -> Iterator[Any]:
     """Yield batches in slices of at most :data:`MAX_SLICE_ROWS` rows, to bound the memory."""
     for batch in batches:
-        for start in range(0, batch.num_rows, MOST_ROWS):
-            yield batch.slice(start, min(MOST_ROWS, batch.num_rows - start))
+        for start in range(0, batch.num_rows, MAX_SLICE_ROWS):
+            yield batch.slice(start, min(MAX_SLICE_ROWS, batch.num_rows - start))
 
 
-def of_arrow(error: BaseException) -> bool:
+def is_arrow_error(error: BaseException) -> bool:
     """Whether arro3 may have raised an error.
 
     A panic of its Rust code derives from ``BaseException``, and its class is not exported, so it is
@@ -54,7 +63,7 @@ def _read_cells(column: Any) -> list[Any]:
     except BaseException as error:
         # A single value that Python cannot represent, such as a date in the year 148108, makes the
         # whole column fail. Cell by cell only this value is lost.
-        if not of_arrow(error):
+        if not is_arrow_error(error):
             raise
         return [_read_cell(scalar) for scalar in column]
 
@@ -63,12 +72,12 @@ def _read_cell(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except BaseException as error:
-        if not of_arrow(error):
+        if not is_arrow_error(error):
             raise
         return Problem("", f"cannot be read ({error})")
 
 
-def _build_record(cells: Mapping[str, Any], where: str) -> Raw:
+def _build_record(cells: Mapping[str, Any], where: str) -> RawRecord:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
@@ -76,8 +85,8 @@ def _build_record(cells: Mapping[str, Any], where: str) -> Raw:
             record[column] = None
             problems.append(value._replace(field=column))
         else:
-            record[column] = None if is_nan(value) else from_arrow(value)
-    return Raw(where, record, tuple(problems), of_table=True)
+            record[column] = None if is_nan(value) else arrow_to_json_types(value)
+    return RawRecord(where, record, tuple(problems), of_table=True)
 
 
 FRAME = "the table"
@@ -120,7 +129,7 @@ class Columns:
         return zip(*self._lists, strict=True)
 
 
-def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | None:
+def read_frame(source: Any, fields: Mapping[str, str]) -> Iterator[RawRecord] | None:
     """Return the rows of a table in memory; ``None`` where ``source`` is not a table.
 
     Cells that are NaN, NaT or NA are empty. An empty response is a blank answer in frames, as in
@@ -148,7 +157,7 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
         if len(source) != 1:
             split_names = ", ".join(map(str, source)) or "(none)"
             raise InputError(f"expected one split, got the splits {split_names}; give one of them")
-        return frame_records(next(iter(source.values())), fields)
+        return read_frame(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
         return _read_dataset_rows(source)
     if not isinstance(source, ArrowStream):
@@ -158,10 +167,12 @@ def frame_records(source: Any, fields: Mapping[str, str]) -> Iterator[Raw] | Non
         raise InputError(f"expected a table, got a {kind.__name__}; read_all() it first")
     from arro3.core import RecordBatchReader
 
-    return batch_records(in_slices(RecordBatchReader.from_stream(source)), FRAME, fields)
+    return read_batches(slice_batches(RecordBatchReader.from_stream(source)), FRAME, fields)
 
 
-def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = None) -> Any:
+def find_frame_index(
+    source: Any, left_out: Collection[InputFault], limit: int | None = None
+) -> Any:
     """Return the index of a pandas frame without the faulty rows; ``None`` for other sources.
 
     Args:
@@ -181,27 +192,27 @@ def frame_index(source: Any, left_out: Collection[Fault], limit: int | None = No
 
 def _read_rows(
     columns: list[str], rows: Iterator[tuple[Any, ...]], fields: Mapping[str, str]
-) -> Iterator[Raw]:
+) -> Iterator[RawRecord]:
     check_columns(columns, FRAME, fields)
     for number, row in enumerate(rows, 1):
         cells = {name: _convert_cell(value) for name, value in zip(columns, row, strict=True)}
-        yield table_record(cells, f"{FRAME}: row {number}", fields)
+        yield build_table_record(cells, f"{FRAME}: row {number}", fields)
 
 
 def _read_pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(frame), MOST_ROWS):
+    for start in range(0, len(frame), MAX_SLICE_ROWS):
         # In parts, since ``astype(object)`` copies all cells.
-        part = frame.iloc[start : start + MOST_ROWS]
+        part = frame.iloc[start : start + MAX_SLICE_ROWS]
         is_present = part.notna()
         yield from part.astype(object).where(is_present, None).itertuples(index=False, name=None)
 
 
-def _read_dataset_rows(dataset: Any) -> Iterator[Raw]:
+def _read_dataset_rows(dataset: Any) -> Iterator[RawRecord]:
     for number, row in enumerate(dataset, 1):
         cells = {name: _convert_cell(value) for name, value in row.items()}
-        yield Raw(f"{FRAME}: row {number}", cells, of_table=True)
+        yield RawRecord(f"{FRAME}: row {number}", cells, of_table=True)
 
 
 def _convert_cell(value: Any) -> Any:
-    result = from_arrow(plain(value))
+    result = arrow_to_json_types(to_json_types(value))
     return None if is_nan(result) else result

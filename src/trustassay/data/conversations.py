@@ -9,31 +9,31 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trustassay.data.layouts import NAMES, normal
-from trustassay.data.messages import joined, messages_of, spoken_by, turns_in
+from trustassay.data.layouts import NAMES, normalise_name
+from trustassay.data.messages import find_last_text, join_part_texts, read_messages, read_turns
 from trustassay.data.passages import DOCUMENTS
 from trustassay.data.values import decode_json
-from trustassay.sample import content_id
+from trustassay.sample import compute_content_id
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
 _MAX_DEPTH = 8
 """Levels of objects and lists that are searched for a text."""
 
 
-def asked(value: Any) -> tuple[str, str] | None:
+def find_question(value: Any) -> tuple[str, str] | None:
     """Return the question in a value and its path in it; ``None`` where there is no clear one."""
     return _find_text(value, "user", INSIDE["questions"])
 
 
-def said(value: Any) -> tuple[str, str] | None:
+def find_answer(value: Any) -> tuple[str, str] | None:
     """Return the answer in a value and its path in it; ``None`` where there is no clear one."""
     return _find_text(value, "assistant", INSIDE["answers"])
 
 
 def _find_text(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] | None:
-    if isinstance(value, Mapping) and not messages_of([value]):
+    if isinstance(value, Mapping) and not read_messages([value]):
         # Reversed, so that of two names with the same normal form the first one counts.
-        by_name = {normal(str(name)): name for name in reversed(value)}
+        by_name = {normalise_name(str(name)): name for name in reversed(value)}
         for name in names:
             if name in by_name:
                 text = _read_text(value[by_name[name]], role, names, _MAX_DEPTH)
@@ -53,15 +53,17 @@ def _read_text(value: Any, role: str, names: Sequence[str], levels_left: int) ->
     if isinstance(value, str) or levels_left == 0:
         return value if isinstance(value, str) else None
     if isinstance(value, list | tuple):
-        if messages_of(value):
-            return spoken_by(value, role)
+        if read_messages(value):
+            return find_last_text(value, role)
         return (
-            _read_text(value[0], role, names, levels_left - 1) if len(value) == 1 else joined(value)
+            _read_text(value[0], role, names, levels_left - 1)
+            if len(value) == 1
+            else join_part_texts(value)
         )
     if not isinstance(value, Mapping):
         return None
-    if messages_of([value]):
-        return spoken_by([value], role)
+    if read_messages([value]):
+        return find_last_text([value], role)
     inside = (value.get(name) for name in names if name in value)
     texts = (_read_text(inner_value, role, names, levels_left - 1) for inner_value in inside)
     return next((inner_value for inner_value in texts if inner_value is not None), None)
@@ -121,7 +123,7 @@ def is_no_answer(record: Record) -> bool:
     return len(record) == 1 and ("spec" in record or "final_report" in record)
 
 
-def unfolded(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return a nested record as a flat one, and the paths of the fields that were inside objects.
 
     ``None`` where the record is not of a known tool, is flat already, or has no clear question.
@@ -138,10 +140,10 @@ def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | Non
     """Return the last turn of a chat log; an answer or documents of the record itself win."""
     name = _find_chat_field(record)
     # ``deque(..., 1)`` keeps the last turn of the iterator.
-    turn = next(iter(deque(turns_in(record[name], name), 1)), {}) if name else {}
+    turn = next(iter(deque(read_turns(record[name], name), 1)), {}) if name else {}
     if "question" not in turn:
         return None
-    if answer := _find_first(record, _ANSWER_PLACES, said):
+    if answer := _find_first(record, _ANSWER_PLACES, find_answer):
         turn["response"] = answer[0]
     if _names_documents(record):
         turn = {k: v for k, v in turn.items() if k not in _CHAT_FIELDS}
@@ -154,7 +156,7 @@ def _find_chat_field(record: Record) -> str:
     return "" if "question" in record else next(names, "")
 
 
-def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
+def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
     """Return a record for each answer of a chat log; an empty list for other records.
 
     Each record has its number as ``turn`` and the chat's id as ``conversation``, unless the log
@@ -171,7 +173,7 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
     """
     record = _parse_json_fields(record)
     name = _find_chat_field(record)
-    turns = list(turns_in(record[name], name)) if name else []
+    turns = list(read_turns(record[name], name)) if name else []
     if not turns:
         return []
     fields_of_chat = {key: value for key, value in record.items() if key != name}
@@ -179,7 +181,7 @@ def turns_of(record: Record, known_as: Any) -> list[dict[str, Any]]:
     own_fields = _CHAT_FIELDS if _names_documents(record) else ()
     earlier = [{k: v for k, v in turn.items() if k not in own_fields} for turn in turns[:-1]]
     # The first turn does not change when the chat is continued.
-    chat = content_id(turns[0]) if known_as is None else known_as
+    chat = compute_content_id(turns[0]) if known_as is None else known_as
     if not isinstance(chat, str | int):
         return []  # the parser of samples reports what is wrong with the id
     unit = fields_of_chat.get("conversation") or chat
@@ -200,8 +202,8 @@ def _flatten_shape(
     if all(isinstance(record.get(name), str | None) for name in nested):
         return None  # flat already
     parts = {
-        "question": _find_first(record, shape.ask, asked),
-        "response": _find_first(record, shape.say, said),
+        "question": _find_first(record, shape.ask, find_question),
+        "response": _find_first(record, shape.say, find_answer),
         "documents": _find_documents(record, (*shape.mixed, *shape.say)),
         "reference": _find_gold_answer(record, shape),
         "model": _find_first(record, shape.model, lambda value: (value, "") if value else None),
@@ -234,7 +236,7 @@ def _find_documents(record: Record, places: tuple[str, ...]) -> tuple[Any, str] 
         value = _value_at(record, place)
         for name in value if isinstance(value, Mapping) else ():
             # Any object beside the question or answer may hold the passages.
-            if normal(str(name)) in DOCUMENTS and value[name] is not None:
+            if normalise_name(str(name)) in DOCUMENTS and value[name] is not None:
                 return value[name], f"{place}.{name}"
     return None
 
@@ -246,12 +248,12 @@ def _find_gold_answer(record: Record, shape: _NestedRecord) -> tuple[Any, str] |
         # names mean something else.
         names = (*INSIDE["golds"], *(_GOLD_ANSWERS if place in shape.gold else ()))
         if isinstance(value, Mapping):
-            by_name = {normal(str(name)): name for name in reversed(value)}
+            by_name = {normalise_name(str(name)): name for name in reversed(value)}
             for name in names:
                 text = value.get(by_name.get(name, name))
                 if isinstance(text, str) and text.strip():
                     return text, f"{place}.{by_name.get(name, name)}"
-        elif place in shape.gold and (text := spoken_by(value, "assistant")):
+        elif place in shape.gold and (text := find_last_text(value, "assistant")):
             return text, place
     return None
 
@@ -297,12 +299,16 @@ def _parse_json(value: Any) -> Any:
 def _is_record(value: Any) -> bool:
     """Whether parsed JSON has known fields or messages; otherwise the text may be an answer."""
     if isinstance(value, Mapping):
-        return asked(value) is not None or said(value) is not None or _names_documents(value)
-    return isinstance(value, list) and bool(spoken_by(value, "user", "assistant"))
+        return (
+            find_question(value) is not None
+            or find_answer(value) is not None
+            or _names_documents(value)
+        )
+    return isinstance(value, list) and bool(find_last_text(value, "user", "assistant"))
 
 
 def _names_documents(value: Record) -> bool:
-    return any(normal(str(name)) in DOCUMENTS for name in value)
+    return any(normalise_name(str(name)) in DOCUMENTS for name in value)
 
 
 def _remove_paths(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Journal:
     """The first line; empty if the process was killed before it was written completely."""
     lines: Sequence[tuple[str, dict[str, Any]]]
     """The other lines, each with its place ("FILE:NUMBER")."""
-    sound: int
+    sound_bytes: int
     """Bytes of complete lines; the bytes behind them are a line that was cut off."""
 
     @property
@@ -51,7 +51,7 @@ class Journal:
         choices = self.start.get("choices")
         return tuple(map(str, choices)) if isinstance(choices, list) else ()
 
-    def of_rubric(self, name: str | None) -> "Journal":
+    def select_rubric(self, name: str | None) -> "Journal":
         """Return the part of the journal about one rubric, as if there were no other.
 
         A journal with a single rubric is returned as it is.
@@ -108,7 +108,7 @@ def read_journal(path: Path) -> Journal:
     start: Mapping[str, Any] = {}
     lines: list[tuple[str, dict[str, Any]]] = []
     sound = 0
-    for where, content, line in whole_lines(path):
+    for where, content, line in read_complete_lines(path):
         if content.get(ACTION) == START:
             if lines or start:
                 raise InputError(f"{where}: a second first line; each file is of one `annotate`")
@@ -122,7 +122,7 @@ def read_journal(path: Path) -> Journal:
     return Journal(path, start, lines, sound)
 
 
-def whole_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
+def read_complete_lines(path: Path) -> Iterator[tuple[str, dict[str, Any], bytes]]:
     """Yield the objects of a JSON Lines file, each with its place and its bytes.
 
     A last line without a line end is left out.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.labels import RIGHT, WRONG, folded
+from trustassay.data.labels import RIGHT, WRONG, fold_label
 from trustassay.data.layouts import NAMES
-from trustassay.data.ratings import refuse, table_rows
+from trustassay.data.ratings import raise_faults, read_table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 
@@ -19,7 +19,7 @@ CONTRADICTED, NOT_STATED = (
 """Labels for unsupported hypotheses that say whether the premise contradicts them or is silent."""
 CONTRADICTION_NUMBER = "2"
 """The label of a contradiction in many data sets of entailment."""
-FAULTS_TOLD = 5
+MAX_FAULTS_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def read_pairs(
     pairs: list[LabelledPair] = []
     faults: list[str] = []
     # All rows are read before any is refused, so that the message can name several faulty ones.
-    rows = list(table_rows(path, faults))
+    rows = list(read_table_rows(path, faults))
     columns = list(dict.fromkeys(column for _, row in rows for column in row))
     for name in ("premise", "hypothesis", "label"):
         if rows and column_names[name] not in columns:
@@ -74,7 +74,7 @@ def read_pairs(
             pairs.append(_build_pair(row, column_names, supported))
         except ValueError as error:
             faults.append(f"{where}: {error}")
-    refuse(faults, FAULTS_TOLD)
+    raise_faults(faults, MAX_FAULTS_LISTED)
     # Nothing can be measured with pairs of a single kind.
     if len({pair.supported for pair in pairs}) < 2:
         raise InputError(
@@ -92,7 +92,7 @@ def _build_pair(
     kind = row.get(column_names["kind"])
     value = row.get(column_names["label"])
     label = _is_supported(value, column_names["label"], supported)
-    word, contradicted = folded(str(value)), None
+    word, contradicted = fold_label(str(value)), None
     # Labels such as "false" do not say whether the premise contradicts; these stay ``None``.
     if label or word in CONTRADICTED | NOT_STATED:
         contradicted = not label and word in CONTRADICTED
@@ -107,7 +107,7 @@ def _read_pair_text(row: Mapping[str, Any], column: str) -> str:
 
 
 def _is_supported(value: Any, column: str, supported: str) -> bool:
-    word = folded(str(value))
+    word = fold_label(str(value))
     # A label that the user names is compared exactly, with its case.
     if supported and value is not None:
         return str(value).strip() == supported

@@ -13,15 +13,15 @@ from typing import Any, Literal
 from trustassay.data.layouts import NAMES
 from trustassay.data.records import InputError
 
-Kind = Literal["binary", "ordinal", "real"]
+LabelKind = Literal["binary", "ordinal", "real"]
 
 RIGHT, WRONG = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
 """Words for a right and for a wrong answer, in the form of :func:`fold_label`."""
-MOST_LABEL_LEVELS = 11
+MAX_LABEL_LEVELS = 11
 """Distinct whole numbers up to which labels are levels of a scale; with more they are real."""
-WORDS_LISTED = 8
+MAX_WORDS_LISTED = 8
 """Unknown words that a message lists; the others are counted."""
-LARGEST = 1e100
+MAX_LABEL = 1e100
 """Largest absolute value of a label or a rating; squares of larger numbers may overflow."""
 
 
@@ -29,7 +29,7 @@ LARGEST = 1e100
 class LabelValues:
     """Labels as numbers."""
 
-    kind: Kind
+    kind: LabelKind
     """``binary`` (0 and 1), ``ordinal`` (levels) or ``real``."""
     values: Sequence[float]
     """The labels in the order of the input; NaN for a missing one."""
@@ -37,12 +37,12 @@ class LabelValues:
     """The words of the levels, the lowest first; empty where the labels were not levels."""
 
     @property
-    def missing(self) -> int:
+    def missing_count(self) -> int:
         """The number of missing labels."""
         return sum(map(math.isnan, self.values))
 
 
-def label_values(
+def read_labels(
     name: str,
     labels: Sequence[Any],
     *,
@@ -73,16 +73,16 @@ def label_values(
     texts_present = [text for text in texts if text]
     if not texts_present:
         raise InputError(f"label {name}: all {len(labels):,} labels are missing")
-    words = [folded(text) for text in texts]
-    right, scale = {folded(word) for word in positive}, [folded(word) for word in levels]
+    words = [fold_label(text) for text in texts]
+    right, scale = {fold_label(word) for word in positive}, [fold_label(word) for word in levels]
     # The order decides: words that the user names come before numbers, and numbers before the words
     # that are known here.
     if right.intersection(words):
         return LabelValues("binary", _read_binary_words(words, right))
     if set(scale).intersection(words):
-        kind: Kind = "binary" if len(scale) == 2 else "ordinal"
+        kind: LabelKind = "binary" if len(scale) == 2 else "ordinal"
         return LabelValues(kind, _find_levels(name, texts, scale), tuple(levels))
-    numbers = [as_number(text) for text in texts_present]
+    numbers = [parse_number(text) for text in texts_present]
     # Only if every label is a number; "yes" beside 1 is read as words.
     if None not in numbers:
         return _read_numbers(name, [float(text or math.nan) for text in texts], at_least)
@@ -90,23 +90,23 @@ def label_values(
     return LabelValues("binary", _read_binary_words(words, RIGHT))
 
 
-def folded(text: str) -> str:
+def fold_label(text: str) -> str:
     """Return a label in the form in which labels are compared.
 
     Case is dropped, spaces and hyphens become ``_``, and numbers get one spelling: 1.0 is 1.
     """
-    number = as_number(text)
+    number = parse_number(text)
     if number is not None:
         return f"{number:.15g}"
     return "_".join(text.casefold().replace("-", " ").split())
 
 
-def is_known(text: str) -> bool:
+def is_right_or_wrong(text: str) -> bool:
     """Whether a text is a known word for right or wrong."""
-    return folded(text) in RIGHT | WRONG
+    return fold_label(text) in RIGHT | WRONG
 
 
-def as_number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Return a text as a number, or ``None`` where it is not one."""
     try:
         return float(text)
@@ -134,7 +134,7 @@ def _read_binary_words(words: Sequence[str], right: set[str] | frozenset[str]) -
 def _read_numbers(name: str, values: Sequence[float], at_least: float | None) -> LabelValues:
     present = [value for value in values if not math.isnan(value)]
     # "not ... <=" also catches infinities.
-    if too_large := [value for value in present if not abs(value) <= LARGEST]:
+    if too_large := [value for value in present if not abs(value) <= MAX_LABEL]:
         raise InputError(f"label {name}: expected finite numbers, got {too_large[0]:g}")
     if at_least is not None:
         result = [value if math.isnan(value) else float(value >= at_least) for value in values]
@@ -142,25 +142,25 @@ def _read_numbers(name: str, values: Sequence[float], at_least: float | None) ->
     if set(present) <= {0.0, 1.0}:
         return LabelValues("binary", values)
     are_whole = all(value.is_integer() for value in present)
-    are_few = len(set(present)) <= MOST_LABEL_LEVELS
+    are_few = len(set(present)) <= MAX_LABEL_LEVELS
     return LabelValues("ordinal" if are_whole and are_few else "real", values)
 
 
 def _find_levels(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
     """Return the indices of words on a scale; NaN for an empty text."""
-    if unknown := [text for text in texts if text and folded(text) not in scale]:
+    if unknown := [text for text in texts if text and fold_label(text) not in scale]:
         raise InputError(
             f"label {name}: {unknown[0][:40]!r} is not among the levels {', '.join(scale)}"
         )
-    return [float(scale.index(folded(text))) if text else math.nan for text in texts]
+    return [float(scale.index(fold_label(text))) if text else math.nan for text in texts]
 
 
 def _refuse_unknown(name: str, texts: Sequence[str]) -> None:
     """Raise an :class:`InputError` that lists the words that mean neither right nor wrong."""
-    if unknown := Counter(text for text in texts if not is_known(text)):
-        words = unknown.most_common(WORDS_LISTED)
+    if unknown := Counter(text for text in texts if not is_right_or_wrong(text)):
+        words = unknown.most_common(MAX_WORDS_LISTED)
         message = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in words)
-        more = len(unknown) - WORDS_LISTED
+        more = len(unknown) - MAX_WORDS_LISTED
         message += f" and {more:,} more" if more > 0 else ""
         raise InputError(
             f"label {name}: does not say what is right: {message}; expected numbers, or "

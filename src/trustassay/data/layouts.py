@@ -35,7 +35,7 @@ class Layout:
 
     name: str
     """The name of the tool or data set."""
-    telling: tuple[frozenset[str], ...]
+    identifying_keys: tuple[frozenset[str], ...]
     """Sets of keys; the layout is recognised where all keys of one set are present."""
     fields: Mapping[str, tuple[str, ...]]
     """By canonical field, the tool's names for it, the preferred one first."""
@@ -44,7 +44,7 @@ class Layout:
     converters: Mapping[str, Converter] = field(default_factory=dict)
     """By the tool's field, a function that returns the canonical value. It raises ``SampleError``,
     with an empty field name, where it cannot."""
-    telling_without_question: frozenset[str] = frozenset()
+    keys_without_question: frozenset[str] = frozenset()
     """Keys one of which identifies the layout in a record without ``question``."""
 
 
@@ -169,7 +169,7 @@ _KNOWN = frozenset(
 """Names to which other spellings and translations are mapped."""
 
 
-def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]:
+def find_respellings(names: Collection[str], names_to_keep: Collection[str]) -> dict[str, str]:
     """Return the names of a record that are other spellings of known names, by the known name.
 
     Args:
@@ -178,21 +178,21 @@ def respellings(names: Collection[str], kept: Collection[str]) -> dict[str, str]
     """
     result: dict[str, str] = {}
     for name in names:
-        if isinstance(name, str) and name not in _KNOWN and name not in kept:
-            english_name = known_name(name)
+        if isinstance(name, str) and name not in _KNOWN and name not in names_to_keep:
+            english_name = translate_name(name)
             # A field that exists under its known name is never replaced by another one.
             if english_name in _KNOWN and english_name not in names:
                 result.setdefault(english_name, name)
     return result
 
 
-def known_name(name: str) -> str:
+def translate_name(name: str) -> str:
     """Return the English translation of a field's name, or else the name in its normal form."""
-    result = normal(name)
+    result = normalise_name(name)
     return _TRANSLATIONS.get(result, result)
 
 
-def normal(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return a name in small letters without accents, with one underscore between words."""
     # "actualOutput" becomes "actual_Output" first.
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
@@ -203,7 +203,9 @@ def normal(name: str) -> str:
 
 
 _TRANSLATIONS: Mapping[str, str] = {
-    normal(name): known for known, names in NAMES["translations"].items() for name in names.split()
+    normalise_name(name): known
+    for known, names in NAMES["translations"].items()
+    for name in names.split()
 }
 
 
@@ -214,7 +216,7 @@ _WORDS_ABOUT_FIELDS = frozenset(_WORDS_OF_GUESSES.pop("about"))
 
 
 @lru_cache(maxsize=256)
-def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str, str]:
+def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> Mapping[str, str]:
     """Return the likeliest names for the question, the response and the documents.
 
     Guesses only appear in messages; records are never read by them.
@@ -223,7 +225,7 @@ def guesses(names: tuple[str, ...], taken: tuple[str, ...] = ()) -> Mapping[str,
         names: the names of a record.
         names_taken: names that are known to mean something else.
     """
-    free = {name: known_name(name) for name in names if name not in taken}
+    free = {name: translate_name(name) for name in names if name not in names_taken}
     # "question_id" and "answer_score" are about a field, and do not hold its text.
     free = {
         name: english_name

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trustassay.data.layouts import NAMES
-from trustassay.data.passage_texts import Passage
+from trustassay.data.passage_texts import RawPassage
 from trustassay.data.passages import read_passages, read_prompt
-from trustassay.data.steps import Call, Message, Steps, failure
+from trustassay.data.steps import AgentSteps, Call, ChatMessage, find_failure
 from trustassay.sample import Problem, SampleError
 
 _ROLES = {name: role for role, all_ in NAMES["chats"]["roles"].items() for name in all_.split()}
@@ -21,12 +21,12 @@ _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
-def messages_of(messages: Iterable[Any]) -> list[Message]:
+def read_messages(messages: Iterable[Any]) -> list[ChatMessage]:
     """Return the messages of a chat; values that are not messages are left out."""
     return [message for value in messages for message in _read_value(value)]
 
 
-def _read_value(value: Any) -> list[Message]:
+def _read_value(value: Any) -> list[ChatMessage]:
     """Return the messages in a value: a message, and before it the results of tools inside it."""
     if isinstance(value, list | tuple) and list(map(type, value)) == [str, str]:
         # LangGraph accepts a pair of role and text.
@@ -42,7 +42,7 @@ def _read_value(value: Any) -> list[Message]:
     content = next((item for item in contents if item is not None), None)
     tool_calls = message["tool_calls"] if isinstance(message.get("tool_calls"), list) else []
     if isinstance(content, str) and role != "tool" and not tool_calls:
-        return [Message(role, content)]  # most messages are a text; the rest takes longer
+        return [ChatMessage(role, content)]  # most messages are a text; the rest takes longer
     parts = [*content] if isinstance(content, list | tuple) else [content]
     # A message of a tool is the result itself, unless its parts are results (Anthropic).
     if role == "tool" and not any(item.role == "tool" for item in _read_parts(None, parts)):
@@ -51,10 +51,10 @@ def _read_value(value: Any) -> list[Message]:
     retries = [item for item in parts if isinstance(item, Mapping) and not item.get("tool_name")]
     if any(item.get("part_kind") == "retry-prompt" for item in retries):
         return []  # pydantic-ai's request to correct an invalid answer, no question of the user
-    return (_read_parts(role, [*parts, *calls]) or [Message(role, None)]) if contents else []
+    return (_read_parts(role, [*parts, *calls]) or [ChatMessage(role, None)]) if contents else []
 
 
-def _read_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
+def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
     """Return the results among the parts of a message, then its texts; the last one has the calls.
 
     Args:
@@ -82,11 +82,11 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[Message]:
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
     text_messages = [
-        Message(speaking_role, "\n".join(lines)) for speaking_role, lines in texts.items()
+        ChatMessage(speaking_role, "\n".join(lines)) for speaking_role, lines in texts.items()
     ]
     if calls:
         # A message with calls alone has no text.
-        text_messages = text_messages or [Message("assistant", None)]
+        text_messages = text_messages or [ChatMessage("assistant", None)]
         text_messages[-1] = text_messages[-1]._replace(calls=calls)
     return [*results, *text_messages]
 
@@ -101,13 +101,13 @@ def _unwrap_part(part: Any) -> Mapping[str, Any]:
     return {"type": name, **part[name]} if name else part
 
 
-def _build_result(part: Mapping[str, Any], call: str) -> Message:
-    value = returned(part)
-    text = joined(value) if isinstance(value, list | tuple) else None
-    return Message("tool", value, call, error=failure(part, text or value))
+def _build_result(part: Mapping[str, Any], call: str) -> ChatMessage:
+    value = read_tool_result(part)
+    text = join_part_texts(value) if isinstance(value, list | tuple) else None
+    return ChatMessage("tool", value, call, error=find_failure(part, text or value))
 
 
-def returned(part: Mapping[str, Any]) -> Any:
+def read_tool_result(part: Mapping[str, Any]) -> Any:
     """Return the value that a tool returned; of a list with a single text part, the text."""
     names = ("content", "output", "response", "result")
     value = next((part[key] for key in names if part.get(key) is not None), None)
@@ -119,7 +119,7 @@ def returned(part: Mapping[str, Any]) -> Any:
     return value
 
 
-def joined(parts: Sequence[Any]) -> str | None:
+def join_part_texts(parts: Sequence[Any]) -> str | None:
     """Return the texts of a message's parts as one; ``None`` if no part has a text."""
     texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     result = [text for text in texts if isinstance(text, str)]
@@ -137,7 +137,7 @@ def _unwrap_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
     )
 
 
-def spoken_by(value: Any, *roles: str) -> str | None:
+def find_last_text(value: Any, *roles: str) -> str | None:
     """Return the last text of some roles in a list of messages; a plain text is returned as it is.
 
     ``None`` where the last message of these roles also calls a tool, because its text is no answer.
@@ -146,20 +146,20 @@ def spoken_by(value: Any, *roles: str) -> str | None:
         return value
     if not isinstance(value, list | tuple):
         return None
-    last_messages = [message for message in messages_of(value) if message.role in roles][-1:]
+    last_messages = [message for message in read_messages(value) if message.role in roles][-1:]
     return next((message.content for message in last_messages if not message.calls), None)
 
 
-def ending(messages: Any) -> str:
+def describe_ending(messages: Any) -> str:
     """Return the name of the last entry of a chat without an answer: a question, a blank answer, a
     call or a result."""
-    last = messages_of(messages)[-1:] if isinstance(messages, list | tuple) else []
+    last = read_messages(messages)[-1:] if isinstance(messages, list | tuple) else []
     if not last or last[0].role != "assistant":
         return "question" if not last or last[0].role == "user" else "result of a tool"
     return "call of a tool" if last[0].calls else "blank answer"
 
 
-def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
+def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     """Yield each answered question of a chat, and the last question even without an answer.
 
     A turn has ``question``, ``response`` (which may be blank), ``documents`` (the passages that
@@ -175,14 +175,14 @@ def turns_in(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
     Raises:
         SampleError: a result refers to a call that no earlier message makes.
     """
-    context_passages, returns, steps = list[Any](), list[Any](), Steps()
+    context_passages, returns, steps = list[Any](), list[Any](), AgentSteps()
     turn: dict[str, Any] = {}
-    last = Message("", None)
+    last = ChatMessage("", None)
 
     def build_evidence() -> dict[str, Any]:
         return {
             "documents": [*context_passages, *returns],
-            "steps": steps.so_far(len(context_passages)),
+            "steps": steps.as_list(len(context_passages)),
         }
 
     for place, value in enumerate(messages):
@@ -218,7 +218,7 @@ def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if value}
 
 
-def passages_in(chat_messages: Sequence[Message]) -> list[tuple[str, Passage]]:
+def find_passages(chat_messages: Sequence[ChatMessage]) -> list[tuple[str, RawPassage]]:
     """Return the passages of a chat, each with the name of its tool (empty where unknown).
 
     First come those in system messages, then the results of tools.
@@ -227,7 +227,7 @@ def passages_in(chat_messages: Sequence[Message]) -> list[tuple[str, Passage]]:
         known_as: call.name for message in chat_messages for known_as, call in message.calls.items()
     }
     system = [message.content or "" for message in chat_messages if message.role == "system"]
-    passages: list[tuple[str, Passage]] = [
+    passages: list[tuple[str, RawPassage]] = [
         ("", part) for message in system for part in read_prompt(message)
     ]
     tools = [

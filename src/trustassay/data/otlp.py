@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from trustassay.data.places import File
-from trustassay.data.records import InputError, Raw
-from trustassay.data.source_files import opened
-from trustassay.errors import install
+from trustassay.data.places import InputFile
+from trustassay.data.records import InputError, RawRecord
+from trustassay.data.source_files import open_text
+from trustassay.errors import install_command
 
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WAYS = ("resource_spans scope_spans spans", "resource_logs scope_logs log_records")
@@ -18,7 +18,7 @@ _START = b"\n"
 """First byte of an OTLP message; its length, in four bytes, may stand before it."""
 
 
-def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
+def decode_messages(data: bytes, name: str) -> list[dict[str, Any]]:
     """Return the messages of some bytes as objects, with ids in hexadecimal digits.
 
     Args:
@@ -35,7 +35,7 @@ def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
         from opentelemetry.proto.logs.v1.logs_pb2 import LogsData
         from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
     except ImportError as error:
-        message = f"is OTLP in protobuf; to read it: {install('opentelemetry')}"
+        message = f"is OTLP in protobuf; to read it: {install_command('opentelemetry')}"
         raise InputError(f"{name}: {message}") from error
     result: dict[int, dict[str, Any]] = {}
     kinds: Any = (TracesData, LogsData)
@@ -56,12 +56,12 @@ def decoded(data: bytes, name: str) -> list[dict[str, Any]]:
     return list(result.values())
 
 
-def records_of(path: File, name: str) -> Iterator[Raw]:
+def read_records(path: InputFile, name: str) -> Iterator[RawRecord]:
     """Yield the messages of a file as raw records."""
-    with opened(path, name) as stream:
+    with open_text(path, name) as stream:
         data = stream.read()
-    for number, record in enumerate(decoded(data, name), 1):
-        yield Raw(f"{name}: message {number}", record)
+    for number, record in enumerate(decode_messages(data, name), 1):
+        yield RawRecord(f"{name}: message {number}", record)
 
 
 def _split_messages(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:

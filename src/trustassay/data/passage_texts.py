@@ -16,15 +16,15 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from typing import Any
 
-from trustassay.data.layouts import NAMES, normal
+from trustassay.data.layouts import NAMES, normalise_name
 
-Passage = str | dict[str, Any]
+RawPassage = str | dict[str, Any]
 """A text, or an object with ``text``, and ``title`` and ``id`` where these are known."""
 TEXT_NAMES: tuple[str, ...] = tuple(NAMES["passages"]["texts"].split())
 """Names of the text of a passage, in normal form."""
-DEEPEST_TAGS = 4
+MAX_TAG_DEPTH = 4
 """Levels of elements around passages: ``<context><documents><document>`` are three."""
-_normal = lru_cache(maxsize=4096)(normal)
+_normal = lru_cache(maxsize=4096)(normalise_name)
 _SECTION = (
     r"(?:contexts?|documents?|passages?|sources?|excerpts?|search results|knowledge(?: base)?)"
 )
@@ -97,13 +97,13 @@ _TAG = re.compile(
 _ATTRIBUTE = re.compile(r"\b(?:title|name)\s*=\s*(?:\"([^\"\n]+)\"|'([^'\n]+)')", re.IGNORECASE)
 
 
-def split_title(text: str) -> Passage:
+def split_title(text: str) -> RawPassage:
     """Return a text with its title apart, if its first line is "Title: ..."."""
     match = _TITLE.match(text)
     return {"title": match[1].strip(), "text": match[2].strip()} if match else text
 
 
-def context_in(prompt: str) -> list[str]:
+def find_contexts(prompt: str) -> list[str]:
     """Return the parts of an instruction that contain passages.
 
     These are elements in tags, or else the text below a heading such as "Context:", or else the
@@ -129,7 +129,7 @@ def context_in(prompt: str) -> list[str]:
     return [_strip_mark(_AFTER.sub("", prompt[start:]).strip())]
 
 
-def split_text(text: str, levels_left: int = DEEPEST_TAGS) -> list[Passage]:
+def split_passages(text: str, levels_left: int = MAX_TAG_DEPTH) -> list[RawPassage]:
     """Return the passages of a text, by the first form of the module's docstring that fits.
 
     A text of a single passage is returned as it is.
@@ -176,10 +176,10 @@ def _find_elements(text: str) -> tuple[list[tuple[str, str, str]], str]:
     return elements, "" if around.endswith(":") and "\n" not in around else around
 
 
-def _read_element(name: str, attributes: str, inner: str, levels_left: int) -> list[Passage]:
+def _read_element(name: str, attributes: str, inner: str, levels_left: int) -> list[RawPassage]:
     """Return the passages in an element: a single one, or several by its name."""
     if _REGION.fullmatch(name):
-        return split_text(_strip_mark(inner.strip()), levels_left)
+        return split_passages(_strip_mark(inner.strip()), levels_left)
     match, own_title = _ATTRIBUTE.search(attributes), _inner_text(inner, "title")
     title = own_title or (match[1] or match[2] if match else "")
     texts = filter(None, (_inner_text(inner, name_of_text) for name_of_text in TEXT_NAMES))
@@ -199,7 +199,7 @@ def _strip_mark(text: str) -> str:
     return text[mark.end() :] if mark and not _split_numbered(text) else text
 
 
-def _split_numbered(text: str) -> list[Passage]:
+def _split_numbered(text: str) -> list[RawPassage]:
     """Return passages that are numbered from 0 or 1 in their first lines; none if not several.
 
     Text above the first one is a passage as well, unless it is a single line that leads to them.
@@ -228,7 +228,7 @@ def _split_numbered(text: str) -> list[Passage]:
     return [*map(_read_block, parts), *numbered]
 
 
-def _read_numbered_passage(match: re.Match[str], text: str) -> Passage:
+def _read_numbered_passage(match: re.Match[str], text: str) -> RawPassage:
     """Return the passage behind a mark that may contain its title: "Document 1 (title): ..."."""
     title = (match["title"] or match["named"] or "").strip()
     text = text.replace("**\n", "\n", 1) if match[0].lstrip().startswith("**") else text
@@ -237,7 +237,7 @@ def _read_numbered_passage(match: re.Match[str], text: str) -> Passage:
     return _read_block(text.strip())
 
 
-def _split_at_headers(text: str) -> list[Passage]:
+def _split_at_headers(text: str) -> list[RawPassage]:
     """Return passages that each begin with the same header, "Title: ..." or "Source: ..."; none if
     not several."""
     lines = text.split("\n")
@@ -344,7 +344,7 @@ def _is_heading(line: str, below: str) -> bool:
     return not goes_on and (listed or not below or _ends_sentence(below))
 
 
-def _read_block(text: str) -> Passage:
+def _read_block(text: str) -> RawPassage:
     """Return the single passage of a text, with its title apart if a header or heading has one."""
     text = _EDGES.sub("", text)
     title, body = _read_headers(text)

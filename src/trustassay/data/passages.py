@@ -18,11 +18,11 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
-from trustassay.data.layouts import NAMES, normal
-from trustassay.data.passage_texts import Passage, context_in, split_text, split_title
+from trustassay.data.layouts import NAMES, normalise_name
+from trustassay.data.passage_texts import RawPassage, find_contexts, split_passages, split_title
 from trustassay.data.records import is_nan
 from trustassay.data.values import parse_value
-from trustassay.sample import Problem, SampleError, rows_of_columns
+from trustassay.sample import Problem, SampleError, columns_to_rows
 
 DOCUMENTS = frozenset(NAMES["inside"]["documents"])
 """Names of passages inside objects, in normal form."""
@@ -57,10 +57,10 @@ _MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
 """The beginning of a list of passages; a single passage may begin with ``[1]``."""
 _SPACE = re.compile(r"\s*")
 
-_normal = lru_cache(maxsize=4096)(normal)
+_normal = lru_cache(maxsize=4096)(normalise_name)
 
 
-def read_passages(value: Any) -> list[Passage]:
+def read_passages(value: Any) -> list[RawPassage]:
     """Return the passages in the result of a tool: a text, a list or an object.
 
     Data that are not a list of passages become one passage, as JSON. Blank passages are left out.
@@ -81,7 +81,7 @@ def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
     Raises:
         SampleError: a text begins as a list and is not one.
     """
-    rows = document_rows(value)
+    rows = read_document_rows(value)
     if not isinstance(rows, list | tuple):
         return value
     # Empty elements stay as blank documents, so that citations keep their numbers.
@@ -90,7 +90,7 @@ def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
     return None if texts and blank else [_build_document(element, names or {}) for element in texts]
 
 
-def document_rows(value: Any) -> Any:
+def read_document_rows(value: Any) -> Any:
     """Return the documents of a record as they are written; raises as :func:`read_documents`."""
     rows = value
     if isinstance(value, str):
@@ -98,20 +98,24 @@ def document_rows(value: Any) -> Any:
         if values is None and _MEANT_AS_LIST.match(value):
             raise SampleError([Problem("", NO_LIST)])
         # A text that is no list is split; data that are no list of passages stay one document.
-        rows = split_text(value) if values is None else _find_declared_rows(values, _MAX_LIST_DEPTH)
+        rows = (
+            split_passages(value)
+            if values is None
+            else _find_declared_rows(values, _MAX_LIST_DEPTH)
+        )
         rows = [value] if rows is None else rows
     elif isinstance(value, Mapping):
         rows = _find_declared_rows(value, _MAX_LIST_DEPTH)
     return _unwrap_single_list(rows) if isinstance(rows, list | tuple) else value
 
 
-def read_prompt(text: str) -> list[Passage]:
+def read_prompt(text: str) -> list[RawPassage]:
     """Return the passages in an instruction: in tags, below a heading such as "Context:", or from a
     line that begins with ``[1]``."""
-    return [passage for part in context_in(text) for passage in read_passages(part)]
+    return [passage for part in find_contexts(text) for passage in read_passages(part)]
 
 
-def text_of(passage: Passage) -> str:
+def text_of(passage: RawPassage) -> str:
     """Return the text of a passage."""
     return passage if isinstance(passage, str) else str(passage["text"])
 
@@ -146,7 +150,7 @@ def _parse_values(text: str) -> Any:
     return values if place == len(text) else None
 
 
-def _read_value(value: Any, levels_left: int) -> list[Passage] | None:
+def _read_value(value: Any, levels_left: int) -> list[RawPassage] | None:
     """Return the passages in a value, or ``None`` where it is data.
 
     Args:
@@ -156,7 +160,7 @@ def _read_value(value: Any, levels_left: int) -> list[Passage] | None:
     if isinstance(value, str):
         values = _parse_values(value) if levels_left else None
         if values is None:
-            return split_text(value, levels_left)
+            return split_passages(value, levels_left)
         inside = _read_value(values, levels_left - 1)
         return [value] if inside is None else inside
     if isinstance(value, list | tuple):
@@ -164,7 +168,7 @@ def _read_value(value: Any, levels_left: int) -> list[Passage] | None:
     return _read_object(_JsonObject(value), levels_left) if isinstance(value, Mapping) else None
 
 
-def _read_object(json_object: "_JsonObject", levels_left: int) -> list[Passage] | None:
+def _read_object(json_object: "_JsonObject", levels_left: int) -> list[RawPassage] | None:
     """Return the passages of an object that is not an element of a list."""
     passage = (
         json_object.passage(json_object.any_text)
@@ -181,7 +185,7 @@ def _read_object(json_object: "_JsonObject", levels_left: int) -> list[Passage] 
     return next((passages for passages in inside if passages is not None), None)
 
 
-def _read_list(rows: Sequence[Any], levels_left: int) -> list[Passage] | None:
+def _read_list(rows: Sequence[Any], levels_left: int) -> list[RawPassage] | None:
     """Return the passages of a list; elements without a text become JSON if others have one."""
     if not all(
         element is None or isinstance(element, str | list | tuple | Mapping) for element in rows
@@ -199,7 +203,7 @@ def _read_list(rows: Sequence[Any], levels_left: int) -> list[Passage] | None:
     ]
 
 
-def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[Passage] | None:
+def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[RawPassage] | None:
     """Return the passages of an element of a list, mostly one; ``None`` where it is data.
 
     Args:
@@ -220,7 +224,7 @@ def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[Passag
         rows = element[:1] if with_score else _unwrap_single_list(element)
         return _read_list(rows, levels_left - 1) if levels_left else None
     if isinstance(element, str):
-        passage: Passage | None = split_title(element)
+        passage: RawPassage | None = split_title(element)
     else:
         passage = element.passage(
             element.any_text if element.is_known else element.text if prose else ""
@@ -245,7 +249,7 @@ def _find_declared_rows(value: Any, levels_left: int) -> Sequence[Any] | None:
     is_passage = json_object.is_one and (json_object.text or json_object.is_known)
     for inner in () if is_passage else _find_lists(json_object):
         rows = (
-            split_text(inner)
+            split_passages(inner)
             if isinstance(inner, str)
             else _find_declared_rows(inner, levels_left - 1)
         )
@@ -260,7 +264,7 @@ def _find_lists(json_object: "_JsonObject") -> Iterator[Any]:
     These are its columns, fields with a known name, and its only list.
     """
     if any(_is_list_of_texts(json_object.fields.get(name)) for name in _NAMES["texts"]):
-        rows = rows_of_columns(json_object.value)
+        rows = columns_to_rows(json_object.value)
         yield from [rows] if rows is not json_object.value else ()
     # In the order of ``names.toml``: the most certain name first.
     for name in _NAMES["lists"]:

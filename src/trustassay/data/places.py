@@ -20,25 +20,31 @@ from trustassay.progress import tell
 from trustassay.sample import clean
 
 ENTRY_POINT_GROUP, URL = "trustassay.inputs", "url"
-NEEDED = {"delta": "deltalake", "duckdb": "duckdb pyarrow", "iceberg": "'pyiceberg[pyarrow]'"}
+PACKAGES_OF_SCHEMES = {
+    "delta": "deltalake",
+    "duckdb": "duckdb pyarrow",
+    "iceberg": "'pyiceberg[pyarrow]'",
+}
 """Schemes without slashes ("delta:..."), and the packages that each of them needs."""
-_SCHEME = re.compile(rf"({'|'.join(NEEDED)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE)
+_SCHEME = re.compile(
+    rf"({'|'.join(PACKAGES_OF_SCHEMES)})(?=:)|[a-z][a-z0-9+.-]*(?=://)", re.IGNORECASE
+)
 _PATTERN = re.compile(r"[*?\[]")
 KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv, .pb (each also with .gz or .zst), .xlsx, .parquet, "
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
-OTLP = (".binpb", ".pb", ".otlp")
+OTLP_SUFFIXES = (".binpb", ".pb", ".otlp")
 """Suffixes of OTLP in protobuf."""
-TEXTS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP})
+TEXT_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP_SUFFIXES})
 """Suffixes of files that may also be compressed."""
-PACKED = frozenset({".gz", ".zst"})
+COMPRESSION_SUFFIXES = frozenset({".gz", ".zst"})
 _announced: set[str] = set()
 """Folders for which the message about ignored files was printed. An input is read more than once,
 and the message should appear once."""
 
 
-class File(Protocol):
+class InputFile(Protocol):
     """A local or remote file: the part of :class:`~pathlib.Path` that readers use."""
 
     @property
@@ -50,18 +56,18 @@ class File(Protocol):
 
 
 @dataclass(frozen=True)
-class Place:
+class InputPlace:
     """The files or the table that a source names."""
 
     state: Callable[[], Sequence[str]]
     """Returns texts that change with the content, such as sizes and times."""
-    files: Mapping[str, File]
+    files: Mapping[str, InputFile]
     """Files by their paths below the source; the path is empty for a source that is a file."""
     table: Callable[[], Any] | None = None
     """Opens the table as batches of Arrow; ``None`` for files."""
 
 
-def place_of(source: str) -> Place | None:
+def find_place(source: str) -> InputPlace | None:
     """Return the place that a source names; ``None`` for a local path.
 
     Raises:
@@ -74,11 +80,11 @@ def place_of(source: str) -> Place | None:
     }
     # A scheme of its own wins over the general one for URLs.
     if (entry := entries.get(scheme) or entries.get(URL)) is None:
-        install = f"./cluster, and pip install {NEEDED.get(scheme, 'fsspec')}"
+        install = f"./cluster, and pip install {PACKAGES_OF_SCHEMES.get(scheme, 'fsspec')}"
         # Only the sibling package has readers for remote inputs, so the message names it.
         message = "needs trustassay-cluster; in a clone of trustassay: pip install --no-deps"
         raise InputError(f"{scheme}: {message} {install}")
-    place: Place = entry.load()(source)
+    place: InputPlace = entry.load()(source)
     return place
 
 
@@ -91,10 +97,10 @@ def scheme_of(source: str) -> str:
 def name_of(source: str) -> str:
     """Return a short name of a source, for titles and folders; for a query it is the scheme."""
     scheme = scheme_of(source)
-    return scheme if scheme in NEEDED else PurePath(source).name
+    return scheme if scheme in PACKAGES_OF_SCHEMES else PurePath(source).name
 
 
-def _match_pattern(pattern: str) -> Place | None:
+def _match_pattern(pattern: str) -> InputPlace | None:
     """Return the files that match a pattern, and those in folders that match.
 
     ``None`` if a file has exactly this name, with the characters of a pattern in it.
@@ -106,14 +112,14 @@ def _match_pattern(pattern: str) -> Place | None:
     # The folder before the first special character; the added star is cut off by ``parent``.
     root, files = Path(re.split(_PATTERN, pattern)[0] + "*").parent, dict[str, Path]()
     for match in glob.glob(pattern, recursive=True):  # noqa: PTH207 - of any root
-        files |= files_below(Path(match), root)
+        files |= list_files(Path(match), root)
     stats = ((path, stat.stat()) for path, stat in sorted(files.items()))
-    return Place(
+    return InputPlace(
         lambda: [f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats], files
     )
 
 
-def files_below(path: Path, root: Path | None = None) -> dict[str, Path]:
+def list_files(path: Path, root: Path | None = None) -> dict[str, Path]:
     """Return the files below a folder, or a single file, by their paths relative to ``root``.
 
     Without ``root`` the paths are relative to the folder.
@@ -122,14 +128,14 @@ def files_below(path: Path, root: Path | None = None) -> dict[str, Path]:
     return {str(file.relative_to(root or path)): file for file in paths if file.is_file()}
 
 
-def checked_kind(file: File, name: str) -> str:
+def determine_kind(file: InputFile, name: str) -> str:
     """Return the suffix that determines how a file is read, without that of its compression.
 
     Raises:
         InputError: the suffix is not known.
     """
     if not (kind := _find_kind(path := PurePath(file.name))):
-        suffixes = path.suffixes[-2 if path.suffix.lower() in PACKED else -1 :]
+        suffixes = path.suffixes[-2 if path.suffix.lower() in COMPRESSION_SUFFIXES else -1 :]
         suffix_text = "".join(suffixes).lower() or "(none)"
         raise InputError(
             f"{name}: unknown kind of file, suffix {suffix_text}; expected {KNOWN_KINDS}"
@@ -139,13 +145,13 @@ def checked_kind(file: File, name: str) -> str:
 
 def _find_kind(path: PurePath) -> str:
     """Return the suffix if it is known, without that of a compression; else an empty text."""
-    packed = path.suffix.lower() in PACKED
+    packed = path.suffix.lower() in COMPRESSION_SUFFIXES
     kind = (path.with_suffix("") if packed else path).suffix.lower()
     # Parquet and workbooks have their own compression; packed again they are not read.
-    return kind if kind in TEXTS or (kind in {".parquet", ".xlsx"} and not packed) else ""
+    return kind if kind in TEXT_SUFFIXES or (kind in {".parquet", ".xlsx"} and not packed) else ""
 
 
-def record_files(file_paths: Collection[str], name: str) -> list[str]:
+def list_record_files(file_paths: Collection[str], name: str) -> list[str]:
     """Return the files below a folder that contain records, in order, and report other files once.
 
     Hidden files and folders, and those that begin with an underscore, are ignored silently.
@@ -172,7 +178,7 @@ def record_files(file_paths: Collection[str], name: str) -> list[str]:
     return files
 
 
-def keys_of(path: str) -> dict[str, str]:
+def read_folder_keys(path: str) -> dict[str, str]:
     """Return the fields in the folders ``KEY=VALUE`` of a file's path below its source."""
     pairs = (part.partition("=") for part in PurePath(path).parts[:-1])
     return {key: unquote(value) for key, equals, value in pairs if equals and value}

@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.journal import UNEQUAL, is_journal, read_journal
-from trustassay.data.labels import LARGEST, as_number, is_known
-from trustassay.data.reading import raw_records
+from trustassay.data.labels import MAX_LABEL, is_right_or_wrong, parse_number
+from trustassay.data.reading import read_raw_records
 from trustassay.data.records import InputError
-from trustassay.data.tables import SAVE_AS_UTF8, check_columns, csv_rows, header_of, not_utf8
+from trustassay.data.tables import (
+    SAVE_AS_UTF8,
+    check_columns,
+    has_invalid_utf8,
+    read_csv_rows,
+    read_header,
+)
 from trustassay.errors import did_you_mean
 from trustassay.sample import clean
 
@@ -31,9 +37,9 @@ RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
     "note": ("note",),
 }
 """By field, the names of columns in which it is found, the preferred one first."""
-MOST_LEVELS = 1000
+MAX_RANGE_LEVELS = 1000
 """Levels that a range such as ``1..5`` may have."""
-FAULTS_TOLD = 10
+MAX_FAULTS_LISTED = 10
 """Faults of a file that a message lists; the others are counted."""
 
 
@@ -67,11 +73,11 @@ class Ratings:
     """Whether values can be compared by size."""
     scale: Sequence[float] = ()
     """All values that could be given, the lowest first; empty where that is not known."""
-    missing: int = 0
+    missing_count: int = 0
     """The number of empty cells."""
     pairs: bool = False
     """Whether each rating is a choice between two answers."""
-    chosen: bool = False
+    has_unequal_chances: bool = False
     """Whether ``label`` drew the answers with unequal probabilities, so that they do not represent
     the others."""
 
@@ -96,7 +102,7 @@ class _RatingCell:
     """The rater's note; empty without one."""
 
 
-def refuse(faults: Sequence[str], max_listed: int = FAULTS_TOLD) -> None:
+def raise_faults(faults: Sequence[str], max_listed: int = MAX_FAULTS_LISTED) -> None:
     """Raise an :class:`InputError` that lists the first faults, if there are any."""
     if faults:
         more = f"; and {len(faults) - max_listed:,} more" if len(faults) > max_listed else ""
@@ -135,7 +141,7 @@ def read_ratings(
     # Step 1: the fields that the user names must be known.
     fields = dict(fields or {})
     strange = [name for name in fields if name not in RATING_FIELDS]
-    refuse([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
+    raise_faults([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
     faults: list[str] = []
     # Step 2: the rows, of a journal or of a table.
     of_annotate, pairs, unequal = is_journal(path), False, False
@@ -144,7 +150,7 @@ def read_ratings(
         journal = read_journal(path)
         if "rubrics" in journal.start:
             # The user names the rubric as the field "rating", which is then no name of a column.
-            journal = journal.of_rubric(fields.pop("rating", None))
+            journal = journal.select_rubric(fields.pop("rating", None))
         pairs = journal.start.get("pairs") is True
         choices = () if pairs else journal.choices
         # Choices that are all numbers are levels; words without an order stay categories.
@@ -154,8 +160,8 @@ def read_ratings(
         levels = levels or journal.levels or (choices if numeric else ())
         unequal = journal.start.get("chances") == UNEQUAL
     else:
-        rows = list(table_rows(path, faults))
-        refuse(faults)
+        rows = list(read_table_rows(path, faults))
+        raise_faults(faults)
     if not rows:
         raise InputError(f"{path}: no ratings in it")
     # Step 3: the columns, and whether the table is long or wide.
@@ -175,7 +181,7 @@ def read_ratings(
         rating_column = [column_names["rating"]] if "rating" in column_names else []
         chosen = raters or _find_rater_columns(rows, columns, column_names) or rating_column
         strange = [name for name in chosen if name not in columns]
-        refuse([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
+        raise_faults([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
             raise InputError(
                 f"{path}: expected columns rater and rating, or a column of numbers for each "
@@ -185,10 +191,12 @@ def read_ratings(
     cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
     result = _build_ratings(path, filled, faults, levels, choices)
-    return replace(result, missing=len(cells) - len(filled), pairs=pairs, chosen=unequal)
+    return replace(
+        result, missing_count=len(cells) - len(filled), pairs=pairs, has_unequal_chances=unequal
+    )
 
 
-def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with its place.
 
     Args:
@@ -200,7 +208,7 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
     if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
         yield from _read_table_file(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
         return
-    for raw in raw_records(name, {}):
+    for raw in read_raw_records(name, {}):
         if raw.problems:
             faults.append(f"{raw.where}: {raw.problems[0]}")
         elif isinstance(raw.record, Mapping):
@@ -212,20 +220,20 @@ def table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, A
 def _read_table_file(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    result = header_of(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    result = read_header(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
     # The first row is the header; titles above it are skipped by ``csv_rows``.
     header: list[str] = []
-    for where, row in csv_rows(path, name, result):
+    for where, row in read_csv_rows(path, name, result):
         if isinstance(row, csv.Error):
             raise InputError(f"{where}: is not CSV ({row})") from None
         if not header:
             header = [cell.strip() for cell in row]
             check_columns(header, name, {})
-            if not_utf8(header):
+            if has_invalid_utf8(header):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
         elif len(row) > len(header):
             faults.append(f"{where}: more cells than the header names")
-        elif bad := [k for k, v in zip(header, row, strict=False) if not_utf8([v])]:
+        elif bad := [k for k, v in zip(header, row, strict=False) if has_invalid_utf8([v])]:
             faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
         else:
             yield where, {k: v for k, v in zip_longest(header, row) if k}
@@ -241,7 +249,7 @@ def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str])
             result[what] = names_present[0]
     wanted = [fields[what] for what in RATING_FIELDS if what in fields]
     strange = [column for column in wanted if column not in columns]
-    refuse([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
+    raise_faults([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
     if "item" not in result:
         raise InputError(
             f"{path}: expected a column item or id, or --field item=COLUMN; it has "
@@ -335,7 +343,7 @@ def _build_ratings(
         ]
     # 1 and 0 beside yes and no are words as well; a single 4 among words is a mistake.
     elif all(number is None for number in numbers) or (
-        None in numbers and all(is_known(cell.text) for cell in cells)
+        None in numbers and all(is_right_or_wrong(cell.text) for cell in cells)
     ):
         categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
         scale = tuple(map(float, range(len(categories)))) if choices else ()
@@ -346,7 +354,7 @@ def _build_ratings(
             if number is None
         ]
     repeats = _number_repeats(cells, faults)
-    refuse(faults)
+    raise_faults(faults)
     if not cells:
         raise InputError(f"{path}: no ratings in it")
     result = []
@@ -366,9 +374,9 @@ def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
     texts = [level.strip().lower() for level in levels]
     if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
         low, high = int(ends[1]), int(ends[2])
-        if not low < high <= low + MOST_LEVELS - 1:
+        if not low < high <= low + MAX_RANGE_LEVELS - 1:
             raise InputError(
-                f"levels: expected the lowest and the highest of at most {MOST_LEVELS} levels, as "
+                f"levels: expected the lowest and the highest of at most {MAX_RANGE_LEVELS} levels, as "
                 f"1..5, got {texts[0]}"
             )
         texts = [str(level) for level in range(low, high + 1)]
@@ -429,5 +437,5 @@ def _read_text(value: Any) -> str:
 
 
 def _parse_rating(text: str) -> float | None:
-    number = as_number(text)
-    return number if number is not None and abs(number) <= LARGEST else None
+    number = parse_number(text)
+    return number if number is not None and abs(number) <= MAX_LABEL else None

@@ -16,13 +16,26 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trustassay.data import arrow, otlp, places, recognising
-from trustassay.data.conversations import CHATS, is_no_answer, turns_of
-from trustassay.data.messages import messages_of
-from trustassay.data.places import File, Place, place_of
-from trustassay.data.records import Fault, InputError, Raw, Untold, is_nan, missing_source, plain
-from trustassay.data.source_files import NAME, STANDARD_INPUT, kept_input, opened
-from trustassay.data.tables import csv_records, workbook_records
-from trustassay.data.traces import is_trace, traced
+from trustassay.data.conversations import CHATS, is_no_answer, split_turns
+from trustassay.data.messages import read_messages
+from trustassay.data.places import InputFile, InputPlace, find_place
+from trustassay.data.records import (
+    InputError,
+    InputFault,
+    RawRecord,
+    UnknownFields,
+    build_missing_source_error,
+    is_nan,
+    to_json_types,
+)
+from trustassay.data.source_files import (
+    STANDARD_INPUT,
+    STANDARD_INPUT_NAME,
+    open_text,
+    store_standard_input,
+)
+from trustassay.data.tables import read_csv_records, read_workbook_records
+from trustassay.data.traces import is_trace, read_traces
 from trustassay.errors import did_you_mean
 from trustassay.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
 
@@ -31,11 +44,11 @@ _LISTS: tuple[str, ...] = (
     *("observations", "items"),
 )
 """Names of the list of records in an object; "Data" is TriviaQA's."""
-LONGEST_LINE = 2**24
+MAX_LINE_BYTES = 2**24
 """Bytes of a first line of a ``.json`` file that may be one record of many."""
 
 
-def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def read_raw_records(name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     """Open a file, folder or other input and return its records.
 
     Args:
@@ -47,9 +60,9 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
             damaged.
     """
     if name == STANDARD_INPUT:
-        stored_input = kept_input()
-        return _read_file(stored_input.path, NAME, fields, stored_input.kind)
-    if (place := place_of(name)) is not None:
+        stored_input = store_standard_input()
+        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, stored_input.kind)
+    if (place := find_place(name)) is not None:
         return _read_place(place, name, fields)
     path = Path(name)
     try:
@@ -64,9 +77,9 @@ def raw_records(name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
     return _read_file(path, name, fields)
 
 
-def _read_place(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_place(place: InputPlace, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     if place.table:
-        return arrow.batch_records(arrow.in_slices(place.table()), f"{name:.80}", fields)
+        return arrow.read_batches(arrow.slice_batches(place.table()), f"{name:.80}", fields)
     if not place.files:
         raise InputError(f"{name}: no such file, and no file matches")
     single_file = place.files.get("")
@@ -77,24 +90,26 @@ def _read_place(place: Place, name: str, fields: Mapping[str, str]) -> Iterator[
     )
 
 
-def _read_file(path: File, name: str, fields: Mapping[str, str], kind: str = "") -> Iterator[Raw]:
+def _read_file(
+    path: InputFile, name: str, fields: Mapping[str, str], kind: str = ""
+) -> Iterator[RawRecord]:
     # Standard input has no suffix; its kind was determined by its content.
-    kind = kind or places.checked_kind(path, name)
+    kind = kind or places.determine_kind(path, name)
     if kind in {".jsonl", ".ndjson"}:
         return _read_json_lines(path, name)
     if kind == ".json":
         return _read_json(path, name, fields)
     if kind == ".xlsx":
-        return workbook_records(path, name, fields)
+        return read_workbook_records(path, name, fields)
     if kind == ".parquet":
         return _read_parquet(path, name, fields)
-    if kind in places.OTLP:
-        return otlp.records_of(path, name)
-    return csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
+    if kind in places.OTLP_SUFFIXES:
+        return otlp.read_records(path, name)
+    return read_csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
-def _read_json_lines(path: File, name: str) -> Iterator[Raw]:
-    with opened(path, name) as stream:
+def _read_json_lines(path: InputFile, name: str) -> Iterator[RawRecord]:
+    with open_text(path, name) as stream:
         for number, line in enumerate(stream, 1):
             # A byte order mark, as Excel and PowerShell write it.
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -102,9 +117,9 @@ def _read_json_lines(path: File, name: str) -> Iterator[Raw]:
                 yield _parse_json_line(text, f"{name}:{number}")
 
 
-def _parse_json_line(line: bytes, where: str) -> Raw:
+def _parse_json_line(line: bytes, where: str) -> RawRecord:
     try:
-        return Raw(where, json.loads(line.decode()))
+        return RawRecord(where, json.loads(line.decode()))
     except UnicodeDecodeError as error:
         problem = Problem(f"byte {error.start + 1}", "is not UTF-8")
     except json.JSONDecodeError as error:
@@ -113,10 +128,10 @@ def _parse_json_line(line: bytes, where: str) -> Raw:
         problem = Problem(f"column {column}", f"is not JSON ({error.msg})")
     except (ValueError, RecursionError) as error:
         problem = Problem("record", f"is not readable JSON ({_describe_error(error)})")
-    return Raw(where, None, (problem,))
+    return RawRecord(where, None, (problem,))
 
 
-def _read_json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_json(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     # Each form of a .json file in turn: JSON Lines with a wrong suffix, a single trace or chat, an
     # object of columns, an object with a list of records, a list.
     if _is_json_lines(path, name):
@@ -125,7 +140,7 @@ def _read_json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw
     content = _load_json(path, name)
     lists = [content.get(name) for name in CHATS] if isinstance(content, dict) else []
     is_single_record = is_trace(content) or any(
-        messages_of(messages) for messages in lists if isinstance(messages, list)
+        read_messages(messages) for messages in lists if isinstance(messages, list)
     )
     records = [content] if is_single_record else content
     if isinstance(records, dict):
@@ -138,7 +153,7 @@ def _read_json(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw
             "an object of columns, lists of one length, with a question column"
         )
     for number, record in enumerate(records, 1):
-        yield Raw(f"{name}: item {number}", record)
+        yield RawRecord(f"{name}: item {number}", record)
 
 
 def _find_list(content: Mapping[str, Any]) -> Any:
@@ -148,10 +163,10 @@ def _find_list(content: Mapping[str, Any]) -> Any:
     return inside if isinstance(inside, list) else result
 
 
-def _is_json_lines(path: File, name: str) -> bool:
+def _is_json_lines(path: InputFile, name: str) -> bool:
     """Whether the content of a ``.json`` file is JSON Lines, as in some published data sets."""
-    with opened(path, name) as stream:
-        first = stream.readline(LONGEST_LINE)
+    with open_text(path, name) as stream:
+        first = stream.readline(MAX_LINE_BYTES)
         more = any(line.strip() for line in stream)
     try:
         return more and isinstance(json.loads(first.decode("utf-8-sig")), dict)
@@ -167,14 +182,14 @@ def _rows_of_columns(
     if not lists or len(lists) < len(columns) or len({len(values) for values in lists}) != 1:
         return None
     # Only with a column for the question: an object of lists may be anything.
-    asks = recognising.tells_question(columns, fields) or recognising.is_published(columns.keys())
+    asks = recognising.has_question(columns, fields) or recognising.is_published_set(columns.keys())
     return (
         [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
     )
 
 
-def _load_json(path: File, name: str) -> Any:
-    with opened(path, name) as stream:
+def _load_json(path: InputFile, name: str) -> Any:
+    with open_text(path, name) as stream:
         text = stream.read()
     try:
         return json.loads(text.decode("utf-8-sig"))
@@ -193,7 +208,7 @@ def _describe_error(error: ValueError | RecursionError) -> str:
     return "a number with too many digits"  # the only other ValueError of json.loads
 
 
-def _read_parquet(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_parquet(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     try:
         with path.open("rb") as stream:
             size = stream.seek(0, io.SEEK_END)
@@ -205,10 +220,10 @@ def _read_parquet(path: File, name: str, fields: Mapping[str, str]) -> Iterator[
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
     if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
         raise InputError(f"{name}: is not a complete Parquet file")
-    yield from arrow.batch_records(_read_batches(path, name, "Parquet"), name, fields)
+    yield from arrow.read_batches(_read_batches(path, name, "Parquet"), name, fields)
 
 
-def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     # A data set of Hugging Face, by ``save_to_disk``: one split, or a folder with a split.
     if (path / "state.json").is_file():
         state = _load_json(path / "state.json", f"{name}/state.json")
@@ -219,7 +234,7 @@ def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[R
         except (KeyError, TypeError) as error:
             raise InputError(f"{name}/state.json: names no data files") from error
         batches = chain.from_iterable(_read_batches(shard, str(shard), "Arrow") for shard in shards)
-        return arrow.batch_records(batches, name, fields)
+        return arrow.read_batches(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
         return _read_files_in(path, name, fields)
     content = _load_json(path / "dataset_dict.json", f"{name}/dataset_dict.json")
@@ -237,24 +252,26 @@ def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[R
     return _read_folder(split, str(split), fields)
 
 
-def _read_files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     if (path / "run.json").is_file():
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
-    return _read_files(places.files_below(path), name, fields)
+    return _read_files(places.list_files(path), name, fields)
 
 
-def _read_files(files: Mapping[str, File], name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_files(
+    files: Mapping[str, InputFile], name: str, fields: Mapping[str, str]
+) -> Iterator[RawRecord]:
     """Return the records of the files below a folder.
 
     Folders ``KEY=VALUE`` in their paths are fields of records that have no such field.
     """
     # Listed before the generator starts, so that an empty folder is reported at once.
-    paths = places.record_files(files, name)
+    paths = places.list_record_files(files, name)
 
-    def records() -> Iterator[Raw]:
+    def records() -> Iterator[RawRecord]:
         for path in paths:
-            keys, file = places.keys_of(path), files[path]
+            keys, file = places.read_folder_keys(path), files[path]
             for raw in _read_file(file, str(file), fields):
                 record = raw.record
                 yield (
@@ -264,15 +281,15 @@ def _read_files(files: Mapping[str, File], name: str, fields: Mapping[str, str])
     return records()
 
 
-def _read_batches(path: File, name: str, kind: str) -> Iterator[Any]:
+def _read_batches(path: InputFile, name: str, kind: str) -> Iterator[Any]:
     from arro3.io import read_ipc_stream, read_parquet
 
     try:
         with path.open("rb") as file:
             reader = read_parquet(file) if kind == "Parquet" else read_ipc_stream(file)
-            yield from arrow.in_slices(reader)
+            yield from arrow.slice_batches(reader)
     except BaseException as error:
-        if not arrow.of_arrow(error):
+        if not arrow.is_arrow_error(error):
             raise
         raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
 
@@ -282,7 +299,7 @@ TURNS = LAST, ALL = "last", "all"
 """Turns of a chat log that are samples."""
 
 
-class Located(NamedTuple):
+class LocatedSample(NamedTuple):
     """A sample with its place in the input."""
 
     where: str
@@ -291,13 +308,13 @@ class Located(NamedTuple):
     """The sample."""
     has_id: bool = True
     """Whether the record has an id; otherwise one was computed from its content."""
-    in_own_words: Callable[[Problem], Problem] = lambda problem: problem
+    use_original_names: Callable[[Problem], Problem] = lambda problem: problem
     """Returns a problem of the sample with the record's own name of the field."""
-    untold: Callable[[Iterable[Problem]], Untold | None] = lambda problems: None  # noqa: ARG005
+    find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None  # noqa: ARG005
     """Returns the fields that some problems miss because the record has no known name for them."""
 
 
-class Files(tuple[str, ...]):
+class InputFiles(tuple[str, ...]):
     """Paths of several files that form one input.
 
     It is a class of its own because a plain list of texts must never be read as paths: a record
@@ -307,7 +324,7 @@ class Files(tuple[str, ...]):
     __slots__ = ()
 
     @classmethod
-    def of(cls, source: Any) -> Any:
+    def from_paths(cls, source: Any) -> Any:
         """Return a caller's list of paths as files, a list of one path as this path, and any other
         value as it is.
         """
@@ -320,7 +337,7 @@ class Files(tuple[str, ...]):
 
 def paths_of(source: Any) -> list[str]:
     """Return the paths of an input; an empty list where it is not a file."""
-    if isinstance(source, Files):
+    if isinstance(source, InputFiles):
         return list(source)
     return [os.fspath(source)] if isinstance(source, str | os.PathLike) else []
 
@@ -333,7 +350,7 @@ def read_samples(
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
     turns: str = LAST,
-) -> Iterator[Located | Fault]:
+) -> Iterator[LocatedSample | InputFault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
     A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
@@ -368,11 +385,11 @@ def read_samples(
     # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
         names = _find_distinct_names(paths)
-        read = [_read(raw_records(path, fields), path, fields, turns) for path in paths]
+        read = [_read(read_raw_records(path, fields), path, fields, turns) for path in paths]
         return (
             chain.from_iterable(map(_add_model_to_ids, read, names)) if len(paths) > 1 else read[0]
         )
-    if (rows := arrow.frame_records(source, fields)) is not None:
+    if (rows := arrow.read_frame(source, fields)) is not None:
         return _read(rows, arrow.FRAME, fields, turns)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
@@ -401,10 +418,12 @@ def _find_distinct_names(paths: Sequence[str]) -> list[str]:
     return list(paths)
 
 
-def _add_model_to_ids(results: Iterator[Located | Fault], name: str) -> Iterator[Located | Fault]:
+def _add_model_to_ids(
+    results: Iterator[LocatedSample | InputFault], name: str
+) -> Iterator[LocatedSample | InputFault]:
     """Yield the samples of one of several files, with the model added to each id."""
     for result in results:
-        if isinstance(result, Located):
+        if isinstance(result, LocatedSample):
             model = result.sample.model or name
             sample = replace(result.sample, id=f"{result.sample.id}-{model}", model=model)
             yield result._replace(sample=sample)
@@ -412,28 +431,28 @@ def _add_model_to_ids(results: Iterator[Located | Fault], name: str) -> Iterator
             yield result
 
 
-def _read_in_memory(records: Iterable[Any]) -> Iterator[Raw]:
+def _read_in_memory(records: Iterable[Any]) -> Iterator[RawRecord]:
     for number, record in enumerate(records, 1):
         where = f"sample {number}"
         if not isinstance(record, Mapping):
-            yield Raw(where, record)
+            yield RawRecord(where, record)
             continue
         try:
-            values = {str(key): plain(value) for key, value in record.items()}
+            values = {str(key): to_json_types(value) for key, value in record.items()}
         except RecursionError:
-            yield Raw(where, None, (Problem("record", "is nested too deeply"),))
+            yield RawRecord(where, None, (Problem("record", "is nested too deeply"),))
             continue
-        yield Raw(where, {k: v for k, v in values.items() if not is_nan(v)})
+        yield RawRecord(where, {k: v for k, v in values.items() if not is_nan(v)})
 
 
 def _read(
-    raws: Iterator[Raw], name: str, fields: Mapping[str, str], turns: str
-) -> Iterator[Located | Fault]:
+    raws: Iterator[RawRecord], name: str, fields: Mapping[str, str], turns: str
+) -> Iterator[LocatedSample | InputFault]:
     # Fields of the user that no record has had so far; at the end any that is left is an error.
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
-    for raw in traced((recognising.with_values(raw, fields) for raw in raws), name):
+    for raw in read_traces((recognising.parse_values(raw, fields) for raw in raws), name):
         # Settings and reports in a log are no records, and are not counted.
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue
@@ -441,7 +460,7 @@ def _read(
         if isinstance(raw.record, Sample):
             yield _check_sample(raw.where, raw.record)
         elif not isinstance(raw.record, Mapping):
-            yield Fault(raw.where, raw.problems or (_build_not_a_record(raw.record),))
+            yield InputFault(raw.where, raw.problems or (_build_not_a_record(raw.record),))
         else:
             if unseen:
                 keys.update(raw.record)
@@ -455,15 +474,15 @@ def _read(
         raise InputError(f"{name}: contains no records")
     if keys:
         for canonical, theirs in unseen.items():
-            raise missing_source(name, canonical, theirs, keys)
+            raise build_missing_source_error(name, canonical, theirs, keys)
 
 
-def _check_sample(where: str, sample: Sample) -> Located | Fault:
+def _check_sample(where: str, sample: Sample) -> LocatedSample | InputFault:
     """Check a sample that was built in Python by the same rules as a record."""
     try:
-        return Located(where, Sample.parse(sample.to_dict()))
+        return LocatedSample(where, Sample.parse(sample.to_dict()))
     except SampleError as error:
-        return Fault(where, error.problems)
+        return InputFault(where, error.problems)
 
 
 def _build_not_a_record(value: Any) -> Problem:
@@ -473,24 +492,24 @@ def _build_not_a_record(value: Any) -> Problem:
 
 
 def _read_samples_of_record(
-    raw: Raw, fields: Mapping[str, str], turns: str
-) -> Iterator[Located | Fault]:
+    raw: RawRecord, fields: Mapping[str, str], turns: str
+) -> Iterator[LocatedSample | InputFault]:
     """Yield the sample of a record, or one for each answer in it."""
     # Several answers: of a published data set, of systems in TrustScore's file, turns of a chat.
-    flat = recognising.flattened(raw.record, fields)
+    flat = recognising.flatten_published(raw.record, fields)
     known_as = recognising.reach(raw.record, fields.get("id", "id"))
     has_id = known_as not in (recognising.ABSENT, None)
     systems: Mapping[str, Mapping[str, Any]] = {}
     if not flat:
         # Where no id can be computed the record cannot be read; ``_read_sample`` reports why.
         with suppress(RecursionError, ValueError):
-            systems = recognising.systems_of(raw.record, fields)
+            systems = recognising.split_systems(raw.record, fields)
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
     if turns == ALL and not parts and "question" not in fields:
         # Problems in the chat (``SampleError`` is a ``ValueError``) are reported below as well.
         with suppress(RecursionError, ValueError):
-            turn_records = turns_of(raw.record, known_as if has_id else None)
+            turn_records = split_turns(raw.record, known_as if has_id else None)
             parts = [(f"turn {number}", record) for number, record in enumerate(turn_records, 1)]
     if len(flat) == 1 or not parts:
         yield _read_sample(raw._replace(record=flat[0]) if flat else raw, fields)
@@ -503,10 +522,10 @@ def _read_samples_of_record(
         result = _read_sample(
             raw._replace(where=f"{raw.where}: {name}", record=record), fields_except_id
         )
-        yield result if flat or isinstance(result, Fault) else result._replace(has_id=has_id)
+        yield result if flat or isinstance(result, InputFault) else result._replace(has_id=has_id)
 
 
-def _read_sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
+def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | InputFault:
     untold = None
     try:
         recognised = recognising.recognise(raw.record, fields)
@@ -520,8 +539,8 @@ def _read_sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
         except SampleError as error:
             # A field with a problem of reading it needs no second one.
             reported_fields = {problem.field for problem in problems}
-            untold = recognised.untold(error.problems)
-            result = map(recognised.in_own_words, error.problems)
+            untold = recognised.find_unknown_fields(error.problems)
+            result = map(recognised.use_original_names, error.problems)
             problems += [problem for problem in result if problem.field not in reported_fields]
     except RecursionError:
         problems = [Problem("record", "is nested too deeply")]
@@ -532,6 +551,8 @@ def _read_sample(raw: Raw, fields: Mapping[str, str]) -> Located | Fault:
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
         shown_problems = tuple(Problem(clean(p.field), p.message) for p in problems)
-        return Fault(raw.where, shown_problems, untold)
+        return InputFault(raw.where, shown_problems, untold)
     has_id = recognised.record.get("id") is not None
-    return Located(raw.where, sample, has_id, recognised.in_own_words, recognised.untold)
+    return LocatedSample(
+        raw.where, sample, has_id, recognised.use_original_names, recognised.find_unknown_fields
+    )

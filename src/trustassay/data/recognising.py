@@ -18,13 +18,13 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from trustassay.data import layouts
-from trustassay.data.conversations import CHATS, may_be_nested, unfolded
+from trustassay.data.conversations import CHATS, flatten_record, may_be_nested
 from trustassay.data.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
-from trustassay.data.messages import ending
-from trustassay.data.passages import NO_LIST, document_rows, is_prose, read_documents
-from trustassay.data.records import Raw, Untold, is_nan
+from trustassay.data.messages import describe_ending
+from trustassay.data.passages import NO_LIST, is_prose, read_document_rows, read_documents
+from trustassay.data.records import RawRecord, UnknownFields, is_nan
 from trustassay.data.values import decode_json, parse_value
-from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, content_id
+from trustassay.sample import CANONICAL_FIELDS, Problem, SampleError, compute_content_id
 
 ABSENT: Final = object()
 """The result of :func:`reach` where a record has no such field; ``None`` is a value."""
@@ -39,7 +39,7 @@ _SCORABLE_FIELDS = ("question", "response", "documents")
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
+class RecognisedRecord:
     """A record in canonical fields, and the way back to the names that its author used."""
 
     record: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Recognised:
     original: Mapping[str, Any]
     """The record as it was read."""
 
-    def in_own_words(self, problem: Problem) -> Problem:
+    def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""
         match = re.match(r"\w+", problem.field)
         root = match.group() if match else ""
@@ -71,7 +71,7 @@ class Recognised:
         if source in AMBIGUOUS and root not in self.sources:
             unread = f"{self.names.get(source, source)} holds a link or a title"
         elif root == "response" and self._chat:
-            unread = f"{self._chat} ends with a {ending(reach(self.original, self._chat))}"
+            unread = f"{self._chat} ends with a {describe_ending(reach(self.original, self._chat))}"
         if unread:
             return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
         # The index and the tool's own name of the document's field belong in the message.
@@ -81,7 +81,7 @@ class Recognised:
             path_behind = re.sub(r"^\[\d+\]", r"\g<0>.short_answers", path_behind)
         return Problem(self.names.get(source, source) + path_behind, problem.message)
 
-    def untold(self, problems: Iterable[Problem]) -> Untold | None:
+    def find_unknown_fields(self, problems: Iterable[Problem]) -> UnknownFields | None:
         """Return the fields that some problems miss because the record has no known name for them.
 
         Other fields that the user may want to name at the same time are included. ``None`` if
@@ -93,7 +93,7 @@ class Recognised:
         unknown_fields = [name for name in missing if self._lacks_name_for(name)]
         if not unknown_fields:
             return None
-        names = names_of(self.original)
+        names = list_names(self.original)
         # Names that already have a meaning, or a value of another type, are not proposed.
         canonical_names = {
             name for name in self.record if name in CANONICAL_FIELDS and name in self.raw
@@ -105,7 +105,7 @@ class Recognised:
         names_taken += [name for name, value in values.items() if not _may_be_text(name, value)]
         result = {
             field: name
-            for field, name in layouts.guesses(names, tuple(names_taken)).items()
+            for field, name in layouts.guess_fields(names, tuple(names_taken)).items()
             if field == "documents" or isinstance(values[name], str)
         }
         more = [name for name in result if self._lacks_name_for(name)]
@@ -121,7 +121,7 @@ class Recognised:
             result.get(name) or not (name in blank or self._lacks_name_for(name))
             for name in _SCORABLE_FIELDS
         )
-        return Untold(
+        return UnknownFields(
             names,
             fields,
             len(unknown_fields) == len(missing) and all(fields.values()) and is_complete,
@@ -163,7 +163,7 @@ class Recognised:
         theirs = match and self.layout.documents.get(match[3])
         if not match or not theirs:
             return path_behind
-        rows = document_rows(reach(self.raw, source))
+        rows = read_document_rows(reach(self.raw, source))
         document = rows[int(match[2])]
         # The tool's name of the field is reported only if the records use it.
         used_here = isinstance(document, Mapping) and document.get(match[3]) is not None
@@ -171,16 +171,18 @@ class Recognised:
         return path_behind if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
 
 
-def layout_of(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
+def find_layout(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     """Return the layout that the keys of a record indicate, by default the canonical one."""
     asks = "question" in record or "question" in fields
     matching = [
-        layout for layout in LAYOUTS if any(keys.issubset(record) for keys in layout.telling)
+        layout
+        for layout in LAYOUTS
+        if any(keys.issubset(record) for keys in layout.identifying_keys)
     ]
     # These keys are too common to decide in a record that has a question.
     if not matching and not asks:
         matching = [
-            layout for layout in LAYOUTS if not layout.telling_without_question.isdisjoint(record)
+            layout for layout in LAYOUTS if not layout.keys_without_question.isdisjoint(record)
         ]
     return matching[0] if matching else layouts.CANONICAL
 
@@ -259,20 +261,20 @@ class _KeyReading(NamedTuple):
 # Cached, because most records of an input have the same keys.
 @lru_cache(maxsize=1024)
 def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _KeyReading:
-    layout = layout_of(dict.fromkeys(keys), dict(fields))
+    layout = find_layout(dict.fromkeys(keys), dict(fields))
     names_to_keep = {name for names in layout.fields.values() for name in names}
     names_to_keep |= {path for _, path in fields} | {path.partition(".")[0] for _, path in fields}
     # The user's names, and those of the layout, are never read as other spellings.
-    names = layouts.respellings(keys, names_to_keep)
+    names = layouts.find_respellings(keys, names_to_keep)
     # The layout may depend on names that were spelled differently.
     if names:
         old = {theirs: known_name for known_name, theirs in names.items()}
         keys = tuple(old.get(key, key) for key in keys)
-        layout = layout_of(dict.fromkeys(keys), dict(fields))
+        layout = find_layout(dict.fromkeys(keys), dict(fields))
     return _KeyReading(layout, _find_candidates(keys, layout), names, may_be_nested(keys))
 
 
-def columns_of(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Return, by canonical field, the columns that may contain it, the preferred one first."""
     keys = tuple(keys)
     how = _plan_reading(keys, tuple(fields.items()))
@@ -285,17 +287,17 @@ def columns_of(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, t
     return result
 
 
-def tells_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
+def has_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
     """Whether records with these keys may have a question, under any name."""
     keys = tuple(key for key in keys if key)
-    columns = columns_of(keys, fields)
+    columns = find_columns(keys, fields)
     if "question" in columns:
         theirs = columns["question"][0]
         return theirs in keys or theirs.partition(".")[0] in keys
     return _plan_reading(keys, ()).nested
 
 
-def with_values(raw: Raw, fields: Mapping[str, str]) -> Raw:
+def parse_values(raw: RawRecord, fields: Mapping[str, str]) -> RawRecord:
     """Return a record in which lists and objects that are written as texts are parsed.
 
     Tables must write them so. Questions and answers are left out, because an answer may be ``[1]``,
@@ -309,7 +311,7 @@ def with_values(raw: Raw, fields: Mapping[str, str]) -> Raw:
     ]
     if not written:
         return raw
-    columns = columns_of(record, fields)
+    columns = find_columns(record, fields)
     by_field = {name: field for field, names in columns.items() for name in names}
     values, problems = dict(record), list(raw.problems)
     for name in written:
@@ -329,11 +331,13 @@ def with_values(raw: Raw, fields: Mapping[str, str]) -> Raw:
 
 
 def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
-    known_name = layouts.normal(name) if name in fields.values() else layouts.known_name(name)
+    known_name = (
+        layouts.normalise_name(name) if name in fields.values() else layouts.translate_name(name)
+    )
     return not layouts.PROSE_NAMES.isdisjoint((name, known_name))
 
 
-def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognised:
+def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> RecognisedRecord:
     """Return a record in canonical fields; fields without a canonical name are not changed."""
     fields_key = tuple(fields.items())
     how = _plan_reading(tuple(record), fields_key)
@@ -342,7 +346,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         known_names = {theirs: name for name, theirs in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
     # A flattened record has other keys, and so is read in another way.
-    if how.nested and (result := unfolded(raw)):
+    if how.nested and (result := flatten_record(raw)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
@@ -377,12 +381,12 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         problems += [
             Problem(names.get(theirs, theirs), problem.message) for problem in error.problems
         ]
-    return Recognised(canonical, tuple(problems), how.layout, sources, raw, names, record)
+    return RecognisedRecord(canonical, tuple(problems), how.layout, sources, raw, names, record)
 
 
 def _may_be_text(name: str, value: Any) -> bool:
     """Whether a field may contain a text or passages."""
-    if layouts.known_name(name) in AMBIGUOUS:
+    if layouts.translate_name(name) in AMBIGUOUS:
         return _is_text(value)
     if isinstance(value, list):
         return bool(value) and all(isinstance(text, str) for text in value)
@@ -399,7 +403,7 @@ def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _K
     return not AMBIGUOUS.issuperset(candidates) or "documents" in raw or "documents" in sources
 
 
-def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:
+def list_names(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of a record's first fields; those inside objects are written with dots."""
     result: list[str] = []
     for name, value in record.items():
@@ -408,7 +412,7 @@ def names_of(record: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, result[:_MAX_NAMES]))
 
 
-def systems_of(
+def split_systems(
     record: Mapping[str, Any], fields: Mapping[str, str]
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return, by name of a system, a flat record for each system's answer in a record.
@@ -430,7 +434,7 @@ def systems_of(
     common = {name: value for name, value in record.items() if name not in systems}
     known_as = reach(record, fields.get("id", "id"))
     if known_as in (ABSENT, None):
-        known_as = content_id(common)
+        known_as = compute_content_id(common)
     return {
         name: {**common, **value, "id": f"{known_as}-{name}", "model": name}
         for name, value in systems.items()
@@ -463,12 +467,12 @@ class _PublishedSet(NamedTuple):
     """Returns a flat record for each answer."""
 
 
-def is_published(keys: Collection[str]) -> bool:
+def is_published_set(keys: Collection[str]) -> bool:
     """Whether a record with these keys may belong to a known data set."""
     return any(shape.keys.issubset(keys) for shape in _PUBLISHED_SETS)
 
 
-def flattened(record: Record, fields: Mapping[str, str]) -> Sequence[Record]:
+def flatten_published(record: Record, fields: Mapping[str, str]) -> Sequence[Record]:
     """Return the flat records of a record of a known data set; empty for any other record.
 
     A record with a response of its own, or under the user's name for it, keeps only this answer.

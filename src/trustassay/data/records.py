@@ -21,7 +21,7 @@ class InputError(UsageError):
     """The input as a whole cannot be read. The message names it and says what was expected."""
 
 
-class Raw(NamedTuple):
+class RawRecord(NamedTuple):
     """A record as it was read, before its fields are recognised."""
 
     where: str
@@ -34,20 +34,22 @@ class Raw(NamedTuple):
     """Whether it has every column of its table, with ``None`` for empty cells."""
 
 
-def missing_source(name: str, canonical: str, theirs: str, known: Iterable[str]) -> InputError:
+def build_missing_source_error(
+    name: str, canonical: str, theirs: str, names: Iterable[str]
+) -> InputError:
     """Return the error for a ``--field`` whose source no record has."""
-    hint = did_you_mean("field", theirs, known)
+    hint = did_you_mean("field", theirs, names)
     return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
 
 
-LISTED = 3
+MAX_MISSING_LISTED = 3
 """Records without a field that are listed one by one; more of them are reported in one line."""
-SHOWN = 20
+MAX_FAULTS_LISTED = 20
 """Faults of one kind that are listed one by one."""
-NAMES_TOLD = 20
+MAX_NAMES_LISTED = 20
 
 
-class Untold(NamedTuple):
+class UnknownFields(NamedTuple):
     """Canonical fields of a record whose names are unknown, with guesses."""
 
     names: tuple[str, ...]
@@ -60,7 +62,7 @@ class Untold(NamedTuple):
     def __str__(self) -> str:
         """Return the fields found and how to name them, in the form for Python."""
         guesses_text = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
-        message = f"found the fields {self.found}"
+        message = f"found the fields {self.names_text}"
         return f"{message}; name them with fields={{{guesses_text}}}" if guesses_text else message
 
     @property
@@ -71,26 +73,26 @@ class Untold(NamedTuple):
         return {k: v for k, v in self.fields.items() if v or k != "documents"}
 
     @property
-    def found(self) -> str:
+    def names_text(self) -> str:
         """The names of the record as a text; of many, the first ones."""
-        names_text = ", ".join(self.names[:NAMES_TOLD]) or "(none)"
-        more = len(self.names) - NAMES_TOLD
+        names_text = ", ".join(self.names[:MAX_NAMES_LISTED]) or "(none)"
+        more = len(self.names) - MAX_NAMES_LISTED
         return f"{names_text} and {more} more" if more > 0 else names_text
 
 
-class UntoldError(InputError):
+class UnknownFieldsError(InputError):
     """The header of a table has no column for the question."""
 
-    def __init__(self, message: str, untold: Untold) -> None:
+    def __init__(self, message: str, untold: UnknownFields) -> None:
         super().__init__(message, untold)
-        self.message, self.untold = message, untold
+        self.message, self.unknown_fields = message, untold
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.untold}"
+        return f"{self.message}; {self.unknown_fields}"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class InputFault:
     """A record that is not a sample, with everything that is wrong with it."""
 
     where: str
@@ -98,7 +100,7 @@ class Fault:
     ``sample 3`` (of an iterable); all count from 1."""
     problems: tuple[Problem, ...]
     """Its problems; their fields have the names that the record uses."""
-    untold: Untold | None = None
+    unknown_fields: UnknownFields | None = None
     """The fields that are missing because the record has no known name for them."""
 
     def __str__(self) -> str:
@@ -106,14 +108,18 @@ class Fault:
         return "\n".join(f"{self.where}: {_format_problem(p)}" for p in self.problems)
 
 
-def untold_of(faults: Sequence[Fault]) -> Untold | None:
+def find_common_unknown_fields(faults: Sequence[InputFault]) -> UnknownFields | None:
     """Return the unknown fields that most faulty records share; ``None`` if there are none."""
-    result = {str(fault.untold): fault.untold for fault in faults if fault.untold}
-    most = Counter(str(fault.untold) for fault in faults if fault.untold).most_common(1)
+    result = {
+        str(fault.unknown_fields): fault.unknown_fields for fault in faults if fault.unknown_fields
+    }
+    most = Counter(
+        str(fault.unknown_fields) for fault in faults if fault.unknown_fields
+    ).most_common(1)
     return result[most[0][0]] if most else None
 
 
-def summarised(faults: Sequence[Fault]) -> list[str]:
+def summarise_faults(faults: Sequence[InputFault]) -> list[str]:
     """Return lines that report all faults: of each kind the first ones, and the number of others.
 
     A field that more than three records lack is reported in one line.
@@ -125,15 +131,19 @@ def summarised(faults: Sequence[Fault]) -> list[str]:
     ]
     counts, listed_counts = Counter(kind for *_, kind in rows), Counter[str]()
     # A field that many records lack is one mistake, and not many.
-    lacking = {k for _, p, k in rows if counts[k] > LISTED and p.message.startswith("is missing")}
+    lacking = {
+        k
+        for _, p, k in rows
+        if counts[k] > MAX_MISSING_LISTED and p.message.startswith("is missing")
+    }
     lines = []
     for where, problem, kind in rows:
         listed_counts[kind] += 1
-        if listed_counts[kind] <= (1 if kind in lacking else SHOWN):
+        if listed_counts[kind] <= (1 if kind in lacking else MAX_FAULTS_LISTED):
             more = f" and {counts[kind] - 1:,} more" if kind in lacking else ""
             lines.append(f"{where}{more}: {_format_problem(problem)}")
-    over = [kind for kind, n in counts.items() if n > SHOWN and kind not in lacking]
-    return lines + [f"... {counts[kind] - SHOWN:,} more: {kind}" for kind in over]
+    over = [kind for kind, n in counts.items() if n > MAX_FAULTS_LISTED and kind not in lacking]
+    return lines + [f"... {counts[kind] - MAX_FAULTS_LISTED:,} more: {kind}" for kind in over]
 
 
 def _kind_of_problem(problem: Problem) -> str:
@@ -149,7 +159,7 @@ def _format_problem(problem: Problem) -> str:
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def plain(value: Any) -> Any:
+def to_json_types(value: Any) -> Any:
     """Return a value in JSON's types; bytes, dates and decimals become text.
 
     An object of an unknown type is not changed.
@@ -158,20 +168,20 @@ def plain(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_types(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json_types(item) for item in value]
     if isinstance(value, set | frozenset):
-        return sorted(map(plain, value), key=str)
+        return sorted(map(to_json_types, value), key=str)
     if isinstance(value, np.generic | np.ndarray):
         # ``tolist`` returns a NumPy scalar itself for types that Python lacks, such as long double;
         # converting it again would not end.
         listed = value.tolist()
-        return listed if isinstance(listed, np.generic) else plain(listed)
+        return listed if isinstance(listed, np.generic) else to_json_types(listed)
     return _as_text(value)
 
 
-def from_arrow(value: Any) -> Any:
+def arrow_to_json_types(value: Any) -> Any:
     """Return a value that came from Arrow in JSON's types.
 
     Arrow gives every object all fields that any object has: empty ones are left out. A map comes as
@@ -180,13 +190,13 @@ def from_arrow(value: Any) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, dict):
-        return {key: from_arrow(item) for key, item in value.items() if item is not None}
+        return {key: arrow_to_json_types(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
         # A map of Arrow comes as a list of pairs.
         if value and all(type(item) is tuple for item in value):
-            return {str(key): from_arrow(item) for key, item in value if item is not None}
-        return [from_arrow(item) for item in value]
-    return plain(value)
+            return {str(key): arrow_to_json_types(item) for key, item in value if item is not None}
+        return [arrow_to_json_types(item) for item in value]
+    return to_json_types(value)
 
 
 def is_nan(value: Any) -> bool:

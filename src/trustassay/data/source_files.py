@@ -21,15 +21,15 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TextIO, cast
 
-from trustassay.data.places import File
+from trustassay.data.places import InputFile
 from trustassay.data.records import InputError
-from trustassay.errors import install
+from trustassay.errors import install_command
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 ZIP = b"PK\x03\x04"
 PARQUET = b"PAR1"
-LONGEST = 16
+START_BYTES = 16
 """The number of bytes at the start of a file that are checked."""
 
 # First bytes of files that users pass by mistake, with what to do about each.
@@ -62,7 +62,7 @@ _ZEROS = {
 
 
 @contextmanager
-def opened(path: File, name: str) -> Iterator[IO[bytes]]:
+def open_text(path: InputFile, name: str) -> Iterator[IO[bytes]]:
     """Open a text file for reading, also one compressed by gzip or zstd, whatever its name.
 
     Raises:
@@ -72,7 +72,7 @@ def opened(path: File, name: str) -> Iterator[IO[bytes]]:
     try:
         with path.open("rb") as file, ExitStack() as stack:
             # ``peek`` does not consume the bytes, so the stream still starts at the beginning.
-            start = file.peek(LONGEST)
+            start = file.peek(START_BYTES)
             stream: Any = file
             if path.name.lower().endswith(".gz") or start.startswith(GZIP):
                 packing = "gzip"
@@ -81,7 +81,7 @@ def opened(path: File, name: str) -> Iterator[IO[bytes]]:
                 packing = "zstd"
                 stream = stack.enter_context(_load_zstd_class(name)(file))
             # Checked after decompression, since a packed file may contain a workbook or a PDF.
-            if kind := other_than_text(stream.peek(LONGEST)):
+            if kind := describe_non_text(stream.peek(START_BYTES)):
                 raise InputError(f"{name}: {kind}")
             yield stream
     # Damage shows only while the caller reads, so these are caught around the ``yield``.
@@ -103,12 +103,12 @@ def _load_zstd_class(name: str) -> Callable[[BufferedReader], AbstractContextMan
         with suppress(ImportError):
             return cast("Callable[[BufferedReader], Any]", import_module(module).ZstdFile)
     raise InputError(
-        f"{name}: is compressed with zstd; install a package for it ({install('zstd')}), "
+        f"{name}: is compressed with zstd; install a package for it ({install_command('zstd')}), "
         "or decompress it first (zstd -d)"
     )
 
 
-def other_than_text(start: bytes) -> str | None:
+def describe_non_text(start: bytes) -> str | None:
     """Return what a file is and what to do about it; ``None`` if it may be text in UTF-8.
 
     Args:
@@ -138,11 +138,11 @@ def other_than_text(start: bytes) -> str | None:
 
 STANDARD_INPUT = "-"
 """The name by which a user asks for standard input."""
-NAME = "standard input"
+STANDARD_INPUT_NAME = "standard input"
 _PIECE = 2**20
 
 
-class Kept(NamedTuple):
+class StoredInput(NamedTuple):
     """The copy of standard input."""
 
     path: Path
@@ -158,7 +158,7 @@ def is_standard_input(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) and os.fspath(source) == STANDARD_INPUT
 
 
-def kept_input() -> Kept:
+def store_standard_input() -> StoredInput:
     """Return the copy of standard input; it is read on the first call only.
 
     Raises:
@@ -169,12 +169,14 @@ def kept_input() -> Kept:
 
 # Cached by the stream: tests, and programs that replace ``sys.stdin``, get a new copy.
 @lru_cache(maxsize=1)
-def _copy_to_file(stdin: TextIO) -> Kept:
+def _copy_to_file(stdin: TextIO) -> StoredInput:
     # ``sys.stdin`` is ``None`` in a process without a console.
     closed = stdin is None or stdin.closed
     if closed or stdin.isatty():
         state = "closed" if closed else "a terminal"
-        raise InputError(f"{NAME}: is {state}; expected a file, as in trustassay score - < log.csv")
+        raise InputError(
+            f"{STANDARD_INPUT_NAME}: is {state}; expected a file, as in trustassay score - < log.csv"
+        )
     folder = Path(tempfile.mkdtemp(prefix="trustassay-"))
     # Registered before anything is written, so that an error leaves no folder behind.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -185,8 +187,10 @@ def _copy_to_file(stdin: TextIO) -> Kept:
                 digest.update(piece)
                 file.write(piece)
     except OSError as error:
-        raise InputError(f"{NAME}: cannot be read ({error.strerror or error})") from error
-    return Kept(path, _determine_kind(path), digest.hexdigest())
+        raise InputError(
+            f"{STANDARD_INPUT_NAME}: cannot be read ({error.strerror or error})"
+        ) from error
+    return StoredInput(path, _determine_kind(path), digest.hexdigest())
 
 
 def _determine_kind(path: Path) -> str:
@@ -197,7 +201,7 @@ def _determine_kind(path: Path) -> str:
         return ".parquet"
     if start == ZIP:
         return ".xlsx"
-    with opened(path, NAME) as stream:
+    with open_text(path, STANDARD_INPUT_NAME) as stream:
         first = next((line for line in stream if not line.isspace()), b"")
     first = first.removeprefix(b"\xef\xbb\xbf").lstrip()
     return ".json" if first.startswith((b"{", b"[")) else ".csv"

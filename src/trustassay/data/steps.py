@@ -10,7 +10,7 @@ from trustassay.data.values import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
 _FAILURE_TEXT = re.compile(_WORDS["text"], re.IGNORECASE)
-LONGEST = 500
+MAX_ERROR_CHARACTERS = 500
 """Characters of an error that are kept."""
 
 
@@ -23,7 +23,7 @@ class Call(NamedTuple):
     """Its arguments as they are written, text or data."""
 
 
-class Message(NamedTuple):
+class ChatMessage(NamedTuple):
     """A message of a chat, or a part of one that is a message of its own in other formats."""
 
     role: str
@@ -38,7 +38,7 @@ class Message(NamedTuple):
     """The reason that the call failed; empty where it did not."""
 
 
-def failure(part: Mapping[str, Any], value: Any) -> str:
+def find_failure(part: Mapping[str, Any], value: Any) -> str:
     """Return the reason that a call failed; empty where nothing indicates a failure.
 
     Args:
@@ -59,7 +59,11 @@ def failure(part: Mapping[str, Any], value: Any) -> str:
         content = next(
             (message for message in inside if message is not True), json.dumps(content, default=str)
         )
-    return " ".join(str(content or "without a reason").split())[:LONGEST] if failed else ""
+    return (
+        " ".join(str(content or "without a reason").split())[:MAX_ERROR_CHARACTERS]
+        if failed
+        else ""
+    )
 
 
 def _reports_failure(content: Mapping[str, Any]) -> bool:
@@ -74,7 +78,7 @@ def _reports_failure(content: Mapping[str, Any]) -> bool:
     )
 
 
-class Steps:
+class AgentSteps:
     """Collects the steps of a conversation, each an object as in the field ``steps``.
 
     A step is a text (``user``, ``system`` or ``assistant``), or a call of a tool: ``tool``,
@@ -86,7 +90,7 @@ class Steps:
         self._steps: list[dict[str, Any]] = []
         self._calls: dict[str, dict[str, Any]] = {}
 
-    def add(self, message: Message, passages: Iterable[int] = ()) -> None:
+    def add(self, message: ChatMessage, passages: Iterable[int] = ()) -> None:
         """Add a message.
 
         Args:
@@ -115,7 +119,7 @@ class Steps:
         """Whether there is a call with this id, or the id is empty."""
         return not call or call in self._calls
 
-    def so_far(self, first: int = 0) -> list[dict[str, Any]]:
+    def as_list(self, first: int = 0) -> list[dict[str, Any]]:
         """Return a copy of the steps; empty where there were only questions.
 
         Args:

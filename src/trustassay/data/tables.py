@@ -9,19 +9,26 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from trustassay.data import layouts
-from trustassay.data.places import File
-from trustassay.data.recognising import columns_of, tells_question
-from trustassay.data.records import InputError, Raw, Untold, UntoldError, missing_source, plain
-from trustassay.data.source_files import opened
-from trustassay.errors import install
+from trustassay.data.places import InputFile
+from trustassay.data.recognising import find_columns, has_question
+from trustassay.data.records import (
+    InputError,
+    RawRecord,
+    UnknownFields,
+    UnknownFieldsError,
+    build_missing_source_error,
+    to_json_types,
+)
+from trustassay.data.source_files import open_text
+from trustassay.errors import install_command
 from trustassay.progress import tell
 from trustassay.sample import Problem
 
-MOST_ABOVE = 20
+MAX_HEADER_ROWS = 20
 """Rows at the start of a table that are searched for its header."""
 
 
-def header_place(
+def find_header(
     rows: Sequence[Sequence[str]], is_known: Callable[[Sequence[str]], bool]
 ) -> int | None:
     """Return the index of the header among the first rows of a table, or ``None``.
@@ -41,7 +48,7 @@ def header_place(
     return None
 
 
-def checked_header(
+def check_header(
     header: Sequence[str], name: str, fields: Mapping[str, str], separator_name: str
 ) -> list[str]:
     """Return the names of columns; an empty cell names no column.
@@ -52,8 +59,8 @@ def checked_header(
     """
     present = [cell for cell in header if cell]
     # Without a question nothing can be scored; the error lists what the header has instead.
-    if not tells_question(present, fields):
-        raise UntoldError(
+    if not has_question(present, fields):
+        raise UnknownFieldsError(
             f"{name}: the first line is not a header with a question column; expected question "
             f"or --field question=COLUMN, columns separated by {separator_name}; it reads "
             f"{', '.join(present)[:80]!r}",
@@ -63,21 +70,21 @@ def checked_header(
     return list(header)
 
 
-def _build_unknown_fields(header: Sequence[str], fields: Mapping[str, str]) -> Untold:
-    columns = columns_of(header, fields)
+def _build_unknown_fields(header: Sequence[str], fields: Mapping[str, str]) -> UnknownFields:
+    columns = find_columns(header, fields)
     known_columns = {
         k: v
         for k, v in columns.items()
-        if not layouts.AMBIGUOUS.issuperset(map(layouts.known_name, v))
+        if not layouts.AMBIGUOUS.issuperset(map(layouts.translate_name, v))
     }
     names_taken = tuple(column for names in known_columns.values() for column in names)
     guesses_for_missing = {
         k: v
-        for k, v in layouts.guesses(tuple(header), names_taken).items()
+        for k, v in layouts.guess_fields(tuple(header), names_taken).items()
         if k not in known_columns
     }
     is_complete = {"question", "response", "documents"} <= {*guesses_for_missing, *known_columns}
-    return Untold(tuple(header), {"question": ""} | guesses_for_missing, is_complete)
+    return UnknownFields(tuple(header), {"question": ""} | guesses_for_missing, is_complete)
 
 
 def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
@@ -88,24 +95,24 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
         raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
     for canonical, theirs in fields.items():
         if theirs not in columns and theirs.partition(".")[0] not in columns:
-            raise missing_source(name, canonical, theirs, columns)
+            raise build_missing_source_error(name, canonical, theirs, columns)
 
 
-def table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> Raw:
+def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> RawRecord:
     """Return the record of a row, with ``None`` for empty cells.
 
     An empty cell of the response is a blank response, as ``""`` in JSON; in a table without such a
     column the response is missing.
     """
-    names = columns_of(tuple(cells), fields).get("response", ())
+    names = find_columns(tuple(cells), fields).get("response", ())
     columns_present = [name for name in names if name in cells]
     # The first of the columns counts as the response where all of them are empty.
     if columns_present and not any(cells[name] for name in columns_present):
         cells[columns_present[0]] = ""
-    return Raw(where, cells, of_table=True)
+    return RawRecord(where, cells, of_table=True)
 
 
-LARGEST_CELL = 2**31 - 1
+MAX_CELL_CHARACTERS = 2**31 - 1
 """Characters of a cell; the limit of ``csv`` itself is 131,072, too few for long passages."""
 SAVE_AS_UTF8 = "save the table as CSV UTF-8 (in Excel: Save As)"
 _MAX_START_BYTES = 2**16
@@ -120,7 +127,7 @@ _SIGNS_IN_WORDS = frozenset("’‘·\xad´")
 _announced: set[str] = set()
 
 
-class Header(NamedTuple):
+class TableHeader(NamedTuple):
     """The header of a table."""
 
     cells: Sequence[str]
@@ -133,9 +140,9 @@ class Header(NamedTuple):
     """The encoding in which its names are known; empty for UTF-8."""
 
 
-def header_of(
-    path: File, name: str, usual: str, is_known: Callable[[Sequence[str]], bool]
-) -> Header:
+def read_header(
+    path: InputFile, name: str, usual: str, is_known: Callable[[Sequence[str]], bool]
+) -> TableHeader:
     """Return the header of a table.
 
     Every delimiter and encoding is tried. Where no header is known, it is the first line, with the
@@ -147,26 +154,28 @@ def header_of(
         usual: the usual delimiter of such files, which is tried first.
         is_known: whether cells are a known header.
     """
-    with opened(path, name) as stream:
+    with open_text(path, name) as stream:
         # ``surrogateescape`` keeps bytes that are not UTF-8, so that other encodings can be tried
         # on them.
         start = stream.read(_MAX_START_BYTES).decode("utf-8-sig", "surrogateescape")
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     rows = {
         mark: list(_read_first_rows(start, mark))
         for mark in dict.fromkeys((usual, *_SEPARATOR_NAMES))
     }
     result = [
-        Header(decoded[place], first_rows[place][0], mark, encoding)
+        TableHeader(decoded[place], first_rows[place][0], mark, encoding)
         for mark, first_rows in rows.items()
         for encoding in ("", *_ENCODINGS)
         for decoded in [[_decode_cells(row, encoding) for _, row in first_rows]]
-        if (place := header_place(decoded, is_known)) is not None
+        if (place := find_header(decoded, is_known)) is not None
     ]
     first = [
-        Header(row, line, mark) for mark, first_rows in rows.items() for line, row in first_rows[:1]
+        TableHeader(row, line, mark)
+        for mark, first_rows in rows.items()
+        for line, row in first_rows[:1]
     ]
-    fallback = Header((), 0, usual)
+    fallback = TableHeader((), 0, usual)
     # UTF-8 wins over other encodings, then most cells; of equal ones the usual delimiter.
     return max(
         result or first or [fallback], key=lambda header: (not header.encoding, len(header.cells))
@@ -177,7 +186,7 @@ def _read_first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]
     """Yield the first rows with text, each with the number of the line in which it ends."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     with suppress(csv.Error):
-        for row in islice(rows, MOST_ABOVE):
+        for row in islice(rows, MAX_HEADER_ROWS):
             if any(row):
                 yield rows.line_num, [cell.strip() for cell in row]
 
@@ -195,7 +204,7 @@ def _decode_cells(row: Sequence[str], encoding: str) -> list[str]:
 def _detect_encoding(row: list[str]) -> str:
     """Return the encoding of a row that is not ASCII: UTF-8, or Windows-1252 if that makes it a
     text of a western European language; empty where neither is certain."""
-    if not not_utf8(row):
+    if not has_invalid_utf8(row):
         return "utf-8"
     return _WESTERN if all(map(_is_western, _decode_cells(row, _WESTERN))) else ""
 
@@ -227,13 +236,13 @@ def _is_western(text: str) -> bool:
     return True
 
 
-def csv_records(
-    path: File,
+def read_csv_records(
+    path: InputFile,
     name: str,
     fields: Mapping[str, str],
     delimiter: str,
     header: list[str] | None = None,
-) -> Iterator[Raw]:
+) -> Iterator[RawRecord]:
     """Yield the records of a table.
 
     Args:
@@ -244,26 +253,28 @@ def csv_records(
         header: the names of the columns, for a file without a header. Otherwise the header is
             found in the file, and lines above it, such as a title, are not read.
     """
-    result = Header(header or (), 0, delimiter)
+    result = TableHeader(header or (), 0, delimiter)
     if header is None:
-        result = header_of(path, name, delimiter, lambda cells: tells_question(cells, fields))
-    for where, row in csv_rows(path, name, result):
+        result = read_header(path, name, delimiter, lambda cells: has_question(cells, fields))
+    for where, row in read_csv_rows(path, name, result):
         if isinstance(row, csv.Error):
             if header is None:
                 raise InputError(f"{where}: the header is not CSV ({row})") from row
             open_quote = "unexpected end" in str(row)
             reason = "a quoted cell is never closed" if open_quote else str(row)
-            yield Raw(where, None, (Problem("record", f"is not CSV ({reason})"),))
+            yield RawRecord(where, None, (Problem("record", f"is not CSV ({reason})"),))
         elif header is None:
             cells = [cell.strip() for cell in row]
-            if not_utf8(cells):
+            if has_invalid_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-            header = checked_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter])
+            header = check_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter])
         else:
             yield _build_csv_record(row, where, header, fields)
 
 
-def csv_rows(path: File, name: str, header: Header) -> Iterator[tuple[str, list[str] | csv.Error]]:
+def read_csv_rows(
+    path: InputFile, name: str, header: TableHeader
+) -> Iterator[tuple[str, list[str] | csv.Error]]:
     """Yield the rows with text from the header on, each with its place, or an error for a bad row.
 
     Bytes that are not UTF-8 become lone surrogates (:func:`has_invalid_utf8`), unless the header,
@@ -274,10 +285,10 @@ def csv_rows(path: File, name: str, header: Header) -> Iterator[tuple[str, list[
         name: the name of the input, for messages.
         header: the header.
     """
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
     encoding = header.encoding
     _report_encoding(name, encoding)
-    with opened(path, name) as stream:
+    with open_text(path, name) as stream:
         # ``newline=""`` leaves line ends inside quoted cells as they are.
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
         rows = csv.reader(text, delimiter=header.delimiter, strict=True)
@@ -303,31 +314,33 @@ def csv_rows(path: File, name: str, header: Header) -> Iterator[tuple[str, list[
 
 def _build_csv_record(
     row: list[str], where: str, header: list[str], fields: Mapping[str, str]
-) -> Raw:
+) -> RawRecord:
     if len(row) > len(header):
         message = f"has {len(row)} cells, but the header has {len(header)}"
-        return Raw(where, None, (Problem("record", message),))
+        return RawRecord(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
-    if not_utf8(row):
+    if has_invalid_utf8(row):
         message = f"is not UTF-8; {SAVE_AS_UTF8}"
         # Each cell with such bytes is a problem of its own.
-        bad = [Problem(k, message) for k, v in cells.items() if v and not_utf8([v])]
-        return Raw(where, None, tuple(bad))
-    return table_record(cells, where, fields)
+        bad = [Problem(k, message) for k, v in cells.items() if v and has_invalid_utf8([v])]
+        return RawRecord(where, None, tuple(bad))
+    return build_table_record(cells, where, fields)
 
 
-def not_utf8(texts: Iterable[str]) -> bool:
+def has_invalid_utf8(texts: Iterable[str]) -> bool:
     """Whether a text, read with ``surrogateescape``, contains bytes that are not UTF-8."""
     text = "".join(texts)
     return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
 
 
-LARGEST = 2**30
+MAX_WORKBOOK_BYTES = 2**30
 """Bytes of a workbook after unpacking; a small file may unpack to any size."""
 _FORMULA, _ERROR = "f", "e"
 
 
-def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def read_workbook_records(
+    path: InputFile, name: str, fields: Mapping[str, str]
+) -> Iterator[RawRecord]:
     """Yield the records of the sheet with a question column; it need not be the first sheet.
 
     Raises:
@@ -338,7 +351,7 @@ def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterat
         import openpyxl
     except ImportError as error:
         raise InputError(
-            f"{name}: install a package for workbooks ({install('excel')}), or save it as CSV"
+            f"{name}: install a package for workbooks ({install_command('excel')}), or save it as CSV"
         ) from error
     # Checked before openpyxl unpacks anything.
     _check_size(path, name)
@@ -354,7 +367,7 @@ def workbook_records(path: File, name: str, fields: Mapping[str, str]) -> Iterat
         raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
 
 
-def _check_size(path: File, name: str) -> None:
+def _check_size(path: InputFile, name: str) -> None:
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
@@ -364,7 +377,7 @@ def _check_size(path: File, name: str) -> None:
         ) from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
-    if size > LARGEST:
+    if size > MAX_WORKBOOK_BYTES:
         raise InputError(f"{name}: has {size:,} bytes unpacked; save so large a table as CSV")
 
 
@@ -396,20 +409,20 @@ def _choose_sheet(book: Any, name: str, fields: Mapping[str, str]) -> _WorkbookS
 
 
 def _read_sheet_header(sheet: Any, fields: Mapping[str, str]) -> _WorkbookSheet:
-    values = islice(sheet.iter_rows(values_only=True), MOST_ABOVE)
+    values = islice(sheet.iter_rows(values_only=True), MAX_HEADER_ROWS)
     rows = [["" if value is None else str(value).strip() for value in row] for row in values]
-    place = header_place(rows, lambda cells: tells_question(cells, fields))
+    place = find_header(rows, lambda cells: has_question(cells, fields))
     first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
     at = first if place is None else place + 1
     return _WorkbookSheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
 
 
-def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw]:
+def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     sheet = _choose_sheet(book, name, fields)
     if not sheet.header:
         return
-    header = checked_header(sheet.header, name, fields, "cells")
-    columns_of_fields = columns_of([column for column in header if column], fields)
+    header = check_header(sheet.header, name, fields, "cells")
+    columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
     for number, row in enumerate(rows, sheet.row + 1):
@@ -428,7 +441,7 @@ def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw
                 message = "is a formula, and formulas are not computed; paste the column as values"
                 message = f"holds the error {cell.value}" if cell.data_type == _ERROR else message
                 problems.append(Problem(column, message))
-        raw = table_record(cells, f"{name}: row {number}", fields)
+        raw = build_table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))
 
 
@@ -436,5 +449,5 @@ def _convert_value(value: Any) -> Any:
     """Return a cell's value in JSON's types; 3.0 becomes 3, because Excel stores only floats."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    result = plain(value)
+    result = to_json_types(value)
     return result if isinstance(result, str | int | float | bool) else str(result)

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from trustassay.data.conversations import asked, said, unfolded
-from trustassay.data.layouts import NAMES, normal
-from trustassay.data.messages import messages_of, passages_in, returned
-from trustassay.data.passage_texts import Passage
+from trustassay.data.conversations import find_answer, find_question, flatten_record
+from trustassay.data.layouts import NAMES, normalise_name
+from trustassay.data.messages import find_passages, read_messages, read_tool_result
+from trustassay.data.passage_texts import RawPassage
 from trustassay.data.passages import read_passages, text_of
-from trustassay.data.records import Raw
-from trustassay.data.steps import Call, Message, Steps, failure
+from trustassay.data.records import RawRecord
+from trustassay.data.steps import AgentSteps, Call, ChatMessage, find_failure
 from trustassay.data.values import decode_json
 from trustassay.progress import tell
 from trustassay.sample import Problem, clean
@@ -46,20 +46,20 @@ _FAILED_STATUSES = frozenset({"2", "error", "status_code_error", "statuscode.err
 _announced: set[str] = set()
 
 
-class Span:
+class TraceSpan:
     """One span, whatever exporter wrote it.
 
     Its ``kind`` is ``model``, ``tool``, ``retrieval``, ``other``, or empty where it is unknown.
     """
 
-    def __init__(self, raw: Mapping[str, Any], within: "Span | None") -> None:
+    def __init__(self, raw: Mapping[str, Any], within: "TraceSpan | None") -> None:
         """
         Args:
             raw: the span as it was read.
             within: the span in whose object it was written, if any; this is its parent.
         """
         self.raw, self.inside_of = raw, within
-        self._own = {normal(str(key)): value for key, value in raw.items()}
+        self._own = {normalise_name(str(key)): value for key, value in raw.items()}
         self._own["within"] = within.id if within else None
         # LangSmith's "session_id" is the project, and no conversation.
         if "run_type" in raw:
@@ -117,14 +117,14 @@ def is_trace(record: Any) -> bool:
     return telling or "span_id" in context or any(identifying_keys)
 
 
-def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
+def read_traces(raws: Iterable[RawRecord], name: str) -> Iterator[RawRecord]:
     """Yield the records of an input that are no spans, and then one record for each trace.
 
     Args:
         raws: the records of the input.
         name: the name of the input, for messages.
     """
-    traces: dict[str, tuple[dict[str, Raw], dict[str, Span]]] = {}
+    traces: dict[str, tuple[dict[str, RawRecord], dict[str, TraceSpan]]] = {}
     logs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     # Step 1: group spans by trace, and log records by trace and span. Records without a trace id
     # form a trace of their own.
@@ -147,7 +147,7 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
     # Step 3: build the records in order of time, so that a trace finds the passages of earlier ones
     # of its session. They are yielded in the order of the input.
     traces = {key: parts for key, parts in traces.items() if parts[1]}
-    result: dict[str, Iterable[Raw]] = {}
+    result: dict[str, Iterable[RawRecord]] = {}
     sources: Counter[str] = Counter()
     passages_by_session: dict[str, Any] = {}
     for key in sorted(
@@ -157,7 +157,7 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
             result[key] = _build_record(*traces[key], passages_by_session, sources)
         except RecursionError:
             problem = Problem(f"trace {key[:80]}", "is nested too deeply")
-            result[key] = [Raw(next(iter(traces[key][0])), None, (problem,))]
+            result[key] = [RawRecord(next(iter(traces[key][0])), None, (problem,))]
     # Printed once, since an input is read more than once.
     if sources and name not in _announced:
         _announced.add(name)
@@ -165,15 +165,15 @@ def traced(raws: Iterable[Raw], name: str) -> Iterator[Raw]:
     yield from (raw for key in traces for raw in result[key])
 
 
-def _find_spans(record: Mapping[str, Any]) -> Iterator[Span]:
-    waiting: list[tuple[Mapping[str, Any], Span | None]] = [(record, None)]
+def _find_spans(record: Mapping[str, Any]) -> Iterator[TraceSpan]:
+    waiting: list[tuple[Mapping[str, Any], TraceSpan | None]] = [(record, None)]
     while waiting:
         span_object, within = waiting.pop()
         data = span_object["data"] if isinstance(span_object.get("data"), Mapping) else span_object
         inside = [part for name in _LISTS for part in _keep_mappings(data.get(name))]
         if not inside:
             inside = [part for name in _INSIDE for part in _keep_mappings(span_object.get(name))]
-            within = Span(span_object, within)
+            within = TraceSpan(span_object, within)
             yield within
         waiting += [(part, within) for part in reversed(inside)]
 
@@ -197,7 +197,9 @@ def _read_log_record(raw: Mapping[str, Any]) -> dict[str, Any]:
     return event if {"body", "eventName", "event_name"} & raw.keys() else {}
 
 
-def _add_events(span: Span | None, ids: Mapping[str, str], events: list[dict[str, Any]]) -> Span:
+def _add_events(
+    span: TraceSpan | None, ids: Mapping[str, str], events: list[dict[str, Any]]
+) -> TraceSpan:
     """Return a span with its log records as events, in order of time.
 
     A span that no file has is created; it is a call of a model if a log record is about one.
@@ -206,18 +208,20 @@ def _add_events(span: Span | None, ids: Mapping[str, str], events: list[dict[str
     events.sort(key=lambda event: str(event["time"]))
     if span:
         events = [*_keep_mappings(span.raw.get("events")), *events]
-        return Span({**span.raw, "events": events}, span.inside_of)
+        return TraceSpan({**span.raw, "events": events}, span.inside_of)
     ends = {"startTimeUnixNano": events[0]["time"], "endTimeUnixNano": events[-1]["time"]}
     kind = {"gen_ai.operation.name": "chat"} if any(event["name"] for event in events) else {}
-    return Span({**ids, **ends, "name": "log records", "attributes": kind, "events": events}, None)
+    return TraceSpan(
+        {**ids, **ends, "name": "log records", "attributes": kind, "events": events}, None
+    )
 
 
 def _build_record(
-    lines: dict[str, Raw],
-    spans_by_id: dict[str, Span],
+    lines: dict[str, RawRecord],
+    spans_by_id: dict[str, TraceSpan],
     passages_by_session: dict[str, Any],
     sources: Counter[str],
-) -> Iterable[Raw]:
+) -> Iterable[RawRecord]:
     """Return the record of a trace.
 
     Args:
@@ -251,8 +255,10 @@ def _build_record(
     # Step 3: the question from the root, or else from the last call of a model; the response
     # likewise.
     models = [span for span in spans if span.kind == "model" and (span.input or span.output)]
-    asking = [(asked(span.input), span.asked_in) for span in (*roots[:1], *reversed(models))]
-    saying = [(said(span.output), span.said_in) for span in (*roots[-1:], *models[-1:])]
+    asking = [
+        (find_question(span.input), span.asked_in) for span in (*roots[:1], *reversed(models))
+    ]
+    saying = [(find_answer(span.output), span.said_in) for span in (*roots[-1:], *models[-1:])]
     candidates = [
         [(a[0], by) for a, by in places if a and a[0].strip()] for places in (asking, saying)
     ]
@@ -265,26 +271,32 @@ def _build_record(
             "response" if candidates[0] else "question",
             _CUT_MESSAGE,
         )
-        return [Raw(f"{where}, span {span.name!r:.80} ({span.id:.80})", None, (Problem(*problem),))]
+        return [
+            RawRecord(
+                f"{where}, span {span.name!r:.80} ({span.id:.80})", None, (Problem(*problem),)
+            )
+        ]
     (question, asked_in), (response, said_in) = candidates[0][0], candidates[1][0]
     sources.update([f"question from {asked_in}", f"response from {said_in}"])
     sources["passages"] += len(passages)
     # Step 5: the record, with other fields of the root if that is a record of an evaluation tool.
     root_fields = {k: v for k, v in roots[0].raw.items() if roots[0].is_row and k not in _INSIDE}
-    record = dict((unfolded(root_fields) or (root_fields, {}))[0])
+    record = dict((flatten_record(root_fields) or (root_fields, {}))[0])
     record |= {"id": spans[0].trace, "question": question, "response": response}
     record["model"] = next(filter(None, (span.text("model") for span in reversed(models))), None)
     record |= {"documents": list(passages.values())} if passages else {}
     # Step 6: the steps, from the longest chat and the calls of tools.
     chats = [part for span in (*models[-1:], *roots) for part in (span.input, span.output)]
     steps = _build_steps(spans, chats, question, {text: n for n, text in enumerate(passages, 1)})
-    record |= {"steps": earlier} if (earlier := steps.so_far()) else {}
+    record |= {"steps": earlier} if (earlier := steps.as_list()) else {}
     # Scores are sent back to this span.
     record |= {"root_span": roots[-1].id, "started": roots[-1].start}
-    return [Raw(where, record | ({"conversation": session} if session else {}))]
+    return [RawRecord(where, record | ({"conversation": session} if session else {}))]
 
 
-def _find_break(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str, str] | None:
+def _find_break(
+    spans: Sequence[TraceSpan], roots: Sequence[TraceSpan]
+) -> tuple[TraceSpan, str, str] | None:
     """Return the span at which a trace is broken, its field and the problem; ``None`` if whole."""
     spans_by_id = {span.id: span for span in spans}
     try:
@@ -303,18 +315,18 @@ def _find_break(spans: Sequence[Span], roots: Sequence[Span]) -> tuple[Span, str
     return (root, "output", f"is missing: it failed, {root.error[:200]!r}") if failed else None
 
 
-def _content_key(passage: Passage) -> str:
+def _content_key(passage: RawPassage) -> str:
     """Return a key that is the same for equal passages, however their JSON is written."""
     return json.dumps(decode_json(text_of(passage)), sort_keys=True)
 
 
 def _find_unmatched_result(
-    spans: Sequence[Span], roots: Sequence[Span]
-) -> tuple[Span, str, str] | None:
+    spans: Sequence[TraceSpan], roots: Sequence[TraceSpan]
+) -> tuple[TraceSpan, str, str] | None:
     """Return the span with the result of a call that the trace does not have, its field and the
     problem; ``None`` if every result has its call."""
     chats = [
-        (span, messages_of(_find_chat(value)))
+        (span, read_messages(_find_chat(value)))
         for span in spans
         for value in (span.input, span.output)
     ]
@@ -330,8 +342,8 @@ def _find_unmatched_result(
 
 
 def _build_steps(
-    spans: Sequence[Span], chats: Iterable[Any], question: str, numbers: Mapping[str, int]
-) -> Steps:
+    spans: Sequence[TraceSpan], chats: Iterable[Any], question: str, numbers: Mapping[str, int]
+) -> AgentSteps:
     """Return the steps of a trace: the messages of the longest chat, then the calls of tools.
 
     Args:
@@ -340,29 +352,31 @@ def _build_steps(
         question: the question, for a trace without a chat.
         numbers: the numbers of the passages by content.
     """
-    steps, kinds = Steps(), {span.id: span.kind for span in spans}
-    chat = max((messages_of(_find_chat(value)) for value in chats), key=len, default=[])
+    steps, kinds = AgentSteps(), {span.id: span.kind for span in spans}
+    chat = max((read_messages(_find_chat(value)) for value in chats), key=len, default=[])
     # A tool inside a tool is part of the outer call.
     tools = [span for span in spans if span.kind == "tool" and kinds.get(span.parent) != "tool"]
     asks = [place for place, message in enumerate(chat, 1) if message.role == "user"]
     # With spans of tools the messages behind the last question would repeat their calls.
-    earlier_messages = chat[: asks[-1] if tools else None] if asks else [Message("user", question)]
+    earlier_messages = (
+        chat[: asks[-1] if tools else None] if asks else [ChatMessage("user", question)]
+    )
     for message in earlier_messages:
         steps.add(
             message,
             _find_passage_numbers(message.content, numbers) if message.role == "tool" else (),
         )
     for span in tools:
-        input_messages = messages_of(span.input) if isinstance(span.input, list) else []
+        input_messages = read_messages(span.input) if isinstance(span.input, list) else []
         written = span.find("arguments")[0] or (
             input_messages[-1].content if input_messages else span.input
         )
         value, failed = _read_result(span), span.text("failed").lower() in _FAILED_STATUSES
-        error = failure({"failed": failed, "error": span.raw.get("error")}, value)
+        error = find_failure({"failed": failed, "error": span.raw.get("error")}, value)
         error = (error and span.error) or error
-        steps.add(Message("assistant", None, calls={span.id: Call(span.name, written)}))
+        steps.add(ChatMessage("assistant", None, calls={span.id: Call(span.name, written)}))
         steps.add(
-            Message("tool", None, span.id, error=error), _find_passage_numbers(value, numbers)
+            ChatMessage("tool", None, span.id, error=error), _find_passage_numbers(value, numbers)
         )
     return steps
 
@@ -374,14 +388,16 @@ def _find_passage_numbers(value: Any, numbers: Mapping[str, int]) -> list[int]:
     ]
 
 
-def _read_result(span: Span) -> Any:
+def _read_result(span: TraceSpan) -> Any:
     """Return the result of a tool or a retriever."""
     value = span.output
-    chat = messages_of(value if isinstance(value, list) else [value])
-    return chat[-1].content if chat else returned({"content": value})
+    chat = read_messages(value if isinstance(value, list) else [value])
+    return chat[-1].content if chat else read_tool_result({"content": value})
 
 
-def _find_passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tuple[str, Passage]]:
+def _find_passages(
+    spans: Sequence[TraceSpan], roots: Sequence[TraceSpan]
+) -> Iterator[tuple[str, RawPassage]]:
     """Yield the passages of a trace in order of time, each with the name of its tool.
 
     They are results of tools, retrieved chunks, and passages in messages.
@@ -394,9 +410,11 @@ def _find_passages(spans: Sequence[Span], roots: Sequence[Span]) -> Iterator[tup
             yield from ((span.name, passage) for passage in read_passages(_read_result(span)))
         elif span.kind == "model" or span in roots:
             system = {"role": "system", "content": span.find("system")[0]}
-            yield from passages_in(messages_of([system, *_find_chat(span.input)]))
+            yield from find_passages(read_messages([system, *_find_chat(span.input)]))
     yield from (
-        passage for root in roots for passage in passages_in(messages_of(_find_chat(root.output)))
+        passage
+        for root in roots
+        for passage in find_passages(read_messages(_find_chat(root.output)))
     )
 
 

@@ -22,23 +22,23 @@ from itertools import chain, islice, zip_longest
 from trustassay.capabilities import Entity, Models
 from trustassay.distractors import tokens
 from trustassay.distractors.slots import (
-    entity_words,
-    fitting,
-    kinds_of,
-    slots_of,
-    type_sets,
-    whole_answer,
+    build_type_sets,
+    build_whole_slot,
+    find_kinds,
+    find_slots,
+    select_fitting,
+    split_entity,
 )
 from trustassay.distractors.tokens import Distractor, Slot
 from trustassay.errors import BackendError, UsageError
-from trustassay.event_loop import all_of
-from trustassay.prompts import shipped
+from trustassay.event_loop import gather_all
+from trustassay.prompts import load_prompt
 from trustassay.statistics.resampling import generator
-from trustassay.text.limits import SHORT_ANSWER, TextWork
+from trustassay.text.limits import MAX_SHORT_ANSWER_CHARACTERS, TextWork
 
 EXTRA_TOKENS_PER_ANSWER = 30
 """Tokens allowed for a wrong answer, in addition to two for each word of the answer."""
-FEW = 10
+MAX_GENERATED_ANSWERS = 10
 """Number of wrong answers that the generator is asked for; other sources fill up to this number."""
 ENTAILMENT_THRESHOLD = 0.5
 RANDOM_KINDS = ("date", "number")
@@ -58,28 +58,30 @@ async def ask_generator(
     It is not asked if the most telling part is a date or a number: models then write 1913, 1914 and
     1915 for 1912, so that the smallest one is right.
     """
-    prompt = shipped(__package__, "distractors")
+    prompt = load_prompt(__package__, "distractors")
     # A short answer is replaced as a whole, a longer one at the slot that tells most.
-    part = whole_answer(answer, groups) or groups[0][0]
+    part = build_whole_slot(answer, groups) or groups[0][0]
     if part.kind in RANDOM_KINDS:
         return []
     reply = await models.chat(
-        prompt.filled(question=question, answer=answer, part=part.text, n=n),
+        prompt.fill(question=question, answer=answer, part=part.text, n=n),
         role="generator",
         # A replacement may be longer than the answer, and each item has a number and a line end.
         max_tokens=n * (EXTRA_TOKENS_PER_ANSWER + 2 * len(answer.split())),
         prompt=prompt.name,
     )
-    return await TextWork(long=len(answer) > SHORT_ANSWER)(read, reply.text, answer, groups)
+    return await TextWork(long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
+        read_reply, reply.text, answer, groups
+    )
 
 
-def read(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Replacements":
+def read_reply(text: str, answer: str, groups: Sequence[Sequence[Slot]]) -> "Replacements":
     """Return which text each line of a reply puts into which slot, the most telling slots first.
 
     A line may be the answer with one slot replaced, the replacement of the most telling slot, or a
     whole short answer; the replacement has to be of the same kind. Other lines are skipped.
     """
-    whole_slot = whole_answer(answer, groups)
+    whole_slot = build_whole_slot(answer, groups)
     # Levels 1 and 2 only, unless the answer has nothing better.
     best = (slot for group in groups for slot in group if slot.level < 3 or group is groups[0])
     slots = [] if whole_slot else [slot for slot in best if slot.kind not in RANDOM_KINDS]
@@ -126,14 +128,17 @@ def _is_same_kind(answer: str, slot: Slot, replacement: str) -> bool:
     """Whether a replacement is of the kind of the words it replaces, about as long, and new."""
     # A line begins with a capital, which would make a name of a common noun.
     replacement = replacement.lower() if slot.text.islower() else replacement
-    old_length, new_length = len(tokens.words_of(slot.text)), len(tokens.words_of(replacement))
-    is_repeated = tokens.contains(tokens.normalised(answer), tokens.normalised(replacement))
+    old_length, new_length = (
+        len(tokens.split_words(slot.text)),
+        len(tokens.split_words(replacement)),
+    )
+    is_repeated = tokens.contains_words(tokens.normalise(answer), tokens.normalise(replacement))
     if not replacement or is_repeated or abs(new_length - old_length) > max(1, old_length // 2):
         return False
     # The tags depend on the context, so the replacement is judged inside the answer.
     text = answer[: slot.start] + replacement + answer[slot.end :]
-    kinds = kinds_of(text, slot.start, slot.start + len(replacement))
-    return kinds == kinds_of(answer, slot.start, slot.end)
+    kinds = find_kinds(text, slot.start, slot.start + len(replacement))
+    return kinds == find_kinds(answer, slot.start, slot.end)
 
 
 async def _is_equivalent(
@@ -149,13 +154,13 @@ async def _is_equivalent(
         f"{question} {other}".strip() for other in (text, *known_texts)
     )
     # The second direction is only asked for those that entail in the first.
-    forward = await all_of(models.entail(in_context, other) for other in known_in_context)
+    forward = await gather_all(models.entail(in_context, other) for other in known_in_context)
     entailed = [
         other
         for other, entailment in zip(known_in_context, forward, strict=True)
         if entailment.entailment >= ENTAILMENT_THRESHOLD
     ]
-    backward = await all_of(models.entail(other, in_context) for other in entailed)
+    backward = await gather_all(models.entail(other, in_context) for other in entailed)
     return any(entailment.entailment >= ENTAILMENT_THRESHOLD for entailment in backward)
 
 
@@ -173,7 +178,7 @@ _VOWEL_SOUND = re.compile(r"[aeiou]|hour|honest|honou?r|heir", re.IGNORECASE)
 _CONSONANT_SOUND = re.compile(r"uni(?!n|m)|us[aeiu]|eu|one\b|once\b|ut[ei]", re.IGNORECASE)
 
 
-def substituted(answer: str, slot: Slot, replacement: str) -> str:
+def replace_slot(answer: str, slot: Slot, replacement: str) -> str:
     """Return the answer with the words of the slot replaced; ``a`` or ``an`` before them agrees.
 
     A capital within a sentence is no article (``Vitamin A deficiency``). A word next to the slot is
@@ -206,7 +211,7 @@ def _drop_repeats(replacement: str, before: str, after: str) -> str:
     return replacement
 
 
-def agreeing(slot: Slot, replacement: str) -> str:
+def match_case(slot: Slot, replacement: str) -> str:
     """Return a substitute in the case of the words that it replaces.
 
     All small if those are; with a capital if they begin with one.
@@ -282,13 +287,15 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
     entities: Sequence[Entity] = await models.link(answer) if models.names("linker") else ()
     # Ten give 120 triples, enough for all checks; of forty, three quarters would be near words,
     # which make the choice as easy as before.
-    limit = min(limit, FEW) if LLM in sources else limit
+    limit = min(limit, MAX_GENERATED_ANSWERS) if LLM in sources else limit
     collector = _DistractorCollector(answer, aliases, limit)
     search = _SubstituteSearch(question, answer, models, pool, limit, seed)
     lowest = [source for source in sources if source in SOURCES]
     higher = [source for source in sources if source not in (*SOURCES, LLM)]
     higher += ["pool"] * bool(pool)
-    groups = await TextWork(long=len(answer) > SHORT_ANSWER)(slots_of, question, answer, entities)
+    groups = await TextWork(long=len(answer) > MAX_SHORT_ANSWER_CHARACTERS)(
+        find_slots, question, answer, entities
+    )
     if LLM in sources and groups:
         for candidate in await ask_generator(question, answer, groups, models, limit):
             # Also compared with the distractors so far: the same wrong answer in other words adds
@@ -354,24 +361,26 @@ class _SubstituteSearch:
         look_up = (
             self._find_by_types if source == DBPEDIA else partial(self._find_by_source, source)
         )
-        return list(chain.from_iterable(await all_of(map(look_up, slots))))
+        return list(chain.from_iterable(await gather_all(map(look_up, slots))))
 
     def _draw_or_pick(self, source: str, slot: Slot) -> list[str]:
         """Return replacements that need no model: neighbours of dates and numbers, or answers of
         the pool."""
         if source == "pool":
-            return fitting(slot, self.pool)
+            return select_fitting(slot, self.pool)
         # A stream of its own for each slot: the draw depends on nothing that was asked before.
         rng = generator(self.seed, self.question, self.answer, slot.text, source)
-        neighbours = tokens.date_neighbours if source == "date" else tokens.number_neighbours
+        neighbours = (
+            tokens.draw_date_neighbours if source == "date" else tokens.draw_number_neighbours
+        )
         if source != slot.kind:
             return []
         return neighbours(slot.text, CANDIDATES_PER_WANTED * self.limit, rng)
 
     async def _find_by_source(self, source: str, slot: Slot) -> Replacements:
         """Return substitutes of a whole slot, then of each word of an entity of several words."""
-        word_slots = entity_words(slot) if slot.kind == "entity" else []
-        of_whole, *of_each_word = await all_of(
+        word_slots = split_entity(slot) if slot.kind == "entity" else []
+        of_whole, *of_each_word = await gather_all(
             self._ask_source(source, item) for item in (slot, *word_slots)
         )
         # The first of each word, then the second of each, and so on.
@@ -382,7 +391,7 @@ class _SubstituteSearch:
         """Return entities that share all types of a slot, then those that share fewer."""
         result: Replacements = []
         of_base = [name for name in slot.types if ":" in name]  # others are guesses of the kind
-        for types in type_sets(of_base):
+        for types in build_type_sets(of_base):
             result += await self._ask_source(DBPEDIA, replace(slot, types=types))
             if len(result) >= CANDIDATES_PER_WANTED * self.limit:
                 break
@@ -417,30 +426,31 @@ class _DistractorCollector:
         for slot, replacement in candidates:
             if self.enough:
                 break
-            adapted = agreeing(slot, replacement)
-            new_words, old_words = tokens.normalised(adapted), tokens.normalised(slot.text)
+            adapted = match_case(slot, replacement)
+            new_words, old_words = tokens.normalise(adapted), tokens.normalise(slot.text)
             # A replacement that contains the old words, or is part of them, is often right as well
             # ("Paris, France" for "Paris").
             if (
                 not new_words
-                or tokens.contains(new_words, old_words)
-                or tokens.contains(old_words, new_words)
+                or tokens.contains_words(new_words, old_words)
+                or tokens.contains_words(old_words, new_words)
             ):
                 continue
-            text = substituted(self._answer, slot, adapted)
+            text = replace_slot(self._answer, slot, adapted)
             # The whole answer may equal an earlier one although the replacements differ.
-            if tokens.normalised(text) in self._texts or tokens.says_the_same(
+            if tokens.normalise(text) in self._texts or tokens.is_same_answer(
                 text, self._answer, self._aliases
             ):
                 continue
             earlier = self._replacements_of_slot[slot.start, slot.end]
             # "black cat" after "cat" at the same slot would offer the same option twice.
             if any(
-                tokens.contains(new_words, text_before) or tokens.contains(text_before, new_words)
+                tokens.contains_words(new_words, text_before)
+                or tokens.contains_words(text_before, new_words)
                 for text_before in earlier
             ):
                 continue
             earlier.append(new_words)
-            self._texts.add(tokens.normalised(text))
+            self._texts.add(tokens.normalise(text))
             self.found.append(Distractor(text, source, slot.level, slot.text, adapted))
         return len(self.found) > count_before

@@ -15,18 +15,18 @@ from itertools import accumulate, combinations, islice
 from trustassay.capabilities import Entity
 from trustassay.distractors.tokens import (
     FUNCTION_TAGS,
-    SHORT,
+    MAX_CACHED_CHARS,
     Slot,
-    Token,
-    asked_for,
-    date_slots,
-    kind_asked_for,
-    likely_types,
-    normalised,
-    number_slots,
-    says_the_same,
-    tagged,
-    words_of,
+    TaggedToken,
+    find_dates,
+    find_expected_kind,
+    find_likely_types,
+    find_numbers,
+    find_question_word,
+    is_same_answer,
+    normalise,
+    split_words,
+    tag_words,
 )
 from trustassay.sample import Sample
 from trustassay.statistics.resampling import generator
@@ -39,7 +39,7 @@ _NAME_CONNECTORS = frozenset("of the de la du van von der den del da di al bin i
 _NAME_TAGS = ("NNP", "NNPS")
 
 
-def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
+def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[list[Slot]]:
     """Return the slots of an answer in groups, those that tell most first.
 
     Args:
@@ -50,10 +50,10 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
                 that the
             question asks for.
     """
-    tokens = tagged(answer)
+    tokens = tag_words(answer)
     # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.
-    date_spans = date_slots(answer)
-    likely = likely_types(question)
+    date_spans = find_dates(answer)
+    likely = find_likely_types(question)
     linked_slots = [
         replace(slot, types=slot.types or likely)
         for slot in _drop_overlapping(_build_linked_slots(linked, answer, tokens), date_spans)
@@ -63,8 +63,10 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     names = _drop_overlapping(_find_names(answer, tokens), [*date_spans, *linked_slots])
     name_slots = [replace(slot, types=likely) for slot in names]
     entities = sorted([*date_spans, *linked_slots, *name_slots], key=lambda slot: slot.start)
-    numbers = _drop_overlapping(number_slots(answer), entities)
-    words = [_build_word_slot(token) for token in tokens if token.word and not token.functional]
+    numbers = _drop_overlapping(find_numbers(answer), entities)
+    words = [
+        _build_word_slot(token) for token in tokens if token.is_word and not token.is_functional
+    ]
     words = _drop_overlapping(words, [*entities, *numbers])
     nouns = sorted(
         [*numbers, *(slot for slot in words if slot.tag.startswith("NN"))],
@@ -72,12 +74,12 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     )
     verbs_and_adjectives = [slot for slot in words if slot.tag[:2] in ("VB", "JJ")]
     # What the question already says tells least: an answer with it replaced is easily seen through.
-    shared = frozenset(words_of(question))
+    shared = frozenset(split_words(question))
 
     def is_asked(candidate: Slot) -> bool:
-        return shared.issuperset(words_of(candidate.text))
+        return shared.issuperset(split_words(candidate.text))
 
-    wanted = kind_asked_for(question)
+    wanted = find_expected_kind(question)
 
     def select_new(slots: Sequence[Slot]) -> list[Slot]:
         """Return the slots that are not in the question, those of the kind that it asks for
@@ -94,7 +96,9 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     ]
     # Whatever has no level yet; words that hold the sentence together come last.
     slots_so_far = [slot for group in groups for slot in group]
-    functional = [_build_word_slot(token) for token in tokens if token.word and token.functional]
+    functional = [
+        _build_word_slot(token) for token in tokens if token.is_word and token.is_functional
+    ]
     groups += [
         _set_level(4, _drop_overlapping(words, slots_so_far)),
         _set_level(4, _drop_overlapping(functional, slots_so_far)),
@@ -102,9 +106,9 @@ def slots_of(question: str, answer: str, linked: Sequence[Entity] = ()) -> list[
     return [group for group in groups if group]
 
 
-def entity_words(slot: Slot) -> list[Slot]:
+def split_entity(slot: Slot) -> list[Slot]:
     """Return the words of an entity of several words that can each be replaced."""
-    words = [token for token in tagged(slot.text) if token.word and not token.functional]
+    words = [token for token in tag_words(slot.text) if token.is_word and not token.is_functional]
     # The word would be the whole entity again.
     if len(words) < 2:
         return []
@@ -127,10 +131,10 @@ sentence."""
 _FINITE_VERB_TAGS = ("VBZ", "VBP", "VBD", "MD")
 
 
-def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
+def build_whole_slot(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
     """Return a short answer as one slot; ``None`` for a long one, a sentence, or one without
     slots."""
-    tokens = [token for token in tagged(answer) if token.word]
+    tokens = [token for token in tag_words(answer) if token.is_word]
     if (
         not groups
         or len(tokens) > MAX_WHOLE_ANSWER_WORDS
@@ -143,13 +147,13 @@ def whole_answer(answer: str, groups: Sequence[Sequence[Slot]]) -> Slot | None:
     return replace(groups[0][0], text=text, start=start, end=start + len(text))
 
 
-def kinds_of(text: str, start: int, end: int) -> frozenset[str]:
+def find_kinds(text: str, start: int, end: int) -> frozenset[str]:
     """Return the kinds of the words ``text[start:end]``.
 
     Dates, numbers, names, nouns, finite verbs, and words that hold a sentence together except
     ``the``. Other kinds count only if there is none of the first four.
     """
-    groups = slots_of("", text)
+    groups = find_slots("", text)
     result = [o for group in groups for o in group if o.start < end and start < o.end]
     max_level = max(2, min((slot.level for slot in result), default=4))
     return frozenset(
@@ -171,7 +175,7 @@ def _name_kind(slot: Slot) -> str:
     return slot.tag if slot.tag.startswith("NN") else slot.tag[:2]
 
 
-def type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
+def build_type_sets(types: Sequence[str]) -> list[tuple[str, ...]]:
     """Return sets of an entity's types by which to look up others: all types, then fewer.
 
     At most 16; among sets of one size those that keep the first types come first.
@@ -203,20 +207,20 @@ def _drop_overlapping(slots: Iterable[Slot], occupied: Iterable[Slot]) -> list[S
 
 def _is_number(text: str) -> bool:
     """Whether words are a number, perhaps with a unit, and no name (``12 km``, but not ``U2``)."""
-    numbers = number_slots(text)
+    numbers = find_numbers(text)
     signs = list(text)
     for slot in numbers:
         signs[slot.start : slot.end] = " " * len(slot.text)
     return bool(numbers) and not any(sign.isupper() for sign in signs)
 
 
-def _build_word_slot(token: Token) -> Slot:
+def _build_word_slot(token: TaggedToken) -> Slot:
     """Return the slot of one word."""
     return Slot(token.text, token.start, token.end, "word", 4, token.tag)
 
 
 def _build_linked_slots(
-    entities: Sequence[Entity], answer: str, tokens: Sequence[Token]
+    entities: Sequence[Entity], answer: str, tokens: Sequence[TaggedToken]
 ) -> Iterator[Slot]:
     """Yield the slots of linked entities, the first and longest of those that overlap."""
     end = 0
@@ -228,7 +232,7 @@ def _build_linked_slots(
         types = tuple(map(str, entity.details.get("types", ())))
         # The head of an English name is its last word, so its tag decides between singular and
         # plural.
-        words_before_end = [token for token in tokens if token.end <= entity.end and token.word]
+        words_before_end = [token for token in tokens if token.end <= entity.end and token.is_word]
         tag = (
             words_before_end[-1].tag
             if words_before_end and words_before_end[-1].tag in _NAME_TAGS
@@ -237,10 +241,12 @@ def _build_linked_slots(
         yield Slot(text, entity.start, entity.end, "entity", 1, tag, types)
 
 
-def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
+def _find_names(answer: str, tokens: Sequence[TaggedToken]) -> Iterator[Slot]:
     """Yield runs of names: words that are tagged as such, or have a capital inside a sentence."""
-    runs: list[list[Token]] = []
-    between: list[Token] | None = None  # the tokens after the last name, while it may continue
+    runs: list[list[TaggedToken]] = []
+    between: list[TaggedToken] | None = (
+        None  # the tokens after the last name, while it may continue
+    )
     for index, token in enumerate(tokens):
         if _is_name(tokens, index):
             # Two names with only white space between them are one ("Marie Curie").
@@ -261,7 +267,7 @@ def _find_names(answer: str, tokens: Sequence[Token]) -> Iterator[Slot]:
         yield Slot(answer[start:end], start, end, "entity", 1, tag)
 
 
-def _is_name(tokens: Sequence[Token], index: int) -> bool:
+def _is_name(tokens: Sequence[TaggedToken], index: int) -> bool:
     """Whether a token is a name or a part of one."""
     token = tokens[index]
     next_token = tokens[index + 1] if index + 1 < len(tokens) else None
@@ -272,14 +278,14 @@ def _is_name(tokens: Sequence[Token], index: int) -> bool:
         and next_token.text == "."
     ):
         return True  # an initial
-    if not token.word or token.functional or token.text[0].isdigit():
+    if not token.is_word or token.is_functional or token.text[0].isdigit():
         return False
     if token.tag in _NAME_TAGS or not token.text[0].isupper():
         return token.tag in _NAME_TAGS
     # A capital at the beginning of a sentence proves nothing, unless the next word has one as well.
     starts_sentence = index == 0 or tokens[index - 1].text in ".!?:\"“'‘("
     return not starts_sentence or (
-        next_token is not None and next_token.word and next_token.text[0].isupper()
+        next_token is not None and next_token.is_word and next_token.text[0].isupper()
     )
 
 
@@ -287,7 +293,7 @@ MAX_POOL_ANSWERS = 200
 """Answers to other questions that are returned for one sample."""
 
 
-def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:
+def find_same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) -> list[str]:
     """Return the answers to other questions that begin like the sample's question (``who``).
 
     Of each answer the most telling words are returned: the first slot of the highest level, or the
@@ -296,21 +302,21 @@ def same_kind_answers(sample: Sample, pool: Iterable[Sample], *, seed: int = 0) 
     same as the sample's answer or a gold answer.
     """
     own_slot = _find_telling_slot(sample.question, sample.response or "")
-    question_word, length = asked_for(sample.question), len(words_of(own_slot.text))
+    question_word, length = find_question_word(sample.question), len(split_words(own_slot.text))
     golds = [alias for aliases in sample.answers for alias in aliases]
     rng = generator(seed, sample.id, "pool")
     ranked: list[tuple[int, float, str]] = []
     answers_used: set[str] = set()
     for other in pool:
-        if other.question == sample.question or asked_for(other.question) != question_word:
+        if other.question == sample.question or find_question_word(other.question) != question_word:
             continue
         result = _find_telling_slot(other.question, other.response or "")
-        key = normalised(result.text)
+        key = normalise(result.text)
         if result.kind != own_slot.kind or not key or key in answers_used:
             continue
         answers_used.add(key)
-        if not says_the_same(result.text, own_slot.text, golds):
-            length_difference = abs(len(words_of(result.text)) - length)
+        if not is_same_answer(result.text, own_slot.text, golds):
+            length_difference = abs(len(split_words(result.text)) - length)
             # Equal lengths are in random order, or the first samples of the file would always be
             # taken.
             ranked.append((length_difference, float(rng.random()), result.text))
@@ -321,31 +327,35 @@ def _find_telling_slot(question: str, answer: str) -> Slot:
     """Return the slot of an answer that tells most; the whole answer if nothing does."""
     # Each sample goes through all others, so the result is cached; long texts are not kept in
     # memory.
-    short = len(question) + len(answer) < SHORT
-    return _found(question, answer) if short else _found.__wrapped__(question, answer)
+    short = len(question) + len(answer) < MAX_CACHED_CHARS
+    return (
+        _search_telling_slot(question, answer)
+        if short
+        else _search_telling_slot.__wrapped__(question, answer)
+    )
 
 
 @lru_cache(maxsize=8192)
-def _found(question: str, answer: str) -> Slot:
+def _search_telling_slot(question: str, answer: str) -> Slot:
     text = answer.strip().rstrip(".")
     return next(
-        (slot for group in slots_of(question, answer) for slot in group if slot.level < 3),
+        (slot for group in find_slots(question, answer) for slot in group if slot.level < 3),
         Slot(text, 0, len(text), "word", 4),
     )
 
 
-def fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
+def select_fitting(slot: Slot, pool: Sequence[str]) -> list[str]:
     """Return the answers of a pool of a slot's kind, with at most one word more or less."""
-    length = len(words_of(slot.text))
+    length = len(split_words(slot.text))
     result = []
     for text in pool:
-        first_slot = next((part for group in slots_of("", text) for part in group), None)
+        first_slot = next((part for group in find_slots("", text) for part in group), None)
         # Only an answer that is one slot as a whole fits in the place of one.
         if first_slot is None or first_slot.text != text or first_slot.kind != slot.kind:
             continue
         # A noun for a noun, a plural for a plural.
-        if slot.kind == "word" and tagged(text)[0].tag != slot.tag:
+        if slot.kind == "word" and tag_words(text)[0].tag != slot.tag:
             continue
-        if abs(len(words_of(text)) - length) <= 1:
+        if abs(len(split_words(text)) - length) <= 1:
             result.append(text)
     return list(dict.fromkeys(result))

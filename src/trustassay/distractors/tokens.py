@@ -58,16 +58,16 @@ class Slot:
 
 
 _ARTICLES = frozenset(("a", "an", "the"))
-SHORT = 200
+MAX_CACHED_CHARS = 200
 """Characters up to which the normalisation of a text is cached; longer texts rarely recur."""
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Return the words of a text in the form in which they are compared (:func:`normalise`)."""
-    return tuple(normalised(text).split())
+    return tuple(normalise(text).split())
 
 
-def normalised(text: str) -> str:
+def normalise(text: str) -> str:
     """Return a text in the form in which it is compared: small letters, no signs, no articles.
 
     As SQuAD's normalisation, except that letters are compared in their compatibility form (NFKC,
@@ -75,11 +75,15 @@ def normalised(text: str) -> str:
     a text of nothing else is compared as it stands.
     """
     # `__wrapped__` bypasses the cache, which long texts would fill without being met again.
-    return _normalised(text) if len(text) < SHORT else _normalised.__wrapped__(text)
+    return (
+        _normalise_cached(text)
+        if len(text) < MAX_CACHED_CHARS
+        else _normalise_cached.__wrapped__(text)
+    )
 
 
 @lru_cache(maxsize=65_536)
-def _normalised(text: str) -> str:
+def _normalise_cached(text: str) -> str:
     # Twice: folding the case of some letters gives a text that is no longer in normal form.
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     words = text.translate(_SIGNS).split()
@@ -103,7 +107,7 @@ class _Signs(dict[int, str]):
 _SIGNS = _Signs()
 
 
-def contains(text: str, part: str) -> bool:
+def contains_words(text: str, part: str) -> bool:
     """Whether the words of ``part`` occur one after the other in ``text``; both are normalised.
 
     A part without words occurs in no text.
@@ -111,20 +115,24 @@ def contains(text: str, part: str) -> bool:
     return bool(part) and f" {part} " in f" {text} "
 
 
-def says_the_same(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
+def is_same_answer(text: str, answer: str, aliases: Sequence[str] = ()) -> bool:
     """Whether ``text`` is the answer, or is right if an alias is.
 
     It is the answer if one contains the other by whole words. It is right if it equals an alias, is
     part of one, or contains one that the answer does not contain.
     """
-    candidate, of_answer = normalised(text), normalised(answer)
-    if candidate == of_answer or contains(candidate, of_answer) or contains(of_answer, candidate):
+    candidate, of_answer = normalise(text), normalise(answer)
+    if (
+        candidate == of_answer
+        or contains_words(candidate, of_answer)
+        or contains_words(of_answer, candidate)
+    ):
         return True
-    for alias in map(normalised, aliases):
-        if candidate == alias or contains(alias, candidate):
+    for alias in map(normalise, aliases):
+        if candidate == alias or contains_words(alias, candidate):
             return True
         # An alias that the answer contains too is the shared frame, not the replaced part.
-        if contains(candidate, alias) and not contains(of_answer, alias):
+        if contains_words(candidate, alias) and not contains_words(of_answer, alias):
             return True
     return False
 
@@ -144,7 +152,7 @@ FUNCTION_WORDS = frozenset(
 """Words without a subject of their own."""
 
 
-class Token(NamedTuple):
+class TaggedToken(NamedTuple):
     """A word or sign ``text[start:end]`` and its Penn Treebank tag."""
 
     text: str
@@ -157,17 +165,17 @@ class Token(NamedTuple):
     """Its Penn Treebank tag."""
 
     @property
-    def word(self) -> bool:
+    def is_word(self) -> bool:
         """Whether it is a word or a number, and not a sign."""
         return self.text[0].isalnum()
 
     @property
-    def functional(self) -> bool:
+    def is_functional(self) -> bool:
         """Whether it only holds the sentence together."""
         return self.tag in FUNCTION_TAGS or self.text.lower() in FUNCTION_WORDS
 
 
-def tagged(text: str) -> list[Token]:
+def tag_words(text: str) -> list[TaggedToken]:
     """Return the tokens of a text.
 
     A word in small letters that the lexicon only has as a name is tagged as one (``wisconsin``).
@@ -179,7 +187,7 @@ def tagged(text: str) -> list[Token]:
     parser, lexicon = _load_tagger()
     tags = [str(tag) for _, tag in parser.find_tags([match[0] for match in result])]
     return [
-        Token(match[0], match.start(), match.end(), _find_name_tag(match[0], lexicon) or tag)
+        TaggedToken(match[0], match.start(), match.end(), _find_name_tag(match[0], lexicon) or tag)
         for match, tag in zip(result, tags, strict=True)
     ]
 
@@ -215,7 +223,7 @@ _PLACE_TYPES = ("city", "town", "country", "state", "county", "province")
 _PLACE_NOUNS = "city town country state county province region continent island".split()
 
 
-def asked_for(question: str) -> str:
+def find_question_word(question: str) -> str:
     """Return the word by which a question asks: ``who``, ``when``, ``how many``, ...; otherwise
     empty.
 
@@ -230,9 +238,9 @@ def asked_for(question: str) -> str:
     return "who" if match[1] in ("whom", "whose") else match[1]
 
 
-def kind_asked_for(question: str) -> Kind | None:
+def find_expected_kind(question: str) -> Kind | None:
     """Return the kind of words that answer a question, if its question word tells it."""
-    word = asked_for(question)
+    word = find_question_word(question)
     if word in ("when", "what year", "what date", "what day", "what decade", "what century"):
         return "date"
     if word in ("how many", "how much", "how long", "how old", "how often", "how far", "how tall"):
@@ -240,13 +248,13 @@ def kind_asked_for(question: str) -> Kind | None:
     return "entity" if word in ("who", "where") else None
 
 
-def likely_types(question: str) -> tuple[str, ...]:
+def find_likely_types(question: str) -> tuple[str, ...]:
     """Return the type of the names that a question asks for.
 
     ``Person``, ``Place``, or ``Country``, ``State`` or ``City``; none if the question does not
     tell.
     """
-    word = asked_for(question)
+    word = find_question_word(question)
     if word == "who" or word in (f"what {noun}" for noun in _PERSON_NOUNS):
         return ("Person",)
     if word == "where":
@@ -275,7 +283,7 @@ _DATE_FORMS = [
 ]
 
 
-def date_slots(text: str) -> list[Slot]:
+def find_dates(text: str) -> list[Slot]:
     """Return the dates of a text; of overlapping forms the longest."""
     slots: list[Slot] = []
     # The forms are in the order of their length: "1 May 1912" is found before "May 1912".
@@ -286,7 +294,7 @@ def date_slots(text: str) -> list[Slot]:
     return sorted(slots, key=lambda slot: slot.start)
 
 
-def date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
+def draw_date_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other dates, written as ``text`` is, with one field changed.
 
     Within each field in random order: first those of another year (at most 20 apart), then of
@@ -429,14 +437,14 @@ _NUMBER_WORD = re.compile(
 )
 
 
-def number_slots(text: str) -> list[Slot]:
+def find_numbers(text: str) -> list[Slot]:
     """Return the numbers of a text, in digits or as one word."""
     spans = [*_DIGITS.finditer(text), *_NUMBER_WORD.finditer(text)]
     slots = [Slot(match[0], match.start(), match.end(), "number", 2, "CD") for match in spans]
     return sorted(slots, key=lambda slot: slot.start)
 
 
-def number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
+def draw_number_neighbours(text: str, n: int, rng: np.random.Generator) -> list[str]:
     """Return up to n other numbers, written as ``text`` is, in random order.
 
     They have as many digits and a similar size (between half and twice as much, and at least 10

@@ -27,9 +27,9 @@ from trustassay.errors import BackendError, UnparsedError
 from trustassay.judging.leads import (
     OPEN_CLAUSE,
     adds_meaning,
-    inline_items,
+    is_incomplete_lead,
     join_to_lead,
-    leads_on,
+    split_inline_items,
 )
 from trustassay.judging.short_replies import (
     ASSENT,
@@ -38,43 +38,49 @@ from trustassay.judging.short_replies import (
     SUBORDINATE,
     asks_whether,
     complete_reply,
-    question_topic,
-    sentence_of,
+    find_question_topic,
+    make_sentence,
 )
-from trustassay.text.channels import answer_part
+from trustassay.text.channels import extract_answer
 from trustassay.text.citations import (
-    citation_markers,
-    citations_as_in_paper,
-    marker_spans,
-    references_start,
+    find_citations,
+    find_citations_as_in_paper,
+    find_marker_spans,
+    find_references_start,
     spell_superscripts,
-    without_citations_as_in_paper,
+    strip_citations_as_in_paper,
 )
-from trustassay.text.grammar import WH_WORDS, finite_verb, is_imperative, states, words_of
-from trustassay.text.language import ENGLISH, language_of
-from trustassay.text.lists import without_numbering
+from trustassay.text.grammar import (
+    WH_WORDS,
+    find_finite_verb,
+    is_imperative,
+    is_statement,
+    words_of,
+)
+from trustassay.text.language import ENGLISH, detect_language
+from trustassay.text.lists import strip_numbering
 from trustassay.text.mapped import MappedText
 from trustassay.text.markdown import Block, parse_blocks
 from trustassay.text.phrases import (
-    QUESTION,
-    REFERRAL,
-    content_of,
-    frame_end,
+    REASON_QUESTION,
+    REASON_REFERRAL,
+    content_stems,
+    find_frame_end,
+    find_opener_end,
+    find_reason_without_claim,
+    find_signature_end,
+    find_tag_question_start,
     may_be_signature,
-    opener_end,
-    signature_end,
-    tag_question_start,
-    why_no_claim,
 )
-from trustassay.text.refusals import declines, denied_topic, refusal_parts
-from trustassay.text.replies import numbered
+from trustassay.text.refusals import find_denied_topic, find_refusal_words, split_refusal
+from trustassay.text.replies import find_numbered_lines
 from trustassay.text.sentences import Splitter
 from trustassay.text.unicode import fold
 from trustassay.text.words import content_words, is_negation, plain_words
 
-DECLINES = "it declines to answer"
-REFERENCES = "a list of references"
-NO_PART = "no part of the answer"
+REASON_DECLINES = "it declines to answer"
+REASON_REFERENCES = "a list of references"
+REASON_NO_PART = "no part of the answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Claim:
     """The part as it is written, with its citations."""
     hypothesis: str | None
     """The statement to judge; ``None`` where the part claims nothing."""
-    why: str = ""
+    reason: str = ""
     """Reason that it claims nothing; empty where it claims something."""
     start: int = 0
     """Offset in the answer of its first character."""
@@ -102,10 +108,10 @@ class Claim:
     """Whether the answer is in English or in no certain language; only then word rules apply."""
 
     @property
-    def refuses(self) -> bool:
+    def is_refusal(self) -> bool:
         """Whether it is part of a refusal: it declines, or says the documents do not cover a
         topic."""
-        return self.topic is not None or self.why == DECLINES
+        return self.topic is not None or self.reason == REASON_DECLINES
 
 
 def build_claims(
@@ -139,7 +145,7 @@ def build_claims(
         return list(_build_claims_of_data(question, response, data, split))
     blocks = parse_blocks(text) if lines else [Block("paragraph", text)]
     # ``None`` means that the language is not certain: the English rules apply then, too.
-    in_english = language_of(response, (question,)) in (None, ENGLISH)
+    in_english = detect_language(response, (question,)) in (None, ENGLISH)
     reader = _ClaimBuilder(question, blocks, split, names, trailing=trailing, in_english=in_english)
     claims = reader.read()
     return _fill_texts(claims, response, references)
@@ -154,7 +160,7 @@ def parse_claim_list(reply: str, response: str = "") -> list[Claim]:
         UnparsedError: the reply has no such lines and does not say "none".
     """
     # "- 1. Claim" matches both patterns; the dictionary keeps one match for each start.
-    lines = (*_BULLETED.finditer(reply), *numbered(reply))
+    lines = (*_BULLETED.finditer(reply), *find_numbered_lines(reply))
     texts = [text.strip() for _, text in sorted({m.start(): m["text"] for m in lines}.items())]
     if not texts and reply.strip().strip(".\"'").casefold() not in ("none", "no claims"):
         excerpt = " ".join(reply.split())[:80]
@@ -169,15 +175,15 @@ def parse_claim_list(reply: str, response: str = "") -> list[Claim]:
     ]
 
 
-def claims_as_in_paper(response: str, split: Splitter) -> list[Claim]:
+def build_claims_as_in_paper(response: str, split: Splitter) -> list[Claim]:
     """Return the sentences of an answer as trust_eval 0.1.6 reads them (spec 4.2 to 4.4)."""
-    return [claim_as_in_paper(sentence) for sentence in split(response)]
+    return [build_claim_as_in_paper(sentence) for sentence in split(response)]
 
 
-def claim_as_in_paper(sentence: str) -> Claim:
+def build_claim_as_in_paper(sentence: str) -> Claim:
     """Return the claim of one sentence or list element as trust_eval 0.1.6 reads it."""
-    bare = without_citations_as_in_paper(sentence).strip()
-    return Claim(sentence.strip(), bare, citations=citations_as_in_paper(sentence))
+    bare = strip_citations_as_in_paper(sentence).strip()
+    return Claim(sentence.strip(), bare, citations=find_citations_as_in_paper(sentence))
 
 
 _BULLETED = re.compile(r"^[ \t]*(?:[-*]\s|•)[ \t]*(?P<text>.+)$", re.MULTILINE)
@@ -189,24 +195,24 @@ _BULLETED = re.compile(r"^[ \t]*(?:[-*]\s|•)[ \t]*(?P<text>.+)$", re.MULTILINE
 def _clean_answer(response: str) -> tuple[MappedText, int]:
     """Return the folded answer without reasoning, references and HTML, and the offset in the
     response at which its list of references begins."""
-    text = answer_part(MappedText.of(response))
+    text = extract_answer(MappedText.of(response))
     # Raised digits that cite must become markers before folding, which would make powers of them.
     text = fold(spell_superscripts(text))
-    start = references_start(text.text)
+    start = find_references_start(text.text)
     # Without a list of references its start is the end of the response.
     offset = text.offsets[start] if start < len(text.text) else len(response)
     return text[:start], offset
 
 
-def plain_answer(response: str) -> str:
+def strip_answer(response: str) -> str:
     """Return an answer as one text without reasoning, citations, a list of references, emphasis and
     openers, for readers of a whole answer.
     """
     text, _ = _clean_answer(response)
-    text = text.cut(marker_spans(text.text, citation_markers(text.text)))
+    text = text.cut(find_marker_spans(text.text, find_citations(text.text)))
     bare = _strip_markup(text).text.strip()
     # An answer that is nothing but an opener, such as "Sure!", stays.
-    return bare[opener_end(bare) :].strip() or bare
+    return bare[find_opener_end(bare) :].strip() or bare
 
 
 # "[text](address)" and "![text](address)" become "text"; one level of brackets in the address.
@@ -267,7 +273,7 @@ class _AnswerSentence(NamedTuple):
 
 def _is_numbering(text: str) -> bool:
     """Whether a text is blank, or nothing but a bullet or a number like "1."."""
-    return not without_numbering(f"{text} ").strip()
+    return not strip_numbering(f"{text} ").strip()
 
 
 def _split_sentences(
@@ -282,14 +288,14 @@ def _split_sentences(
         BackendError: the splitter returned something that is not in the text.
     """
     # Step 1: remove the citations.
-    markers = citation_markers(text.text)
-    spans = list(marker_spans(text.text, markers))
+    markers = find_citations(text.text)
+    spans = list(find_marker_spans(text.text, markers))
     # Behind a full stop a citation may be all that parts two sentences: "in 1902.[1]It has".
     blanks = [
         " " if text.text[end : end + 1].isupper() and text.text[start - 1 : start] in ".!?" else ""
         for start, end in spans
     ]
-    bare = text.replaced(zip(spans, blanks, strict=True))
+    bare = text.replace(zip(spans, blanks, strict=True))
     # Step 2: the offset of each marker in the text without citations: less what was removed before.
     sizes = [end - start - len(blank) for (start, end), blank in zip(spans, blanks, strict=True)]
     removed = list(accumulate(sizes, initial=0))
@@ -357,9 +363,9 @@ _GOES_ON = re.compile(r"(?:and|what about|how about)\b", re.IGNORECASE)
 _VERBS = {"'s been": " has been", "'s": " is", "'re": " are"}
 _BEFORE_WORDS = re.compile(r"(?:[\s:;,.)]|[–—-]+\s)*")
 """Punctuation that is left at the start after a citation was cut: "[1]: The museum ..."."""
-COMPLETE = 12
+MAX_COMPLETED_WORDS = 12
 """Words; a text without a verb of up to this length is completed by its question."""
-BARE = 4
+MAX_BARE_WORDS = 4
 """Words; before a text of up to this length that no rule completes the question is put."""
 _MARKS = {
     "✓": "yes",
@@ -424,7 +430,9 @@ class _ClaimBuilder:
         block = self.blocks[place]
         # A fenced block with a sentence in it and no signs of code is text that was fenced by
         # mistake.
-        if block.kind == "code" and (_CODE.search(block.text.text) or not states(block.text.text)):
+        if block.kind == "code" and (
+            _CODE.search(block.text.text) or not is_statement(block.text.text)
+        ):
             self._add_claim(None, block.text, "code", ())
         elif block.kind == "row":
             self._add_row(block)
@@ -444,7 +452,7 @@ class _ClaimBuilder:
         """
         text = _read_cell(self.blocks[place].text)
         is_only_block = place not in self.above_others and len(self.blocks) == 1
-        ended = text.endswith(".") and states(text)
+        ended = text.endswith(".") and is_statement(text)
         return not (is_only_block or ended or _states_outright(text))
 
     def _add_row(self, block: Block) -> None:
@@ -455,11 +463,11 @@ class _ClaimBuilder:
         numbers = _find_citation_numbers(block.text)
         texts = [_read_cell(cell) for cell in block.cells]
         # A first cell that is a sentence does not name its row.
-        name = "" if not block.header or states(texts[0]) else texts[0]
+        name = "" if not block.header or is_statement(texts[0]) else texts[0]
         for column, (cell, text) in enumerate(zip(block.cells, texts, strict=True)):
             # The first row: names of columns, unless one of them is a sentence.
             if not block.header:
-                hypothesis = sentence_of(text) if _states_outright(text) else None
+                hypothesis = make_sentence(text) if _states_outright(text) else None
                 self._add_claim(hypothesis, cell, "the head of a table", numbers)
                 continue
             title = _read_cell(MappedText.of(block.column(column)))
@@ -469,7 +477,7 @@ class _ClaimBuilder:
                 name if column else "",
                 title if column or not name else "",
             ]
-            is_sentence = states(text) and not name
+            is_sentence = is_statement(text) and not name
             hypothesis = text if is_sentence else ": ".join(filter(None, [*labels, text]))
             # The name of a row states nothing by itself, unless the table has a single column.
             if not text or (name and column == 0 and len(texts) > 1):
@@ -488,7 +496,7 @@ class _ClaimBuilder:
         full, numbers, block = sentence.full, sentence.numbers, self.blocks[place]
         bare = _strip_markup(sentence.bare, self.question)
         # Step 1: the bare sentence, without numbering and left-over punctuation.
-        bare = bare[len(bare.text) - len(without_numbering(bare.text)) :].strip()
+        bare = bare[len(bare.text) - len(strip_numbering(bare.text)) :].strip()
         bare = bare[_BEFORE_WORDS.match(bare.text).end() :]  # type: ignore[union-attr]
         # Nothing but citations and marks: the citations belong to a neighbour.
         if not any(map(str.isalnum, bare.text)):
@@ -497,10 +505,10 @@ class _ClaimBuilder:
         # Step 2: in another language each sentence that is no question is a claim as it stands.
         if not self.in_english:
             text = self._join_leads(bare.text, block, is_sentence=True)
-            self._add_claim(None if text.endswith("?") else text, full, QUESTION, numbers)
+            self._add_claim(None if text.endswith("?") else text, full, REASON_QUESTION, numbers)
             return
         # Step 3: "Best regards," and the name behind it, in the same sentence or the next.
-        signature = signature_end(bare.text)
+        signature = find_signature_end(bare.text)
         self.signs |= signature is not None
         bare = bare[signature or 0 :].strip()
         if self.signs and may_be_signature(bare.text):
@@ -520,7 +528,7 @@ class _ClaimBuilder:
         text = content.text
         # Step 5: the first kind that fits decides. Refusals come before "no", which begins many of
         # them.
-        if text and (declines(text) or denied_topic(text)):
+        if text and (find_refusal_words(text) or find_denied_topic(text)):
             self._add_refusal(content, full, numbers)
         elif assent:
             self._add_assent(content, assent.end(), full, block, numbers)
@@ -530,9 +538,9 @@ class _ClaimBuilder:
             self._add_claim(None, full, reason, numbers)
             # A question that the answer asks itself ("How much is it? 90 euros.") is what the next
             # short reply answers; one to the reader ("Can I help you?") is not.
-            if reason == QUESTION and content_of(text) and not _TO_READER.search(text):
+            if reason == REASON_QUESTION and content_stems(text) and not _TO_READER.search(text):
                 self.open_question = text
-        elif items := inline_items(text):
+        elif items := split_inline_items(text):
             for start, end, statement in items:
                 # A single item takes the citations along; several items share the sentence.
                 span = full if len(items) == 1 else content[start:end]
@@ -551,30 +559,30 @@ class _ClaimBuilder:
         block, words = self.blocks[place], words_of(text)
         # Each test comes before those that it excepts: an answer to yes or no and an item of a list
         # are claims, although their words alone would say nothing.
-        is_complete = finite_verb(words) is not None or is_imperative(words)
+        is_complete = find_finite_verb(words) is not None or is_imperative(words)
         if self._answers_whether(text):
             return None
         leads = place in self.above_others
-        if leads and last and (leads_on(text) if text.endswith(":") else not is_complete):
+        if leads and last and (is_incomplete_lead(text) if text.endswith(":") else not is_complete):
             return "it leads on to what follows"
         if first and block.kind == "item" and block.above and not is_complete:
             return None  # an item may consist of empty words: "We offer: help"
-        if not asserted and (reason := why_no_claim(text)):
+        if not asserted and (reason := find_reason_without_claim(text)):
             # A referral is the answer to "Where can I ...?", as long as nothing else was claimed.
             asks_for_it = _ASKS_WHAT_TO_DO.match(self.open_question)
-            answers = reason == REFERRAL and not self.claims_anything and asks_for_it
+            answers = reason == REASON_REFERRAL and not self.claims_anything and asks_for_it
             return None if answers else reason
         return "it only repeats the question" if self._repeats_question(text) else None
 
     def _add_refusal(self, content: MappedText, full: MappedText, numbers: tuple[int, ...]) -> None:
         """Add the parts of a declining sentence: topics that it denies, and what it answers."""
-        parts = refusal_parts(content.text)
+        parts = split_refusal(content.text)
         for start, end, refuses in parts:
             text = content.text[start:end].strip(" ,;:")
-            topic = denied_topic(text) if refuses else None
-            hypothesis = sentence_of(text) if topic or not refuses else None
+            topic = find_denied_topic(text) if refuses else None
+            hypothesis = make_sentence(text) if topic or not refuses else None
             span = full if len(parts) == 1 else content[start:end]
-            self._add_claim(hypothesis, span, DECLINES, numbers, topic)
+            self._add_claim(hypothesis, span, REASON_DECLINES, numbers, topic)
 
     def _add_assent(
         self,
@@ -598,7 +606,7 @@ class _ClaimBuilder:
         # "no".
         is_apart = hypothesis is None or (hypothesis.startswith(NOT_TRUE) and not goes_on)
         separate_text = text_behind.text if is_apart else ""
-        if content_of(separate_text) and not ELLIPSIS.fullmatch(separate_text):
+        if content_stems(separate_text) and not ELLIPSIS.fullmatch(separate_text):
             # "No, in 1890." makes two claims.
             if hypothesis is not None:
                 self._add_claim(hypothesis, content[:end], "", numbers)
@@ -614,7 +622,7 @@ class _ClaimBuilder:
     def _says_more(text_behind: str) -> bool:
         """Whether the text behind yes or no is a sentence of its own that does not repeat it."""
         words = words_of(text_behind)
-        is_more = finite_verb(words) is not None and not ELLIPSIS.fullmatch(text_behind)
+        is_more = find_finite_verb(words) is not None and not ELLIPSIS.fullmatch(text_behind)
         return is_more and not SUBORDINATE.match(text_behind)
 
     @property
@@ -640,9 +648,9 @@ class _ClaimBuilder:
         # The words of "Is it A or B?" and of yes-or-no questions are possible answers.
         if self._asks_whether or "or" in words or WH_WORDS.isdisjoint(words[:2]):
             return False
-        if any(map(is_negation, plain_words(text))) or finite_verb(words_of(text)) is None:
+        if any(map(is_negation, plain_words(text))) or find_finite_verb(words_of(text)) is None:
             return False
-        return content_of(text) <= content_of(question)
+        return content_stems(text) <= content_stems(question)
 
     def _complete_text(self, text: str, block: Block, *, first: bool) -> str:
         """Return the statement that a text makes when it stands alone.
@@ -655,18 +663,18 @@ class _ClaimBuilder:
             # An even number of negations is an affirmation.
             negated = sum(map(is_negation, plain_words(text))) % 2 == 1
             statement = complete_reply(self.open_question, "no" if negated else "yes")
-            return statement or sentence_of(text)
-        is_complete = finite_verb(words) is not None or is_imperative(words)
+            return statement or make_sentence(text)
+        is_complete = find_finite_verb(words) is not None or is_imperative(words)
         if not is_complete and first and block.above and block.kind != "heading":
             return self._join_leads(text, block, is_sentence=False)
         if (
             not is_complete
             and self.open_question
-            and len(words) <= COMPLETE
+            and len(words) <= MAX_COMPLETED_WORDS
             and not _LABEL.match(text)
         ):
             statement = complete_reply(self.open_question, text)
-            if statement is None and len(words) <= BARE:
+            if statement is None and len(words) <= MAX_BARE_WORDS:
                 # A bare "30 days" would be supported by any passage with these words, so the
                 # question goes along.
                 statement = f"{self.open_question} {text}"
@@ -682,11 +690,11 @@ class _ClaimBuilder:
         question.
         """
         nearest = self._read_lead(block.above[-1]) if block.above else ""
-        if nearest and not _LABEL.match(nearest) and finite_verb(words_of(nearest)) is None:
-            return nearest if content_of(nearest) else None
+        if nearest and not _LABEL.match(nearest) and find_finite_verb(words_of(nearest)) is None:
+            return nearest if content_stems(nearest) else None
         # "And the second one?" does not name its subject, "And the Basso?" does.
         goes_on = _GOES_ON.match(self.question) and not re.search(r" [A-Z]", self.question)
-        return None if self.claims or goes_on else question_topic(self.question)
+        return None if self.claims or goes_on else find_question_topic(self.question)
 
     # Headings and leads above a block
 
@@ -701,9 +709,9 @@ class _ClaimBuilder:
         if leads and (not is_sentence or OPEN_CLAUSE.search(leads[-1])):
             text = join_to_lead(leads.pop(), text)
         for lead in reversed(leads):
-            if adds_meaning(lead, text, self.names, whole=is_sentence):
+            if adds_meaning(lead, text, self.names, is_sentence=is_sentence):
                 text = f"{lead}: {text}"
-        return sentence_of(text)
+        return make_sentence(text)
 
     def _read_lead(self, place: int) -> str:
         """Return the words of a block above others: its last sentence, without marks."""
@@ -711,9 +719,9 @@ class _ClaimBuilder:
             text = self.blocks[place].text
             *_, last = _split_sentences(text, self.split, trailing=True)
             bare, _ = _strip_frames(_strip_markup(last.bare).strip())
-            self.leads[place] = bare.text[
-                len(bare.text) - len(without_numbering(bare.text)) :
-            ].strip(" :.–—-")
+            self.leads[place] = bare.text[len(bare.text) - len(strip_numbering(bare.text)) :].strip(
+                " :.–—-"
+            )
         return self.leads[place]
 
     # Adding claims
@@ -744,7 +752,7 @@ class _ClaimBuilder:
         # Entailment models read "It is not true that ..." badly: the inner statement is read
         # instead.
         if hypothesis and hypothesis.startswith(NOT_TRUE):
-            denies = sentence_of(hypothesis.removeprefix(NOT_TRUE))
+            denies = make_sentence(hypothesis.removeprefix(NOT_TRUE))
         self.claims.append(
             Claim("", hypothesis, reason, start, end, numbers, topic, denies, self.in_english)
         )
@@ -759,12 +767,12 @@ class _ClaimBuilder:
 
 def _find_citation_numbers(text: MappedText) -> tuple[int, ...]:
     """Return the numbers that a text cites."""
-    return tuple(number for marker in citation_markers(text.text) for number in marker.numbers)
+    return tuple(number for marker in find_citations(text.text) for number in marker.numbers)
 
 
 def _read_cell(cell: MappedText) -> str:
     """Return the text of a cell without citations and emphasis; a sign becomes its word."""
-    markers = marker_spans(cell.text, citation_markers(cell.text))
+    markers = find_marker_spans(cell.text, find_citations(cell.text))
     mark = _MARKS.get(cell.text.strip())
     return _strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
 
@@ -777,7 +785,12 @@ def _states_outright(text: str) -> bool:
     """
     words = words_of(text)
     capitals = sum(word[0].isupper() for word in words)
-    return len(words) > 3 and states(text) and 2 * capitals <= len(words) and not text.endswith(":")
+    return (
+        len(words) > 3
+        and is_statement(text)
+        and 2 * capitals <= len(words)
+        and not text.endswith(":")
+    )
 
 
 def _strip_frames(text: MappedText) -> tuple[MappedText, bool]:
@@ -786,8 +799,8 @@ def _strip_frames(text: MappedText) -> tuple[MappedText, bool]:
     asserted = False
     while True:
         # Openers and frames may follow each other in any order: "Sure. In short, yes, ...".
-        start = opener_end(text.text)
-        end = start + frame_end(text.text[start:])
+        start = find_opener_end(text.text)
+        end = start + find_frame_end(text.text[start:])
         if not end:
             break
         asserted |= text.text[start:end].lower().startswith("did you know")
@@ -795,7 +808,7 @@ def _strip_frames(text: MappedText) -> tuple[MappedText, bool]:
         # "and", "but" and "so" behind a frame join nothing any more.
         if joining := _JOINING.match(text.text):
             text = text[joining.end() :]
-    tag = tag_question_start(text.text)
+    tag = find_tag_question_start(text.text)
     asserted |= tag < len(text.text)
     text = text[:tag].strip()
     return (text[: len(text.text.rstrip("?"))] if asserted else text), asserted
@@ -826,7 +839,7 @@ def _fill_texts(claims: Sequence[Claim], response: str, references: int) -> list
         spoken = any(map(str.isalpha, _LETTERS.findall(gap)))
         # A gap with words in it, such as reasoning, becomes a part that is not judged.
         if spoken and not _CONNECTIVE.fullmatch(gap):
-            reason = REFERENCES if position >= references else NO_PART
+            reason = REASON_REFERENCES if position >= references else REASON_NO_PART
             result.append(_cut_part(response, position, start, Claim("", None, reason)))
             position = start
         # Marks before the list of references belong to nothing.
@@ -872,7 +885,7 @@ _CITED = re.compile(
 )
 # Words of a field's name: "openingHours", "opening_hours".
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-MOST_VALUES = 2_000
+MAX_DATA_VALUES = 2_000
 
 
 def _read_data(text: str) -> Any:
@@ -899,7 +912,7 @@ def _build_claims_of_data(
     fields: "opening hours: monday: 9 to 5".
     """
     position = 0
-    for claim in islice(_build_claims_of_value(question, data, split, (), ()), MOST_VALUES):
+    for claim in islice(_build_claims_of_value(question, data, split, (), ()), MAX_DATA_VALUES):
         # Values are searched in order, so that equal ones get different places. One that is escaped
         # in the JSON is not found and gets no place.
         start = response.find(claim.text, position)
@@ -933,13 +946,13 @@ def _build_claims_of_value(
     elif isinstance(value, list):
         for inner_value in value:
             yield from _build_claims_of_value(question, inner_value, split, names, cited)
-    elif isinstance(value, str) and states(value):
+    elif isinstance(value, str) and is_statement(value):
         for claim in build_claims(question, value, split):
             yield replace(claim, citations=(*claim.citations, *cited))
     elif value is not None and str(value).strip():
         label = ": ".join(" ".join(_NAME_PART.findall(name)).lower() for name in names)
         text = ("yes" if value else "no") if isinstance(value, bool) else value
-        yield Claim(f"{label}: {text}", sentence_of(f"{label}: {text}"), citations=cited)
+        yield Claim(f"{label}: {text}", make_sentence(f"{label}: {text}"), citations=cited)
 
 
 def _find_integers(value: Any) -> Iterator[int]:

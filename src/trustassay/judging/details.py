@@ -18,17 +18,17 @@ from rapidfuzz import fuzz
 
 from trustassay.judging.short_replies import asks_whether
 from trustassay.text.grammar import is_common_word, is_known_name
-from trustassay.text.values import MONTHS, Value, read_values, values_of_words
+from trustassay.text.values import MONTHS, TextValue, read_values, values_of_words
 from trustassay.text.words import content_words, is_empty_word
 
-FEW = 12
+MAX_NUMBERS_COMBINED = 12
 """Numbers of the passages up to which sums, differences, products and ratios are tried."""
-ALIKE = 83
+MIN_NAME_SIMILARITY = 83
 """Similarity of two names, 0 to 100, from which they are spellings of one name."""
-LOOK_BACK = 40
+MAX_CHARACTERS_BEFORE = 40
 """Characters before a number that are searched for words that make it a bound, rounded or
 negative."""
-SHORTEST_STEM = 4
+MIN_STEM_LETTERS = 4
 """Letters of the shortest word that may be the beginning of another form of it."""
 _ABOUT = 0.1
 """Relative distance that "about" allows between two numbers."""
@@ -159,7 +159,7 @@ class KnownDetails:
         self._question_texts = [question] if question and not asks_whether(question) else []
 
     @cached_property
-    def _values(self) -> list[Value]:
+    def _values(self) -> list[TextValue]:
         return [
             value for text in (*self._texts, *self._question_texts) for value in read_values(text)
         ]
@@ -178,7 +178,9 @@ class KnownDetails:
                 numbers = [number_read / hours for number_read in value.numbers]
                 result += numbers
                 # "fell by 3 percent" also has -3.
-                if value.kind == "number" and _FALLS.search(text[: value.start][-LOOK_BACK:]):
+                if value.kind == "number" and _FALLS.search(
+                    text[: value.start][-MAX_CHARACTERS_BEFORE:]
+                ):
                     result += [-number_read for number_read in numbers]
             result += [_ROMAN[word] for word in _NAME.findall(text) if word in _ROMAN]
         result += [number_read for text in self._texts for number_read in values_of_words(text)]
@@ -223,11 +225,14 @@ class KnownDetails:
                     run = []
         return frozenset(result)
 
-    def missing(self, claim: str) -> list[str]:
+    def find_missing(self, claim: str) -> list[str]:
         """Return the numbers, dates and names of a folded claim that no passage has, as written."""
-        return [*self.missing_values(claim), *self._find_missing_names(claim, read_values(claim))]
+        return [
+            *self.find_missing_values(claim),
+            *self._find_missing_names(claim, read_values(claim)),
+        ]
 
-    def missing_values(self, claim: str) -> list[str]:
+    def find_missing_values(self, claim: str) -> list[str]:
         """Return the numbers, dates, times and codes of a folded claim that no passage has."""
         values = read_values(claim)
         spans: dict[tuple[int, int], bool] = {}
@@ -262,7 +267,7 @@ class KnownDetails:
 
     # Numbers
 
-    def _has_value(self, value: Value, claim: str, values: Sequence[Value]) -> bool:
+    def _has_value(self, value: TextValue, claim: str, values: Sequence[TextValue]) -> bool:
         """Whether the passages have a value of a claim; ``values`` are all values of the claim."""
         if value.kind == "time":
             known_times = {
@@ -273,7 +278,7 @@ class KnownDetails:
             )
         if value.kind == "date":
             return self._has_date(value)
-        before = claim[max(0, value.start - LOOK_BACK) : value.start]
+        before = claim[max(0, value.start - MAX_CHARACTERS_BEFORE) : value.start]
         return (
             # 0 and 1 are often words ("no", "a", "one of them") and no details.
             value.numbers[0] in (0.0, 1.0)
@@ -282,7 +287,7 @@ class KnownDetails:
             or self._can_compute(value, claim, values)
         )
 
-    def _has_number(self, value: Value, before: str) -> bool:
+    def _has_number(self, value: TextValue, before: str) -> bool:
         """Whether the passages have a number; behind a word such as "fell" also its negative.
 
         Args:
@@ -310,7 +315,7 @@ class KnownDetails:
         other = number * (1 + _BOUND_WIDTH if bound["least"] else 1 - _BOUND_WIDTH)
         return self._has_number_between(*sorted((number, other)))
 
-    def _can_compute(self, value: Value, claim: str, values: Sequence[Value]) -> bool:
+    def _can_compute(self, value: TextValue, claim: str, values: Sequence[TextValue]) -> bool:
         """Whether a number can be computed from numbers of the passages.
 
         Two numbers that only the claim has cannot confirm each other: of each pair, at least one
@@ -350,7 +355,7 @@ class KnownDetails:
         # "In 1952 it was 50 years old" follows from 1902.
         pairs = [(candidate, other.numbers[0]) for candidate in near for other in other_values]
         results = chain(_compute_pairs(near), *map(_compute_pairs, pairs))
-        return len(near) <= FEW and any(
+        return len(near) <= MAX_NUMBERS_COMBINED and any(
             math.isclose(number, candidate, rel_tol=6e-3) for candidate in results
         )
 
@@ -366,7 +371,7 @@ class KnownDetails:
         margin = max(step * (1 + 1e-9) if rounds else 0.0, abs(number) * 1e-9)
         return self._has_number_between(number - margin, number + margin)
 
-    def _has_date(self, value: Value) -> bool:
+    def _has_date(self, value: TextValue) -> bool:
         """Whether the passages have a date; a month and a year may stand at different places."""
         year, month, day = value.numbers
         dates = [date_value.numbers for date_value in self._values if date_value.kind == "date"]
@@ -394,7 +399,7 @@ class KnownDetails:
 
     # Names
 
-    def _find_missing_names(self, claim: str, values: Sequence[Value]) -> list[str]:
+    def _find_missing_names(self, claim: str, values: Sequence[TextValue]) -> list[str]:
         result = []
         value_places = {place for value in values for place in range(value.start, value.end)}
         in_title_case = _is_title_case(claim)
@@ -477,11 +482,11 @@ class KnownDetails:
         place = bisect_left(self._words, plain)
         # The first word not before it in the alphabet begins with it, if any does.
         after = self._words[place] if place < len(self._words) else ""
-        if after == plain or (len(plain) >= SHORTEST_STEM and after.startswith(plain)):
+        if after == plain or (len(plain) >= MIN_STEM_LETTERS and after.startswith(plain)):
             return True
         shorter = (
             plain[:length]
-            for length in range(len(plain) - 1, max(SHORTEST_STEM, len(plain) - 4) - 1, -1)
+            for length in range(len(plain) - 1, max(MIN_STEM_LETTERS, len(plain) - 4) - 1, -1)
         )
         return any(self._has_word(shorter_form) for shorter_form in shorter)
 
@@ -516,7 +521,7 @@ def _is_other_spelling(word: str, known_word: str) -> bool:
         return False
     if _UMLAUT.sub(r"\1", known_word) == _UMLAUT.sub(r"\1", word):
         return True
-    return fuzz.ratio(word, known_word) >= ALIKE and not (
+    return fuzz.ratio(word, known_word) >= MIN_NAME_SIMILARITY and not (
         is_known_name(word) and is_known_name(known_word)
     )
 
@@ -525,7 +530,7 @@ def _compute_pairs(numbers: Iterable[float]) -> Iterable[float]:
     """Yield the sum, difference, product, ratio and percentage of each pair of numbers, and the sum
     and mean of all of them."""
     # Bounded, because the number of pairs grows with the square.
-    numbers_used = list(numbers)[: FEW + 4]
+    numbers_used = list(numbers)[: MAX_NUMBERS_COMBINED + 4]
     for a, b in permutations(numbers_used, 2):
         yield a + b
         yield a - b

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from trustassay.views import EvidenceRow, Mark
 
-Verdict: TypeAlias = Literal["supported", "not found", "contradicted", "no claim"]
+ClaimVerdict: TypeAlias = Literal["supported", "not found", "contradicted", "no claim"]
 
 _MARKS = {
     "supported": Mark("good", "✓", "supported"),
@@ -18,7 +18,7 @@ _NOT_JUDGED = Mark("none", "○", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSpan(EvidenceRow, told_by=("start", "end")):
+class ClaimSpan(EvidenceRow, required=("start", "end")):
     """Characters of an answer that are not supported."""
 
     start: int
@@ -30,7 +30,7 @@ class ClaimSpan(EvidenceRow, told_by=("start", "end")):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
+class JudgedClaim(EvidenceRow, row_kind="statement", required=("text",)):
     """A claim with its verdict, as it is stored in the evidence of an assessment."""
 
     text: str

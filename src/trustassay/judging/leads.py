@@ -10,13 +10,13 @@ from collections.abc import Container
 from trustassay.text.grammar import (
     AUXILIARIES,
     SUBJECT_PRONOUNS,
-    finite_verb,
+    find_finite_verb,
     is_common_word,
-    states,
+    is_statement,
     tag_of,
     words_of,
 )
-from trustassay.text.phrases import content_of
+from trustassay.text.phrases import content_stems
 from trustassay.text.words import is_negation, plain_words
 
 _AUXILIARY = rf"(?P<aux>{'|'.join(sorted(AUXILIARIES))})"
@@ -103,7 +103,9 @@ def join_to_lead(lead: str, item: str) -> str:
             auxiliary = _inflect_auxiliary(match["aux"] or "is", item)
             return f"{capital} {auxiliary}{negation}{match['rest']}"
     # "You need one of the following" becomes "You need a passport".
-    if (match := _OBJECT.fullmatch(lead)) and finite_verb(words_of(match["before"])) is not None:
+    if (match := _OBJECT.fullmatch(lead)) and find_finite_verb(
+        words_of(match["before"])
+    ) is not None:
         return f"{match['before']} {inner}"
     # "Members get" becomes "Members get a discount".
     if _is_open(lead):
@@ -113,16 +115,16 @@ def join_to_lead(lead: str, item: str) -> str:
     if excludes or _is_status(lead):
         return f"{capital} {_inflect_auxiliary('is', item)} {_lower_first(lead)}"
     # No rule fits: the lead is put before the item, unless it says nothing ("Details").
-    says_something = content_of(lead) or any(map(is_negation, plain_words(lead)))
+    says_something = content_stems(lead) or any(map(is_negation, plain_words(lead)))
     return f"{lead}: {item}" if says_something else item
 
 
 _INLINE = re.compile(r"(?P<lead>[^:]{1,60}):\s+(?P<items>[^:]+?)[.!]?")
 _BETWEEN = re.compile(r"\s*(?:[,;]\s*(?:and|or)?|\band\b|\bor\b)\s+")
-MOST_ITEM_WORDS = 5
+MAX_ITEM_WORDS = 5
 
 
-def inline_items(text: str) -> list[tuple[int, int, str]]:
+def split_inline_items(text: str) -> list[tuple[int, int, str]]:
     """Return the statements of a list within a sentence: "Not covered: theft, fire."
 
     Only leads that make a statement of each item are split; else the list is empty.
@@ -140,22 +142,22 @@ def inline_items(text: str) -> list[tuple[int, int, str]]:
     for end, following in [*ends, (match.end("items"), match.end("items"))]:
         item = text[start:end]
         # A long item is a clause, and its commas separate no items.
-        if len(item.split()) > MOST_ITEM_WORDS:
+        if len(item.split()) > MAX_ITEM_WORDS:
             return []
         result.append((start, end, join_to_lead(lead, item)))
         start = following
     return result
 
 
-def leads_on(lead: str) -> bool:
+def is_incomplete_lead(lead: str) -> bool:
     """Whether a lead says nothing without the items below it: "Members get:", "These apply:"."""
     bare = lead.strip(" :")
     placeholder = re.search(rf"\b{_THESE}\b", bare, re.IGNORECASE)
     presents = placeholder or _PRESENTS.fullmatch(bare) or _EXCEPT.fullmatch(bare)
-    return bool(presents or _is_open(bare) or not states(bare))
+    return bool(presents or _is_open(bare) or not is_statement(bare))
 
 
-def adds_meaning(lead: str, text: str, names: Container[str], *, whole: bool) -> bool:
+def adds_meaning(lead: str, text: str, names: Container[str], *, is_sentence: bool) -> bool:
     """Whether a text below a heading or lead needs it to stand alone.
 
     A complete sentence needs it for a negation, a number or a name that it does not have itself;
@@ -163,12 +165,12 @@ def adds_meaning(lead: str, text: str, names: Container[str], *, whole: bool) ->
     """
     if OPEN_CLAUSE.search(lead):
         return True
-    if whole and states(lead) and not re.search(_THESE, lead, re.IGNORECASE):
+    if is_sentence and is_statement(lead) and not re.search(_THESE, lead, re.IGNORECASE):
         return False  # the lead is a claim itself
     words_of_text = {word.lower() for word in words_of(text)}
     words = [word for word in words_of(lead) if word.lower() not in words_of_text]
-    if not whole:
-        return bool(content_of(" ".join(words)))
+    if not is_sentence:
+        return bool(content_stems(" ".join(words)))
     if any(is_negation(word) or word in _NEGATIVE for word in plain_words(" ".join(words))):
         return True
     return any(
@@ -182,7 +184,7 @@ def _is_open(lead: str) -> bool:
     if OPEN_CLAUSE.search(lead):
         return True
     words = words_of(lead)
-    place = finite_verb(words)
+    place = find_finite_verb(words)
     if place is None:
         return False
     if (

@@ -16,21 +16,21 @@ from typing import NamedTuple
 
 from trustassay.capabilities import Entailment, Models
 from trustassay.sample import Document
-from trustassay.text.channels import without_html
+from trustassay.text.channels import strip_html
 from trustassay.text.mapped import MappedText
 from trustassay.text.sentences import Splitter
-from trustassay.text.tables import as_prose, holds_data
-from trustassay.text.unicode import fold, folded
+from trustassay.text.tables import holds_data, spell_data
+from trustassay.text.unicode import fold, fold_text
 from trustassay.text.values import spell_dates
 from trustassay.text.words import content_words
 
-EXCERPT_WORDS = 400
+MAX_EXCERPT_WORDS = 400
 """Words of a passage up to which it is read in one piece, and of each excerpt of a longer one."""
-JOINED_WORDS = 80
+MAX_JOINED_WORDS = 80
 """Words of joined sentences: as much as the embedded entailer reads at once."""
-JOINED_SENTENCES = 4
-WINDOWS = 3
-WINDOW_WORDS = 60
+MAX_JOINED_SENTENCES = 4
+MAX_WINDOWS = 3
+MAX_WINDOW_WORDS = 60
 """Words of a window, unless its one sentence has more."""
 
 
@@ -47,7 +47,7 @@ class PassageSentence(NamedTuple):
     """Its content words."""
 
 
-class Excerpt(NamedTuple):
+class PassageExcerpt(NamedTuple):
     """The text that a reader gets: a passage, or consecutive sentences of a long one."""
 
     passage: int
@@ -62,10 +62,10 @@ class Excerpt(NamedTuple):
     @property
     def premise(self) -> str:
         """The text below its title, if there is one."""
-        return titled(self.text, self.title)
+        return add_title(self.text, self.title)
 
 
-class Window(NamedTuple):
+class PassageWindow(NamedTuple):
     """Consecutive sentences of a passage."""
 
     passage: int
@@ -79,31 +79,31 @@ class Window(NamedTuple):
     text: str
     """Its text."""
 
-    def meets(self, other: "Window") -> bool:
+    def overlaps(self, other: "PassageWindow") -> bool:
         """Whether both windows have a sentence in common."""
         same = self.passage == other.passage
         return same and self.start < other.end and other.start < self.end
 
 
-def titled(text: str, title: str) -> str:
+def add_title(text: str, title: str) -> str:
     """Return a text below its title, in the form that readers get."""
     return f"Title: {title}\n{text}" if title else text
 
 
-async def read(models: Models, premise: str, claim: str, role: str = "") -> Entailment:
+async def ask_reader(models: Models, premise: str, claim: str, role: str = "") -> Entailment:
     """Ask an entailment model whether a premise supports a claim; dates in both get one form."""
     return await models.entail(spell_dates(premise), spell_dates(claim), role=role)
 
 
-def passage_text(document: Document) -> str:
+def read_passage_text(document: Document) -> str:
     """Return the text of a passage as it is read: its excerpt, if any, folded, without HTML."""
     text = document.text if document.excerpt is None else document.excerpt
-    return fold(without_html(MappedText.of(text))).text
+    return fold(strip_html(MappedText.of(text))).text
 
 
-def passage_premise(document: Document) -> str:
+def build_premise(document: Document) -> str:
     """Return a whole passage in the form that a reader gets, with its title."""
-    return titled(passage_text(document), folded(document.title))
+    return add_title(read_passage_text(document), fold_text(document.title))
 
 
 class Passages:
@@ -115,8 +115,10 @@ class Passages:
             documents: the passages in their order; one without a text is never read.
             split: splits a text into sentences.
         """
-        self.texts = ["" if document.blank else passage_text(document) for document in documents]
-        self.titles = [folded(document.title) for document in documents]
+        self.texts = [
+            "" if document.blank else read_passage_text(document) for document in documents
+        ]
+        self.titles = [fold_text(document.title) for document in documents]
         self.sentences = [
             list(_split_passage(number, text, split)) for number, text in enumerate(self.texts)
         ]
@@ -124,36 +126,36 @@ class Passages:
         """Indices of the passages that contain rows of data."""
 
     @cached_property
-    def excerpts(self) -> list[Excerpt]:
+    def excerpts(self) -> list[PassageExcerpt]:
         """All passages in excerpts of up to 400 words, cut at the ends of sentences."""
         return [
             excerpt for number in range(len(self.texts)) for excerpt in self._cut_excerpts(number)
         ]
 
-    def _cut_excerpts(self, number: int) -> Iterable[Excerpt]:
+    def _cut_excerpts(self, number: int) -> Iterable[PassageExcerpt]:
         text, title = self.texts[number], self.titles[number]
         texts = [text] if text.strip() else []
-        if len(text.split()) > EXCERPT_WORDS:
+        if len(text.split()) > MAX_EXCERPT_WORDS:
             rows: list[list[str]] = [[]]
             for sentence in self.sentences[number]:
                 words_of_sentence = sentence.text.split()
                 # A sentence of more than 400 words is cut itself.
-                for start in range(0, len(words_of_sentence), EXCERPT_WORDS):
-                    words = words_of_sentence[start : start + EXCERPT_WORDS]
-                    if rows[-1] and len(rows[-1]) + len(words) > EXCERPT_WORDS:
+                for start in range(0, len(words_of_sentence), MAX_EXCERPT_WORDS):
+                    words = words_of_sentence[start : start + MAX_EXCERPT_WORDS]
+                    if rows[-1] and len(rows[-1]) + len(words) > MAX_EXCERPT_WORDS:
                         rows.append([])
                     rows[-1] += words
             # Excerpts of a long passage lose its line breaks.
             texts = [" ".join(row) for row in rows]
         for excerpt_text in texts:
-            yield Excerpt(
+            yield PassageExcerpt(
                 number,
                 excerpt_text,
                 title,
-                frozenset(content_words(f"{title} {as_prose(excerpt_text)}")),
+                frozenset(content_words(f"{title} {spell_data(excerpt_text)}")),
             )
 
-    def nearest(self, statement: str, most: int) -> list[tuple[Excerpt, float]]:
+    def find_nearest(self, statement: str, most: int) -> list[tuple[PassageExcerpt, float]]:
         """Return the excerpts that share most content words with a statement.
 
         Args:
@@ -170,7 +172,9 @@ class Passages:
         order = sorted(range(len(shares)), key=lambda place: -shares[place])
         return [(self.excerpts[place], shares[place]) for place in order[:most]]
 
-    def joined(self, statement: str) -> list[Sequence["PassageSentence | Window"]]:
+    def find_joint_evidence(
+        self, statement: str
+    ) -> list[Sequence["PassageSentence | PassageWindow"]]:
         """Return the groups of sentences to read where no excerpt alone supports a statement.
 
         First come sentences of all passages that share its words between them, then windows around
@@ -183,19 +187,19 @@ class Passages:
         ]
         # Sentences first, since they are shorter; windows only if they did not suffice.
         chosen = _choose_joint_sentences(statement, list(chain.from_iterable(prose)))
-        around = windows(
+        around = choose_windows(
             statement, [[sentence.text for sentence in sentences] for sentences in prose]
         )
         # A single sentence was already read within its excerpt. Without any sentence that shares a
         # word the windows have none either.
         return [group for group in (chosen[1:] and chosen, chosen and around) if group]
 
-    def windows(self, statement: str) -> list[Window]:
+    def choose_windows(self, statement: str) -> list[PassageWindow]:
         """Return the windows of the passages that a second reader gets."""
         texts = [[sentence.text for sentence in sentences] for sentences in self.sentences]
-        return windows(statement, texts)
+        return choose_windows(statement, texts)
 
-    def share(self, statement: str, passage: int) -> float:
+    def largest_share(self, statement: str, passage: int) -> float:
         """Return the largest share of a statement's content words, 0 to 1, that two neighbouring
         sentences of a passage have together.
         """
@@ -205,7 +209,7 @@ class Passages:
         counts = (len(wanted & (sentence.words | following.words)) for sentence, following in pairs)
         return max(counts, default=0) / max(1, len(wanted))
 
-    def closest_sentence(self, statement: str, passage: int) -> str:
+    def find_closest_sentence(self, statement: str, passage: int) -> str:
         """Return the sentence of a passage that shares most words with a statement.
 
         Of equal ones it is the shortest; "" for a passage without sentences.
@@ -221,7 +225,7 @@ class Passages:
 
 def _split_passage(number: int, text: str, split: Splitter) -> Iterable[PassageSentence]:
     """Yield the sentences of a passage, with its data spelled as sentences."""
-    for place, sentence in enumerate(split(as_prose(text))):
+    for place, sentence in enumerate(split(spell_data(text))):
         if bare := sentence.strip():
             yield PassageSentence(number, place, bare, frozenset(content_words(bare)))
 
@@ -237,14 +241,14 @@ def _choose_joint_sentences(
     missing = set(content_words(statement))
     chosen: list[PassageSentence] = []
     length = 0
-    while candidates and missing and len(chosen) < JOINED_SENTENCES:
+    while candidates and missing and len(chosen) < MAX_JOINED_SENTENCES:
         best = max(candidates, key=lambda sentence: len(sentence.words & missing))
         gained, size = best.words & missing, len(best.text.split())
         if not gained:
             break
         # A sentence that is too long is dropped, and a shorter one may still fit.
         candidates.remove(best)
-        if length + size <= JOINED_WORDS or not chosen:
+        if length + size <= MAX_JOINED_WORDS or not chosen:
             chosen.append(best)
             # Later sentences only count for the words that are still missing.
             missing -= gained
@@ -252,12 +256,12 @@ def _choose_joint_sentences(
     return sorted(chosen)
 
 
-def windows(
+def choose_windows(
     statement: str,
     passages: Sequence[Sequence[str]],
-    most: int = WINDOWS,
-    longest: int = WINDOW_WORDS,
-) -> list[Window]:
+    most: int = MAX_WINDOWS,
+    longest: int = MAX_WINDOW_WORDS,
+) -> list[PassageWindow]:
     """Return windows of passages to judge a statement by, in reading order.
 
     Greedy choice: add the window with most content words of the statement that are not covered yet;
@@ -276,7 +280,7 @@ def windows(
         for number, sentences in enumerate(passages)
         for window in _cut_windows(number, sentences, longest)
     ]
-    chosen: list[Window] = []
+    chosen: list[PassageWindow] = []
     covered: frozenset[str] = frozenset()
     while candidates and len(chosen) < most:
         best = max(
@@ -288,11 +292,11 @@ def windows(
         chosen.append(best)
         # Later windows only count for words that no window has so far.
         covered |= best.words & wanted
-        candidates = [window for window in candidates if not window.meets(best)]
+        candidates = [window for window in candidates if not window.overlaps(best)]
     return sorted(chosen)
 
 
-def _cut_windows(number: int, sentences: Sequence[str], longest: int) -> Iterable[Window]:
+def _cut_windows(number: int, sentences: Sequence[str], longest: int) -> Iterable[PassageWindow]:
     """Yield the windows of one passage: from each sentence on, as many sentences as fit."""
     lengths = [len(sentence.split()) for sentence in sentences]
     words = [frozenset(content_words(sentence)) for sentence in sentences]
@@ -303,7 +307,7 @@ def _cut_windows(number: int, sentences: Sequence[str], longest: int) -> Iterabl
         while end < len(sentences) and sum(lengths[start : end + 1]) <= longest:
             end += 1
         content = frozenset().union(*words[start:end])
-        yield Window(number, start, end, content, " ".join(sentences[start:end]))
+        yield PassageWindow(number, start, end, content, " ".join(sentences[start:end]))
         # Every later window would be a part of this one.
         if end == len(sentences):
             return

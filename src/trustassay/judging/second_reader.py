@@ -14,23 +14,23 @@ from typing import Any, TypeVar
 
 from trustassay.capabilities import Entailment, Models
 from trustassay.errors import UsageError
-from trustassay.event_loop import all_of
-from trustassay.judging.passages import Window, read
+from trustassay.event_loop import gather_all
+from trustassay.judging.passages import PassageWindow, ask_reader
 
 ROLE = "second"
 """The role of the second reader among the entailment models."""
-READ = "second"
+PART_READ_BY_SECOND = "second"
 """The part of an assessment that counts the statements the second reader has read."""
-READ_ALONE = "the second reader alone read it: the first does not read its language"
-UNMEASURED = "how well the second does was not measured"
-SURE = 1e-4
+REASON_READ_ALONE = "the second reader alone read it: the first does not read its language"
+REASON_UNMEASURED = "how well the second does was not measured"
+PROBABILITY_MARGIN = 1e-4
 """Distance from 0 and 1 to which probabilities are clipped before taking log-odds."""
 # "300" (answers), "25%" (of the answers), "600s" (seconds)
 _BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(%|s|)")
 T = TypeVar("T")
 
 
-def combined(first: Entailment, second: Entailment) -> Entailment:
+def combine_readers(first: Entailment, second: Entailment) -> Entailment:
     """Return the probabilities of two readers together.
 
     The log-odds of entailment are the mean of both readers': weights fitted to human labels came
@@ -47,7 +47,7 @@ def combined(first: Entailment, second: Entailment) -> Entailment:
 
 
 def _compute_logit(probability: float) -> float:
-    p = min(max(probability, SURE), 1 - SURE)
+    p = min(max(probability, PROBABILITY_MARGIN), 1 - PROBABILITY_MARGIN)
     return math.log(p / (1 - p))
 
 
@@ -55,11 +55,11 @@ def _compute_logit(probability: float) -> float:
 class SecondReader:
     """The second reader as a metric uses it, for an answer that both readers read."""
 
-    alone: bool = False
+    decides_alone: bool = False
     """Whether its probabilities count alone, and not those of both readers together."""
 
-    async def verdict(
-        self, models: Models, windows: Sequence[Window], statement: str, first: Entailment
+    async def judge(
+        self, models: Models, windows: Sequence[PassageWindow], statement: str, first: Entailment
     ) -> Entailment:
         """Return the probabilities for a statement.
 
@@ -70,12 +70,12 @@ class SecondReader:
             first: the first reader's probabilities.
         """
         premise = "\n".join(window.text for window in windows)
-        second = await read(models, premise, statement, ROLE)
-        return second if self.alone else combined(first, second)
+        second = await ask_reader(models, premise, statement, ROLE)
+        return second if self.decides_alone else combine_readers(first, second)
 
 
 @dataclass(frozen=True)
-class SecondOptions:
+class SecondReaderOptions:
     """How much the second reader reads.
 
     second_share: of the answers, drawn at random, 0 to 1; 20 at least. second_budget: of all
@@ -92,7 +92,7 @@ class SecondOptions:
         if not 0 <= self.second_share <= 1:
             raise UsageError(f"second_share: expected 0 to 1, got {self.second_share:g}")
         # Parses the budget, so that a wrong one is reported before a run begins.
-        _ = self.most(1), self.seconds
+        _ = self.max_answers(1), self.seconds
 
     @property
     def _parsed_budget(self) -> tuple[float, str]:
@@ -105,7 +105,7 @@ class SecondOptions:
             raise UsageError(f"second_budget: expected {message}, got {self.second_budget!r}")
         return number, result[2]
 
-    def most(self, answers: int, beside: int = 0) -> int | None:
+    def max_answers(self, answers: int, other_answers: int = 0) -> int | None:
         """Return how many of some answers may be read; ``None`` without a limit in answers.
 
         Args:
@@ -117,7 +117,7 @@ class SecondOptions:
         if unit == "%":
             return round(number / 100 * answers)
         # The budget is for all answers of a run, also those of other groups.
-        of_all = answers / (answers + beside) if beside else 1
+        of_all = answers / (answers + other_answers) if other_answers else 1
         return round(number * of_all) if number and not unit else None
 
     @property
@@ -131,11 +131,11 @@ class SecondOptions:
         return vars(self) | {}
 
 
-async def read_again(
+async def read_deciding_statements(
     findings: Sequence[T],
     claims: Sequence[int],
-    bad: Callable[[T], bool],
-    again: Callable[[int], Awaitable[T]],
+    is_bad: Callable[[T], bool],
+    judge_again: Callable[[int], Awaitable[T]],
 ) -> tuple[list[T], int]:
     """Let the second reader read the statements that decide whether an answer is flagged.
 
@@ -153,13 +153,13 @@ async def read_again(
     """
     result, read = list(findings), 0
     for places in (
-        [place for place in claims if bad(findings[place])],
-        [place for place in claims if not bad(findings[place])],
+        [place for place in claims if is_bad(findings[place])],
+        [place for place in claims if not is_bad(findings[place])],
     ):
-        for place, finding in zip(places, await all_of(map(again, places)), strict=True):
+        for place, finding in zip(places, await gather_all(map(judge_again, places)), strict=True):
             result[place] = finding
         read += len(places)
         # One bad statement decides; the others need no second reading.
-        if any(bad(result[place]) for place in claims):
+        if any(is_bad(result[place]) for place in claims):
             break
     return result, read

@@ -18,7 +18,7 @@ from trustassay.text.grammar import (
     PREPOSITIONS,
     SUBJECT_PRONOUNS,
     WH_WORDS,
-    finite_verb,
+    find_finite_verb,
     tag_of,
     words_of,
 )
@@ -110,11 +110,11 @@ def complete_reply(question: str, reply: str) -> str | None:
     and for questions with who, what, which, when, where, how many, how much and how long. The
     statement of "no" begins with "It is not true that".
     """
-    if option := option_of(question, reply):
+    if option := find_option(question, reply):
         # "Which is larger: A) ... B) ...?" without its options, answered by the option's text.
         stem = _BEFORE_OPTIONS.sub("", _OPTION.sub("", question))
         statement = None if _CHOICE.search(stem) else complete_reply(f"{stem}?", option)
-        return statement or sentence_of(option)
+        return statement or make_sentence(option)
     # "Wow!" is no answer, so an exclamation mark is kept in mind before it is cut off.
     words, exclaimed = _question_words(question), reply.rstrip().endswith("!")
     reply = reply.strip().rstrip(".!").strip().replace("’", "'")
@@ -126,14 +126,14 @@ def complete_reply(question: str, reply: str) -> str | None:
             _complete_assent(words, reply, assent) if assent else _choose_alternative(words, reply)
         )
     # A request: "Give me the number of halls." with "14" is "The number of halls is 14."
-    if request := question_topic(question) if _asks_without_wh(question) else None:
+    if request := find_question_topic(question) if _asks_without_wh(question) else None:
         value = re.sub(
             r"^(?:it's|it is|that's|that is|they're|they are)\s+", "", reply, flags=re.IGNORECASE
         )
         return (
             None
-            if finite_verb(words_of(value)) is not None or assent
-            else sentence_of(f"{request} is {value}")
+            if find_finite_verb(words_of(value)) is not None or assent
+            else make_sentence(f"{request} is {value}")
         )
     inner = words_of(reply)
     if (
@@ -141,14 +141,14 @@ def complete_reply(question: str, reply: str) -> str | None:
         or exclaimed
         or not inner
         or inner[0].lower() in SUBJECT_PRONOUNS
-        or finite_verb(inner) is not None
+        or find_finite_verb(inner) is not None
     ):
         return None  # a sentence of its own, or none: "That's it", "Wow!"
     # The reply moves into the sentence, so a common first word loses its capital.
     if is_empty_word(inner[0].lower()) or inner[0].lower() in PREPOSITIONS:
         reply = reply[0].lower() + reply[1:]
     filled = _fill_in_reply(words, reply)
-    return None if filled is None else sentence_of(filled)
+    return None if filled is None else make_sentence(filled)
 
 
 def asks_whether(question: str) -> bool:
@@ -163,7 +163,7 @@ def asks_whether(question: str) -> bool:
     )
 
 
-def option_of(question: str, reply: str) -> str | None:
+def find_option(question: str, reply: str) -> str | None:
     """Return the text of the option that a reply names, for "B" or "B) 14 halls"."""
     options = {letter.upper(): text.strip(" .,;") for letter, text in _OPTION.findall(question)}
     match = _OPTION_LETTER.fullmatch(reply.strip().rstrip("."))
@@ -174,7 +174,7 @@ def option_of(question: str, reply: str) -> str | None:
     return text if text and option else option
 
 
-def question_topic(question: str) -> str | None:
+def find_question_topic(question: str) -> str | None:
     """Return the noun phrase that a question is about: "the museum" in "When did the museum open?".
 
     For a request it is everything that is requested: "the number of halls".
@@ -216,11 +216,11 @@ def _asks_without_wh(question: str) -> bool:
         bool(words)
         and asks.isdisjoint(words[:2])
         and words[0] not in PREPOSITIONS
-        and finite_verb(words) is None
+        and find_finite_verb(words) is None
     )
 
 
-def sentence_of(text: str) -> str:
+def make_sentence(text: str) -> str:
     """Return a text as a sentence: with a capital letter and a full stop."""
     text = text.strip().rstrip(" :;,")
     ended = text.rstrip("\"')]").endswith((".", "!", "?"))
@@ -252,12 +252,12 @@ def _complete_assent(words: Sequence[str], reply: str, assent: re.Match[str]) ->
     # "No, if you cancel late": the condition belongs inside the negated sentence.
     if assent["no"] and SUBORDINATE.match(text_behind) and auxiliary in BE | HAVE | MODALS:
         negated_statement = re.sub(rf"\b{auxiliary}\b", f"{auxiliary} not", statement, count=1)
-        return sentence_of(f"{negated_statement} {text_behind}")
+        return make_sentence(f"{negated_statement} {text_behind}")
     if assent["no"]:
-        return sentence_of(f"{NOT_TRUE} {statement}")
+        return make_sentence(f"{NOT_TRUE} {statement}")
     if _BOTH_WAYS.match(text_behind):
         return None
-    return sentence_of(
+    return make_sentence(
         statement if ELLIPSIS.fullmatch(text_behind) else f"{statement} {text_behind}".rstrip()
     )
 
@@ -273,7 +273,9 @@ def _choose_alternative(words: Sequence[str], reply: str) -> str | None:
     alternatives = lower[place + 1 :], lower[place - length : place]
     if not 0 < length < place - 1 or answer not in alternatives or lower[0] not in AUXILIARIES:
         return None
-    return sentence_of(" ".join(_order_as_statement(lower[0], [*words[1 : place - length], reply])))
+    return make_sentence(
+        " ".join(_order_as_statement(lower[0], [*words[1 : place - length], reply]))
+    )
 
 
 def _order_as_statement(auxiliary: str, words_behind: Sequence[str]) -> list[str]:

@@ -24,42 +24,48 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trustassay.capabilities import Entailment, Models
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
-from trustassay.judging.evidence import ClaimSpan, Statement, Verdict
-from trustassay.judging.passages import Excerpt, Passages, PassageSentence, Window, read
+from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
+from trustassay.judging.passages import (
+    PassageExcerpt,
+    Passages,
+    PassageSentence,
+    PassageWindow,
+    ask_reader,
+)
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.short_replies import complete_reply, sentence_of
+from trustassay.judging.short_replies import complete_reply, make_sentence
 from trustassay.sample import Document
-from trustassay.text.citations import without_citations
+from trustassay.text.citations import strip_citations
 from trustassay.text.grammar import WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
-from trustassay.text.refusals import declines
+from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
-from trustassay.text.tables import as_prose
-from trustassay.text.unicode import folded
+from trustassay.text.tables import spell_data
+from trustassay.text.unicode import fold_text
 from trustassay.text.words import NUMERALS, content_words, is_negation, plain_words
 
-BORDERLINE = 0.1
+BORDERLINE_MARGIN = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
-NEUTRAL = 0.1
+NEUTRAL_WEIGHT = 0.1
 """Weight of the neutral probability against a claim, where contradiction has weight 1. Measured by
 ``benchmarks/ordering.py``, as is :data:`MISSING_DETAIL_FACTOR`."""
-DETAIL = 0.5
+MISSING_DETAIL_FACTOR = 0.5
 """Factor on the support of a claim with a detail that no passage has."""
-QUOTED = 400
+MAX_QUOTE_CHARACTERS = 400
 """Characters of a passage's sentence that the evidence quotes."""
 MANY_SENTENCES = 500
 """Sentences of all passages above which the work on one claim is done in a thread."""
-SHORTEST_STEM = 4
+MIN_STEM_LETTERS = 4
 """Letters of the shortest word that may be the beginning of another form of it."""
 
 
-class Finding(NamedTuple):
+class ClaimFinding(NamedTuple):
     """The verdict on a claim."""
 
-    row: Statement
+    row: JudgedClaim
     """The claim with its verdict, for the evidence."""
     entailment: float | None = None
     """The probability that the claim is supported, 0 to 1; ``None`` if it claims nothing."""
@@ -88,7 +94,7 @@ class VerdictOptions:
 # Rules on probabilities -------------------------------------------------------------------------
 
 
-def supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
+def find_supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
     """Return the index of the passage that entails a claim most, or ``None`` if none does.
 
     Args:
@@ -101,7 +107,7 @@ def supporting(rows: Sequence[Entailment], threshold: float) -> int | None:
     return best if rows[best].entailment >= threshold else None
 
 
-def contradicting(
+def find_contradicting(
     rows: Sequence[Entailment], nearness: Sequence[float], threshold: float, near: float
 ) -> int | None:
     """Return the index of the passage that contradicts a claim most, or ``None`` if none does.
@@ -120,7 +126,7 @@ def contradicting(
     return most if rows[most].contradiction >= threshold else None
 
 
-def standing(probabilities: Entailment, *, detail_missing: bool) -> float:
+def compute_standing(probabilities: Entailment, *, detail_missing: bool) -> float:
     """Return the number by which claims are ranked, 0 to 1; higher is better supported.
 
     It is e / (e + c + n / 10) for the probabilities of entailment, contradiction and neutral, and 0
@@ -132,15 +138,15 @@ def standing(probabilities: Entailment, *, detail_missing: bool) -> float:
         detail_missing: whether a number, date or name of the claim is in no passage; this halves
             the result.
     """
-    against = probabilities.contradiction + NEUTRAL * probabilities.neutral
+    against = probabilities.contradiction + NEUTRAL_WEIGHT * probabilities.neutral
     total = probabilities.entailment + against
     value = probabilities.entailment / total if total else 0.0
-    return round(DETAIL * value if detail_missing else value, 6)
+    return round(MISSING_DETAIL_FACTOR * value if detail_missing else value, 6)
 
 
 def is_borderline(entailment: float, threshold: float) -> bool:
     """Whether a supported claim is within 0.1 above the threshold, and reported as doubtful."""
-    return entailment < min(1.0, threshold + BORDERLINE)
+    return entailment < min(1.0, threshold + BORDERLINE_MARGIN)
 
 
 def _add_neutral(best: float, against: float) -> Entailment:
@@ -150,7 +156,7 @@ def _add_neutral(best: float, against: float) -> Entailment:
 # Rules on words ---------------------------------------------------------------------------------
 
 _EDGES = " \t.,;:!\"'()*-•"
-MOST_MORE_WORDS = 3
+MAX_ADDITIONAL_WORDS = 3
 """Content words that a sentence may have in addition to those of the claim that it contradicts."""
 _TWISTS = re.compile(
     r"\bnot (?:only|just|merely|all|every|always|necessarily)\b|\bno (?:later|earlier|less"
@@ -180,10 +186,10 @@ def _is_negated(words: Sequence[str]) -> bool:
 
 def _is_denial(sentence: str) -> bool:
     """Whether a sentence of a passage is itself a denial: "The price is not specified"."""
-    return declines(sentence) is not None or _is_negated(list(plain_words(sentence)))
+    return find_refusal_words(sentence) is not None or _is_negated(list(plain_words(sentence)))
 
 
-def opposite_of(claim: str, sentences: Sequence[PassageSentence]) -> PassageSentence | None:
+def find_opposite(claim: str, sentences: Sequence[PassageSentence]) -> PassageSentence | None:
     """Return the sentence of the passages that says the opposite of a claim, or ``None``.
 
     Such a sentence has all content words of the claim in the same order, at most three others
@@ -229,7 +235,7 @@ def opposite_of(claim: str, sentences: Sequence[PassageSentence]) -> PassageSent
         restricted = not negated and any((*stems[: places[0]], *stems[last:]))
         # Step 6: few additional words, and for a claim without negation none outside of the part.
         # The first such sentence is kept, but the search goes on for one that says the same.
-        few_more = len(set(inner) - wanted) <= MOST_MORE_WORDS
+        few_more = len(set(inner) - wanted) <= MAX_ADDITIONAL_WORDS
         if few_more and not restricted and opposite is None:
             opposite = sentence
     return opposite
@@ -270,7 +276,9 @@ _ANSWERING = [
 ]
 
 
-def speaking_of(topic: str, sentences: Sequence[PassageSentence]) -> PassageSentence | None:
+def find_covering_sentence(
+    topic: str, sentences: Sequence[PassageSentence]
+) -> PassageSentence | None:
     """Return a sentence that covers a topic, or ``None``.
 
     A sentence covers it if it has all content words of the topic, together with the sentence
@@ -315,7 +323,7 @@ def _stems_near(sentences: Sequence[PassageSentence], place: int) -> frozenset[s
 _WRITTEN_WORD = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
 
 
-def written_words(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
+def split_written_words(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the words and numbers of a sentence as written, each with its content words.
 
     A function word has no content words; a hyphenated word may have several.
@@ -323,12 +331,14 @@ def written_words(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
     return [(word, content_words(word)) for word in _WRITTEN_WORD.findall(sentence)]
 
 
-def inner_names(sentence: str) -> list[str]:
+def find_inner_names(sentence: str) -> list[str]:
     """Return the words of a sentence that begin with a capital letter, except the first word."""
-    return [word for word, stems in written_words(sentence)[1:] if word[0].isupper() and stems]
+    return [
+        word for word, stems in split_written_words(sentence)[1:] if word[0].isupper() and stems
+    ]
 
 
-async def supported_by_text(
+async def correct_for_title(
     models: Models, claim: str, text: str, title: str, row: Entailment, threshold: float
 ) -> Entailment:
     """Return the probabilities of a passage for a claim, corrected for support by its title alone.
@@ -348,10 +358,12 @@ async def supported_by_text(
     if not title or row.entailment < threshold:
         return row
     wanted = frozenset(content_words(claim))
-    lacks = wanted - frozenset(content_words(as_prose(text)))
+    lacks = wanted - frozenset(content_words(spell_data(text)))
     if not lacks & frozenset(content_words(title)) or 2 * len(lacks) < len(wanted):
         return row
-    by_title, by_text = await all_of(read(models, premise, claim) for premise in (title, text))
+    by_title, by_text = await gather_all(
+        ask_reader(models, premise, claim) for premise in (title, text)
+    )
     # Support comes from the title alone, or the text has no word of the claim at all.
     only_by_title = by_title.entailment >= threshold > by_text.entailment
     return by_text if only_by_title or lacks == wanted else row
@@ -360,11 +372,11 @@ async def supported_by_text(
 # The verdict ------------------------------------------------------------------------------------
 
 # The verdict on a denial by that on the statement that it denies; "not found" stays.
-_REVERSED_VERDICTS: Mapping[str, Verdict] = {
+_REVERSED_VERDICTS: Mapping[str, ClaimVerdict] = {
     "supported": "contradicted",
     "contradicted": "supported",
 }
-_REASONS_OF_BOTH: Mapping[Verdict, str] = {
+_REASONS_OF_BOTH: Mapping[ClaimVerdict, str] = {
     "supported": "the second reader finds it in the passages",
     "contradicted": "the second reader says that a passage contradicts it",
     "not found": "the second reader does not find it in the passages",
@@ -389,11 +401,11 @@ class ClaimVerifier:
             sentence for sentences in self.passages.sentences for sentence in sentences
         ]
         self._work = TextWork(long=len(self._all_sentences) > MANY_SENTENCES)
-        self._topic = inner_names(question)
-        self._asked, self._question = question, folded(question)
+        self._topic = find_inner_names(question)
+        self._asked, self._question = question, fold_text(question)
 
     @property
-    def sentences(self) -> int:
+    def sentence_count(self) -> int:
         """The number of sentences of all passages."""
         return len(self._all_sentences)
 
@@ -423,23 +435,23 @@ class ClaimVerifier:
     def _all_words(self) -> list[str]:
         return sorted(frozenset().union(*self._words))
 
-    def near(self, claim: Claim) -> list[Excerpt]:
+    def find_excerpts(self, claim: Claim) -> list[PassageExcerpt]:
         """Return the excerpts that a claim is read against; none if it claims nothing."""
         if claim.hypothesis is None:
             return []
         return [
             excerpt
-            for excerpt, _ in self.passages.nearest(claim.hypothesis, self._options.passages)
+            for excerpt, _ in self.passages.find_nearest(claim.hypothesis, self._options.passages)
         ]
 
-    async def verdict(self, claim: Claim) -> Finding:
+    async def judge(self, claim: Claim) -> ClaimFinding:
         """Judge one claim; the module's docstring lists the steps."""
         if claim.hypothesis is None:
-            return Finding(Statement(claim.text, "no claim", why=claim.why))
+            return ClaimFinding(JudgedClaim(claim.text, "no claim", why=claim.reason))
         # Entailment models are bad at "It is not true that ...": the inner statement is judged, and
         # the verdict reversed.
         if claim.denies is not None:
-            return self._reverse(claim, await self.verdict(self._build_inner_claim(claim)))
+            return self._reverse(claim, await self.judge(self._build_inner_claim(claim)))
         if finding := await self._work(self._judge_by_rules, claim, claim.hypothesis):
             return finding
         return await self._judge_by_reading(claim, claim.hypothesis)
@@ -449,7 +461,7 @@ class ClaimVerifier:
         """Return a claim that states what the given claim denies."""
         return replace(claim, hypothesis=claim.denies, denies=None)
 
-    def _reverse(self, claim: Claim, other: Finding) -> Finding:
+    def _reverse(self, claim: Claim, other: ClaimFinding) -> ClaimFinding:
         """Return the verdict on a claim from the verdict on the statement that it denies."""
         row = other.row
         verdict = _REVERSED_VERDICTS.get(row.verdict, "not found")
@@ -467,14 +479,14 @@ class ClaimVerifier:
             contradiction=contradiction,
             borderline=False,
         )
-        return Finding(
+        return ClaimFinding(
             _add_spans(row, claim),
             probabilities.entailment,
-            standing(probabilities, detail_missing=False),
+            compute_standing(probabilities, detail_missing=False),
             other.read,
         )
 
-    def _judge_by_rules(self, claim: Claim, text: str) -> Finding | None:
+    def _judge_by_rules(self, claim: Claim, text: str) -> ClaimFinding | None:
         """Return the verdict by a rule that needs no reader, or ``None``."""
         written = self._find_written_sentence(claim, text)
         same = self._sentences_by_text.get(_normalise_sentence(written))
@@ -485,7 +497,7 @@ class ClaimVerifier:
                 reason = f"passage [{same.passage + 1}] says so, word for word"
                 return self._build_rule_finding(claim, "supported", 1.0, same, reason)
             return None
-        if opposite := opposite_of(text, self._all_sentences):
+        if opposite := find_opposite(text, self._all_sentences):
             reason = f"passage [{opposite.passage + 1}] says the opposite"
             return self._build_rule_finding(claim, "contradicted", 0.0, opposite, reason)
         return None
@@ -496,43 +508,47 @@ class ClaimVerifier:
         Any other text is returned as it is judged: a mere "30 days" may stand in a list of
         something else.
         """
-        written = folded(without_citations(claim.text))
-        completed = complete_reply(self._asked, written), sentence_of(f"{self._asked} {written}")
+        written = fold_text(strip_citations(claim.text))
+        completed = complete_reply(self._asked, written), make_sentence(f"{self._asked} {written}")
         return written if _IS_SENTENCE.match(written) and text in completed else text
 
     def _build_rule_finding(
         self,
         claim: Claim,
-        verdict: Verdict,
+        verdict: ClaimVerdict,
         support: float,
         sentence: PassageSentence | None,
         reason: str,
-    ) -> Finding:
+    ) -> ClaimFinding:
         numbers = [sentence.passage] if sentence else []
-        quote = sentence.text[:QUOTED] if sentence else ""
+        quote = sentence.text[:MAX_QUOTE_CHARACTERS] if sentence else ""
         probabilities = Entailment(support, 0.0, 1.0 - support)
         return self._build_finding(
             claim, verdict, probabilities, numbers, reason, quote=quote
         )._replace(read=False)
 
-    async def _judge_by_reading(self, claim: Claim, text: str) -> Finding:
+    async def _judge_by_reading(self, claim: Claim, text: str) -> ClaimFinding:
         """Judge a claim by readers: each near excerpt by itself, then sentences together."""
         options, work = self._options, self._work
         # Step 2 of the module's docstring: the nearest excerpts, one by one, and titles apart.
-        near = await work(self.passages.nearest, text, options.passages)
-        rows = await all_of(read(self._models, excerpt.premise, text) for excerpt, _ in near)
-        rows = await all_of(
-            supported_by_text(
+        near = await work(self.passages.find_nearest, text, options.passages)
+        rows = await gather_all(
+            ask_reader(self._models, excerpt.premise, text) for excerpt, _ in near
+        )
+        rows = await gather_all(
+            correct_for_title(
                 self._models, text, excerpt.text, excerpt.title, row, options.threshold
             )
             for (excerpt, _), row in zip(near, rows, strict=True)
         )
         numbers = [excerpt.passage for excerpt, _ in near]
-        place = supporting(rows, options.threshold)
+        place = find_supporting(rows, options.threshold)
         # Step 3: a denial is judged by whether a sentence covers its topic. A reader's support
         # counts unless such a sentence exists and is not itself a denial.
         if claim.topic is not None:
-            sentence = await work(speaking_of, folded(claim.topic), self._all_sentences)
+            sentence = await work(
+                find_covering_sentence, fold_text(claim.topic), self._all_sentences
+            )
             if place is None or (sentence is not None and not _is_denial(sentence.text)):
                 return await work(self._judge_denial, claim, claim.topic, sentence)
         # The best entailment of any excerpt is reported, also where the claim is not supported.
@@ -540,15 +556,15 @@ class ClaimVerifier:
         if place is not None:
             return await work(self._build_supported, claim, [numbers[place]], rows[place])
         # Step 4: two groups of sentences at most, the second only if the first does not support it.
-        for used in await work(self.passages.joined, text) if options.joined else ():
-            together = await read(self._models, "\n".join(part.text for part in used), text)
+        for used in await work(self.passages.find_joint_evidence, text) if options.joined else ():
+            together = await ask_reader(self._models, "\n".join(part.text for part in used), text)
             if together.entailment >= options.threshold:
                 return await work(
                     self._build_supported, claim, _find_passage_numbers(used), together, used
                 )
         # Step 6: a contradiction needs a passage on the same subject.
         about = [self._compute_nearness(text, number) for number in numbers]
-        against = contradicting(rows, about, options.contradiction, options.near)
+        against = find_contradicting(rows, about, options.contradiction, options.near)
         if against is not None:
             return await work(
                 self._build_contradicted, claim, numbers[against], rows[against], best
@@ -557,7 +573,9 @@ class ClaimVerifier:
         closest = numbers[:1] if near and near[0][1] > 0 else []
         return await work(self._build_not_found, claim, closest, rows, best)
 
-    def _judge_denial(self, claim: Claim, topic: str, sentence: PassageSentence | None) -> Finding:
+    def _judge_denial(
+        self, claim: Claim, topic: str, sentence: PassageSentence | None
+    ) -> ClaimFinding:
         """Judge a claim that no passage covers a topic, by the sentence that covers it, if any."""
         if sentence is not None:
             reason = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
@@ -568,7 +586,7 @@ class ClaimVerifier:
 
     # A second reader
 
-    async def again(self, claim: Claim, before: Finding) -> Finding:
+    async def judge_again(self, claim: Claim, before: ClaimFinding) -> ClaimFinding:
         """Judge a claim once more, by both readers; the verdict of a rule stays.
 
         Args:
@@ -581,22 +599,24 @@ class ClaimVerifier:
             # Reversed twice: to the finding on the inner statement, and back after the second
             # reading.
             denied = self._build_inner_claim(claim)
-            return self._reverse(claim, await self.again(denied, self._reverse(denied, before)))
-        windows = await self._work(self.passages.windows, claim.hypothesis)
+            return self._reverse(
+                claim, await self.judge_again(denied, self._reverse(denied, before))
+            )
+        windows = await self._work(self.passages.choose_windows, claim.hypothesis)
         row = before.row
         first = _add_neutral(row.entailment or 0.0, row.contradiction or 0.0)
         # Only metrics with a second reader call this method.
         assert self._second
-        result = await self._second.verdict(self._models, windows, claim.hypothesis, first)
+        result = await self._second.judge(self._models, windows, claim.hypothesis, first)
         return await self._work(
             self._build_second_finding, claim, windows, first.entailment, result
         )
 
     def _build_second_finding(
-        self, claim: Claim, windows: Sequence[Window], first: float, both: Entailment
-    ) -> Finding:
+        self, claim: Claim, windows: Sequence[PassageWindow], first: float, both: Entailment
+    ) -> ClaimFinding:
         numbers = _find_passage_numbers(windows)
-        verdict: Verdict = "not found"
+        verdict: ClaimVerdict = "not found"
         if both.entailment >= self._options.threshold:
             verdict = "supported"
         elif both.contradiction >= self._options.contradiction:
@@ -623,19 +643,19 @@ class ClaimVerifier:
         and has no name, the names of the question count.
         """
         pronoun = _PRONOUNS.intersection(text.casefold().split()[:1])
-        names = inner_names(text) or (self._topic if pronoun else [])
+        names = find_inner_names(text) or (self._topic if pronoun else [])
         stems = {stem for word in names for stem in content_words(word)}
         if stems and stems.isdisjoint(self._words[number]):
             return 0.0
-        return self.passages.share(text, number)
+        return self.passages.largest_share(text, number)
 
     def _build_supported(
         self,
         claim: Claim,
         numbers: Sequence[int],
         row: Entailment,
-        sentences_used: Sequence[PassageSentence | Window] = (),
-    ) -> Finding:
+        sentences_used: Sequence[PassageSentence | PassageWindow] = (),
+    ) -> ClaimFinding:
         places = " and ".join(f"[{number + 1}]" for number in numbers)
         reason = f"passage {places} supports it"
         if sentences_used:
@@ -643,12 +663,12 @@ class ClaimVerifier:
             reason = f"{several[len(numbers) == 1]} support it"
         reason += f" ({row.entailment:.2f})"
         joined = " ".join(sentence.text for sentence in sentences_used)
-        quote = joined[:QUOTED] or self._quote_closest(claim, numbers[0])
+        quote = joined[:MAX_QUOTE_CHARACTERS] or self._quote_closest(claim, numbers[0])
         return self._build_unless_detail_missing(claim, row, numbers, reason, quote=quote)
 
     def _build_unless_detail_missing(
         self, claim: Claim, row: Entailment, numbers: Sequence[int], reason: str, **row_fields: Any
-    ) -> Finding:
+    ) -> ClaimFinding:
         """Return a claim as supported, or as not found if it has a detail that no passage has."""
         if absent := self._find_missing_details(claim):
             reason = f"no passage has {', '.join(absent[:6])}"
@@ -662,7 +682,7 @@ class ClaimVerifier:
 
     def _build_contradicted(
         self, claim: Claim, number: int, row: Entailment, best: float
-    ) -> Finding:
+    ) -> ClaimFinding:
         reason = f"passage [{number + 1}] says otherwise ({row.contradiction:.2f})"
         probabilities = _add_neutral(best, row.contradiction)
         quote = self._quote_closest(claim, number)
@@ -672,7 +692,7 @@ class ClaimVerifier:
 
     def _build_not_found(
         self, claim: Claim, closest: Sequence[int], rows: Sequence[Entailment], best: float
-    ) -> Finding:
+    ) -> ClaimFinding:
         """Return a claim as not found, with its words that no passage has, if any."""
         absent = self._find_absent_words(claim)
         reason = "no passage says this"
@@ -687,16 +707,16 @@ class ClaimVerifier:
     def _build_finding(
         self,
         claim: Claim,
-        verdict: Verdict,
+        verdict: ClaimVerdict,
         probabilities: Entailment,
         numbers: Sequence[int],
         reason: str,
         **row_fields: Any,
-    ) -> Finding:
+    ) -> ClaimFinding:
         # A reader supports the claim, but a detail is missing: half of its support counts.
         blocked = verdict == "not found" and probabilities.entailment >= self._options.threshold
         lacks = verdict != "supported" and bool(self._find_missing_details(claim))
-        row = Statement(
+        row = JudgedClaim(
             claim.text,
             verdict,
             None if claim.hypothesis == claim.text else claim.hypothesis,
@@ -706,9 +726,13 @@ class ClaimVerifier:
             passages=[number + 1 for number in numbers],
             **row_fields,
         )
-        support = DETAIL * probabilities.entailment if blocked else probabilities.entailment
-        return Finding(
-            _add_spans(row, claim), support, standing(probabilities, detail_missing=lacks)
+        support = (
+            MISSING_DETAIL_FACTOR * probabilities.entailment
+            if blocked
+            else probabilities.entailment
+        )
+        return ClaimFinding(
+            _add_spans(row, claim), support, compute_standing(probabilities, detail_missing=lacks)
         )
 
     def _find_missing_details(self, claim: Claim) -> list[str]:
@@ -719,16 +743,20 @@ class ClaimVerifier:
         """
         text = claim.hypothesis or ""
         return (
-            self._details.missing(text) if claim.in_english else self._details.missing_values(text)
+            self._details.find_missing(text)
+            if claim.in_english
+            else self._details.find_missing_values(text)
         )
 
     def _quote_closest(self, claim: Claim, number: int) -> str:
-        return self.passages.closest_sentence(claim.hypothesis or claim.text, number)[:QUOTED]
+        return self.passages.find_closest_sentence(claim.hypothesis or claim.text, number)[
+            :MAX_QUOTE_CHARACTERS
+        ]
 
     def _find_absent_words(self, claim: Claim) -> list[str]:
         """Return the words of a claim, as written, that neither a passage nor the question has."""
         question_stems = frozenset(content_words(self._question))
-        pairs = written_words(claim.hypothesis or claim.text)
+        pairs = split_written_words(claim.hypothesis or claim.text)
         absent = (
             word
             for word, stems in pairs
@@ -742,14 +770,14 @@ class ClaimVerifier:
         """Whether a passage has a word, or one that begins with it: "cancel", "cancelled"."""
         place = bisect_left(self._all_words, stem)
         word = self._all_words[place] if place < len(self._all_words) else ""
-        return word == stem or (len(stem) >= SHORTEST_STEM and word.startswith(stem))
+        return word == stem or (len(stem) >= MIN_STEM_LETTERS and word.startswith(stem))
 
 
-def _find_passage_numbers(used: Sequence[PassageSentence | Window]) -> list[int]:
+def _find_passage_numbers(used: Sequence[PassageSentence | PassageWindow]) -> list[int]:
     return sorted({sentence.passage for sentence in used})
 
 
-def _add_spans(row: Statement, claim: Claim) -> Statement:
+def _add_spans(row: JudgedClaim, claim: Claim) -> JudgedClaim:
     """Return a row with its spans in the answer: the claim, and its words that no passage has.
 
     A row that is supported, or is not in the answer word for word, gets no spans.

@@ -19,10 +19,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from trustassay.capabilities import Passage
 from trustassay.data.records import InputError
-from trustassay.errors import BackendError, install
-from trustassay.files import DiskFullError, alone, has_no_room
+from trustassay.errors import BackendError, install_command
+from trustassay.files import DiskFullError, has_no_room, open_locked
 from trustassay.progress import Progress
-from trustassay.retrieval.corpus import corpus_mark, corpus_size, read_corpus
+from trustassay.retrieval.corpus import compute_corpus_mark, corpus_size, read_corpus
 from trustassay.sample import clean
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Bm25:
         Raises:
             BackendError: it is no index, was built with other rules, or lacks files.
         """
-        content = manifest_of(folder)
+        content = read_manifest(folder)
         if content is None:
             message = f"is not a finished index (it has no {MANIFEST}); build it"
             raise BackendError(f"{folder}: {message}")
@@ -85,7 +85,7 @@ class Bm25:
                 raise _build_damage_error(folder, f"{name} is not complete")
         try:
             index = _import_tantivy().Index.open(str(folder))
-            index.register_tokenizer("words", _analyzer())
+            index.register_tokenizer("words", _build_analyzer())
             result = cls(index, f"bm25:{content['corpus']}")
         except (ValueError, OSError) as error:
             raise _build_damage_error(folder, str(error)) from None
@@ -103,7 +103,7 @@ class Bm25:
 
     def _rank_passages(self, query: str, k: int) -> list[Passage]:
         """Return the k best passages of a query, equal scores in the order of the corpus."""
-        words = Counter(_analyzer().analyze(clean(query)))
+        words = Counter(_build_analyzer().analyze(clean(query)))
         if not words or k < 1 or not len(self):
             return []
         hits = self._search_with_ties(self._build_query(words), k)
@@ -167,7 +167,7 @@ def build_index(
         DiskFullError: there is no room for the index.
     """
     is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
-    if not is_free and manifest_of(folder) is None:
+    if not is_free and read_manifest(folder) is None:
         message = "contains something that is not an index; choose another folder"
         raise BackendError(f"{folder}: {message}")
     part = folder.with_name(f"{folder.name}{UNFINISHED}")
@@ -209,7 +209,7 @@ def build_index(
 
 def is_current(folder: Path, corpus: str) -> bool:
     """Whether ``folder`` holds a finished index of exactly this content, built by today's rules."""
-    result = manifest_of(folder) or {}
+    result = read_manifest(folder) or {}
     return result.get("corpus") == corpus and result.get("analysis") == ANALYSIS
 
 
@@ -220,10 +220,10 @@ def _lock_folder(part: Path) -> IO[bytes]:
         with suppress(FileExistsError):
             part.mkdir(parents=True)
         with suppress(FileNotFoundError):
-            return alone(part / LOCK_FILE)
+            return open_locked(part / LOCK_FILE)
 
 
-def manifest_of(folder: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return the description of a finished index; ``None`` if there is none."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
@@ -248,7 +248,7 @@ def _create_index(folder: Path | None) -> tantivy.Index:
     fields.add_bytes_field("passage", stored=True)
     path = None if folder is None else str(folder)
     index: tantivy.Index = engine.Index(fields.build(), path=path, reuse=False)
-    index.register_tokenizer("words", _analyzer())
+    index.register_tokenizer("words", _build_analyzer())
     return index
 
 
@@ -273,7 +273,7 @@ def _add_passages(index: tantivy.Index, passages: Iterable[Passage]) -> int:
 
 
 @cache
-def _analyzer() -> tantivy.TextAnalyzer:
+def _build_analyzer() -> tantivy.TextAnalyzer:
     """Return the analyser of texts and queries; ``ANALYSIS`` describes it."""
     engine = _import_tantivy()
     filters, builder = engine.Filter, engine.TextAnalyzerBuilder(engine.Tokenizer.simple())
@@ -295,7 +295,7 @@ def _import_tantivy() -> Any:
     try:
         import tantivy
     except ImportError:
-        raise BackendError(f"bm25 needs tantivy: {install('retrieval')}") from None
+        raise BackendError(f"bm25 needs tantivy: {install_command('retrieval')}") from None
     return tantivy
 
 
@@ -327,7 +327,7 @@ def bm25_retriever(
         BackendError: the index is unfinished, damaged, or older than its corpus.
     """
     path = Path(path)
-    if manifest_of(path) is not None:
+    if read_manifest(path) is not None:
         if index or words is not None:
             message = "is already an index; index and words are options for a corpus"
             raise BackendError(f"{path}: {message}")
@@ -352,7 +352,7 @@ def bm25_retriever(
 
 def _read_passages(path: Path, words: int | None, *, progress: bool) -> Iterator[Passage]:
     """Yield the passages of a corpus while a progress bar runs."""
-    with Progress("indexing", shown=progress) as bar:
+    with Progress("indexing", visible=progress) as bar:
         for number, passage in enumerate(read_corpus(path, words=words), 1):
             yield passage
             if number % PASSAGES_PER_UPDATE == 0:
@@ -361,7 +361,7 @@ def _read_passages(path: Path, words: int | None, *, progress: bool) -> Iterator
 
 def _open_current(folder: Path) -> Bm25:
     """Open an index that the user named, unless its corpus has changed since."""
-    content = manifest_of(folder) or {}
+    content = read_manifest(folder) or {}
     source, words = content.get("source"), content.get("words")
     # An index may be used without its corpus, for example on another machine.
     if source and Path(source).exists():
@@ -379,4 +379,4 @@ def _open_current(folder: Path) -> Bm25:
 
 def _build_mark(path: Path, words: int | None) -> str:
     """Return the mark of a corpus that is cut in this way."""
-    return corpus_mark(path) + (f"/{words}" if words else "")
+    return compute_corpus_mark(path) + (f"/{words}" if words else "")

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.capabilities import Passage
-from trustassay.data.reading import raw_records
-from trustassay.data.records import InputError, Raw
-from trustassay.data.source_files import opened
-from trustassay.data.tables import LARGEST_CELL, SAVE_AS_UTF8
+from trustassay.data.reading import read_raw_records
+from trustassay.data.records import InputError, RawRecord
+from trustassay.data.source_files import open_text
+from trustassay.data.tables import MAX_CELL_CHARACTERS, SAVE_AS_UTF8
 from trustassay.sample import Problem, clean
 
 KNOWN_CORPORA = (
@@ -59,7 +59,7 @@ def read_corpus(source: str | os.PathLike[str], *, words: int | None = None) -> 
     return _read_passages(_find_files(Path(source)), words)
 
 
-def corpus_mark(source: str | os.PathLike[str]) -> str:
+def compute_corpus_mark(source: str | os.PathLike[str]) -> str:
     """Return a digest of the files' names, sizes and times of change, which changes when a file
     does."""
     root = Path(source)
@@ -76,7 +76,7 @@ def corpus_size(source: str | os.PathLike[str]) -> int:
     return sum(path.stat().st_size for path in _find_files(Path(source)))
 
 
-def cut(text: str, words: int) -> Iterator[str]:
+def cut_passages(text: str, words: int) -> Iterator[str]:
     """Cut a text into passages of at most ``words`` words, at ends of sentences if possible.
 
     Only a sentence that is itself longer is cut within. White space becomes single spaces; the
@@ -164,7 +164,7 @@ def _read_passages(files: list[Path], words: int | None) -> Iterator[Passage]:
                 if not limit:
                     yield result
                     continue
-                for number, text in enumerate(cut(result.text, limit), 1):
+                for number, text in enumerate(cut_passages(result.text, limit), 1):
                     yield Passage(f"{result.id}#{number}", text, result.title)
     if faults:
         raise InputError("\n".join(faults))
@@ -177,7 +177,7 @@ def _read_text_blocks(path: Path) -> Iterator[tuple[str, Passage | str]]:
     place."""
     title = path.name.removesuffix(".gz").rsplit(".", 1)[0]
     number, block, size = 0, list[str](), 0
-    with opened(path, str(path)) as stream:
+    with open_text(path, str(path)) as stream:
         for line_number, line in enumerate(stream, 1):
             try:
                 # A byte order mark can only stand at the beginning.
@@ -205,7 +205,7 @@ def _read_record_passages(path: Path) -> Iterator[tuple[str, Passage | str]]:
     raws = (
         _read_table(path, _TABLE_DELIMITERS[kind])
         if kind in _TABLE_DELIMITERS
-        else raw_records(str(path), {})
+        else read_raw_records(str(path), {})
     )
     for number, raw in enumerate(raws, 1):
         if isinstance(raw.record, Mapping) and not raw.problems:
@@ -235,15 +235,15 @@ def _build_passage(record: Mapping[str, Any], default_id: str) -> Passage | str:
     return Passage(result["id"] or default_id, result["text"], result["title"])
 
 
-def _read_table(path: Path, delimiter: str) -> Iterator[Raw]:
+def _read_table(path: Path, delimiter: str) -> Iterator[RawRecord]:
     """Yield the rows of a table under its header, as in DPR's dump: ``id  text  title``.
 
     Raises:
         InputError: there is no header with a column of text, or the file is not UTF-8 or not CSV.
     """
     # The default of 128 KB is less than a long document; never lower what the program has set.
-    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_CELL))
-    with opened(path, str(path)) as stream:
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
+    with open_text(path, str(path)) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         rows = csv.reader(text, delimiter=delimiter)
         try:
@@ -256,11 +256,13 @@ def _read_table(path: Path, delimiter: str) -> Iterator[Raw]:
                 where = f"{path}:{rows.line_num}"
                 if len(row) > len(header):
                     message = f"has {len(row)} cells, but the header has {len(header)}"
-                    yield Raw(where, None, (Problem("record", message),))
+                    yield RawRecord(where, None, (Problem("record", message),))
                 elif any(row):
                     # A short row lacks its last cells; csv has no other form of an absent value
                     # than an empty cell.
-                    yield Raw(where, {k: v or None for k, v in zip(header, row, strict=False)})
+                    yield RawRecord(
+                        where, {k: v or None for k, v in zip(header, row, strict=False)}
+                    )
         except UnicodeDecodeError:
             message_text = f"{path}:{rows.line_num + 1}: is not UTF-8; {SAVE_AS_UTF8}"
             raise InputError(message_text) from None

@@ -17,16 +17,22 @@ from trustassay.calls.kinds import capability
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError
 from trustassay.files import DiskFullError
-from trustassay.judging.second_reader import READ, READ_ALONE, ROLE, UNMEASURED, SecondReader
+from trustassay.judging.second_reader import (
+    PART_READ_BY_SECOND,
+    REASON_READ_ALONE,
+    REASON_UNMEASURED,
+    ROLE,
+    SecondReader,
+)
 from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.lines import encoded
+from trustassay.runs.lines import encode_assessment
 from trustassay.sample import Sample, is_blank
-from trustassay.text.language import OTHER_LANGUAGE, language_of
-from trustassay.tracebacks import keep_failure, words_of
+from trustassay.text.language import OTHER_LANGUAGE, detect_language
+from trustassay.tracebacks import describe_error, write_failure
 
 
-async def assessed(
+async def assess_sample(
     metric: Metric,
     sample: Sample,
     client: Client,
@@ -48,20 +54,20 @@ async def assessed(
     models, limits = SampleModels(client), options.limits
     try:
         limits.check(sample)
-        unread = in_other_language(metric, sample, cast(Models, models))
+        unread = assess_other_language(metric, sample, cast(Models, models))
         # The first reader cannot read the answer: the second one takes its place for all claims.
         if second_reads_alone := second is not None and unread is not None:
             models, second = SampleModels(client, ROLE), None
             # The second reader may not read the language either.
-            unread = in_other_language(metric, sample, cast(Models, models))
+            unread = assess_other_language(metric, sample, cast(Models, models))
         context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
         # An assessment without a score ("not assessable") stands in for the metric's own.
         result = unread or await metric.assess(context)
         _check(result, sample, metric)
         if second_reads_alone and not unread:
             result = _read_alone(result, measured=bool(models.languages("entail")))
-        result = dataclasses.replace(result, **models.counted())
-        return result, encoded(result)
+        result = dataclasses.replace(result, **models.count_requests())
+        return result, encode_assessment(result)
     except (AssessmentError, BackendError) as error:
         # Errors of this kind are made for users: their text is the message, without a traceback.
         message, fault = str(error), getattr(error, "kind", None)
@@ -72,10 +78,10 @@ async def assessed(
         if (task and task.cancelling()) or isinstance(error, DiskFullError):
             raise  # what is asked from now on could not be kept
         if folder:
-            keep_failure(folder, metric.name, error)
-        message, fault = f"{metric.name} failed: {words_of(error)}", None
-    failure = Assessment.failed(sample.id, metric.name, message, fault)
-    return failure, encoded(failure)
+            write_failure(folder, metric.name, error)
+        message, fault = f"{metric.name} failed: {describe_error(error)}", None
+    failure = Assessment.for_failure(sample.id, metric.name, message, fault)
+    return failure, encode_assessment(failure)
 
 
 def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
@@ -84,9 +90,9 @@ def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
     Args:
         measured: whether the quality of the second reader is measured in other languages.
     """
-    parts = {**result.parts, READ: result.parts.get("statements", 1.0)}
+    parts = {**result.parts, PART_READ_BY_SECOND: result.parts.get("statements", 1.0)}
     # Readers of the report must know that the usual reader did not judge this answer.
-    remarks = (result.reason, READ_ALONE, "" if measured else UNMEASURED)
+    remarks = (result.reason, REASON_READ_ALONE, "" if measured else REASON_UNMEASURED)
     reason = "; ".join(filter(None, remarks))
     return dataclasses.replace(result, parts=parts, reason=reason)
 
@@ -130,7 +136,7 @@ MAX_PASSAGE_CHARACTERS = 200
 """Characters of each of these passages."""
 
 
-def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
+def assess_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
     """Return an assessment without a score if a model of the metric does not read the language.
 
     ``None`` if all models read it, or if the language is not known.
@@ -138,14 +144,18 @@ def in_other_language(metric: Metric, sample: Sample, models: Models) -> Assessm
     for need in metric.needs():
         # Only models without a role are checked: those with one are chat models, or the second
         # reader, which takes over where the first does not read the language (decision 164).
-        message = None if need.role or need.beside else unread_by(need.capability, sample, models)
+        message = (
+            None
+            if need.role or need.only_with
+            else describe_unread_language(need.capability, sample, models)
+        )
         if message:
             reason, parts = f"not assessable: {message}", {OTHER_LANGUAGE: 1.0}
             return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)
     return None
 
 
-def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
+def describe_unread_language(kind: str, sample: Sample, models: Models) -> str | None:
     """Return a message if the backend of a capability does not read the language of an answer.
 
     ``None`` if it reads the language, if that is not known, or if the answer is blank.
@@ -156,7 +166,7 @@ def unread_by(kind: str, sample: Sample, models: Models) -> str | None:
         return None
     documents = (sample.documents or ())[:MAX_LANGUAGE_PASSAGES]
     passages = (document.text[:MAX_PASSAGE_CHARACTERS] for document in documents)
-    language = language_of(response or "", (sample.question, *passages))
+    language = detect_language(response or "", (sample.question, *passages))
     # ``None``: the text does not tell its language; it is then assessed like any other.
     if language in (*reads, None):
         return None

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustassay.data.records import InputError
-from trustassay.files import write_whole
+from trustassay.files import write_atomic
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.calibration import Combination, LogOddsTerm
-from trustassay.statistics.comparison import Spread
+from trustassay.statistics.comparison import DistributionSummary
 from trustassay.statistics.regression import Isotonic
 
 CALIBRATOR_FORMAT = "trustassay calibrator"
@@ -33,7 +33,7 @@ OF_ALL: PromiseKind = "of all"
 
 
 @dataclass(frozen=True)
-class Input:
+class CalibratorInput:
     """A score that a calibrator reads: that of a metric, or one of its parts."""
 
     metric: str
@@ -53,7 +53,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Promise:
+class ThresholdPromise:
     """A threshold and the promise that it keeps."""
 
     kind: PromiseKind
@@ -99,13 +99,13 @@ class Calibrator:
     """Questions of these answers."""
     right: float
     """The share of these answers that is right, from 0 to 1."""
-    inputs: Sequence[Input]
+    inputs: Sequence[CalibratorInput]
     """The scores that it reads."""
     model: Isotonic | Combination
     """For one score an isotonic or a logistic curve, for several a logistic regression."""
-    promises: Sequence[Promise]
+    promises: Sequence[ThresholdPromise]
     """Its thresholds."""
-    spreads: Mapping[str, Spread]
+    spreads: Mapping[str, DistributionSummary]
     """By name, the distributions of all scores and parts of the metrics, to notice other data."""
     figures: Mapping[str, Any] = field(default_factory=dict)
     """How good the probabilities are, out of fold: value and interval by name."""
@@ -200,7 +200,7 @@ MAX_ITEMS = 5000
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:
     """Write the file; it is complete or not there."""
-    write_whole(path, _format_json(calibrator.to_dict()).encode())
+    write_atomic(path, _format_json(calibrator.to_dict()).encode())
 
 
 def _format_json(content: Mapping[str, Any]) -> str:
@@ -373,11 +373,11 @@ class _CalibratorFields:
             )
         return result
 
-    def read_input(self) -> Input:
+    def read_input(self) -> CalibratorInput:
         sign = self.require("sign")
         if sign not in (1, -1):
             self.refuse(self._path_of("sign"), "1 or -1", sign)
-        return Input(
+        return CalibratorInput(
             self.read_text("metric"),
             self.read_text("part"),
             self.read_object("options").content,
@@ -408,11 +408,11 @@ class _CalibratorFields:
             self.read_optional("missing", self.read_number),
         )
 
-    def read_promise(self) -> Promise:
+    def read_promise(self) -> ThresholdPromise:
         kind = self.require("kind")
         if kind not in (AMONG_ACCEPTED, OF_ALL):
             self.refuse(self._path_of("kind"), f"{AMONG_ACCEPTED!r} or {OF_ALL!r}", kind)
-        return Promise(
+        return ThresholdPromise(
             kind,
             self.read_number("at_most", 0, 1),
             self.read_optional("confidence", lambda name: self.read_number(name, 0, 1)),
@@ -424,12 +424,12 @@ class _CalibratorFields:
             self.read_optional("needed", self.read_integer),
         )
 
-    def read_spread(self) -> Spread:
+    def read_spread(self) -> DistributionSummary:
         points = self.read_numbers("points", -MAX_NUMBER, MAX_NUMBER, falls=False, fewest=0)
         shares = self.read_numbers("shares", 0, 1, falls=True, fewest=0)
         # A spread is a step function: the share of scores up to each point.
         if len(points) != len(shares):
             self.refuse(self._path_of("shares"), f"{len(points)} numbers", shares)
-        return Spread(
+        return DistributionSummary(
             self.read_number("size", 0), self.read_number("missing", 0, 1), points, shares
         )

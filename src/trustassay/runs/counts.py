@@ -14,35 +14,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.core.outcome import Outcome, Outcomes
-from trustassay.entailer_quality import BETTER
+from trustassay.entailer_quality import LARGER_ENTAILER
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.progress import Steps
-from trustassay.runs.fill import CUT
-from trustassay.runs.folder import RunFolder, metric_infos
-from trustassay.runs.lines import decoded, file_lines, hash64, located_lines
-from trustassay.runs.outcomes import RunOutcomes, outcome_of
+from trustassay.progress import StepProgress
+from trustassay.runs.fill import CUT_FIELD
+from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.lines import decode_object, hash64, read_lines, read_located_lines
+from trustassay.runs.outcomes import RunOutcomes, determine_outcome
 from trustassay.sample import is_blank, question_key
-from trustassay.show.choice import Choice, Finding, finding_of
-from trustassay.show.distributions import Groups, Histogram
-from trustassay.show.first_card import Looked, problem_of
+from trustassay.show.choice import AnswerSelector, MetricFinding, finding_of
+from trustassay.show.distributions import Histogram, ScoreGroups
+from trustassay.show.first_card import ReviewCounts, problem_of
 from trustassay.statistics import Bools, Places
 from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG
 
 DOMAIN = "domain"
 """The default field of a sample's domain."""
-LOOKED = "looked"
+LOOKED_KEY = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
-OUTCOMES = "outcomes"
+OUTCOMES_KEY = "outcomes"
 """The key in ``summary.json`` of the outcomes of all questions, by metric."""
-SHOWN = 500
+MAX_ANSWERS_SHOWN = 500
 """Answers on a report page; of a larger run, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
 """Returns the rating of a stored sample, if it has one."""
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """Where a sample and its assessments are stored."""
 
     number: int
@@ -54,16 +54,16 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Counted:
+class RunCounts:
     """Counts over a run, for its summary, table and report."""
 
     histograms: dict[str, Histogram]
     """The distribution of scores by metric."""
-    groups: dict[str, Groups]
+    groups: dict[str, ScoreGroups]
     """By metric, the scores of each model and domain."""
-    choice: Choice[Place]
+    choice: AnswerSelector[AnswerPlace]
     """The answers that the report shows."""
-    looked: Looked = field(default_factory=Looked)
+    look_counts: ReviewCounts = field(default_factory=ReviewCounts)
     """How many answers need a look."""
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
     """The outcomes of all questions, by metric."""
@@ -91,22 +91,22 @@ class Counted:
             self.histograms[assessment.metric].add(assessment.score, assessment.verdict)
 
 
-def own_label(sample: Mapping[str, Any]) -> float | None:
+def read_sample_label(sample: Mapping[str, Any]) -> float | None:
     """Return the label in a stored sample, if it has one."""
     label: float | None = sample.get("label")
     return label
 
 
-def count(
+def count_run(
     folder: RunFolder,
     run: Mapping[str, Any],
     metrics: Sequence[MetricInfo],
     *,
     domain_field: str = DOMAIN,
-    here: Iterable[Metric],
-    rating_of: RatingOf = own_label,
-    steps: Steps,
-) -> Counted:
+    installed_metrics: Iterable[Metric],
+    rating_of: RatingOf = read_sample_label,
+    steps: StepProgress,
+) -> RunCounts:
     """Count a run whose assessments are sorted, in one pass for summary, table and report.
 
     A sample's model is the one that it names, else the one that the run asked.
@@ -116,19 +116,19 @@ def count(
         installed_metrics: the metrics that are installed: they say which answers need a look.
         rating_of: returns the rating of a stored sample; by default its own label.
     """
-    result = Counted(
+    result = RunCounts(
         {m.name: Histogram(*m.score_range, m.verdicts) for m in metrics},
-        {m.name: groups_of(m, domain_field) for m in metrics},
-        Choice(SHOWN),
+        {m.name: create_groups(m, domain_field) for m in metrics},
+        AnswerSelector(MAX_ANSWERS_SHOWN),
     )
-    run_model, installed = run["backends"].get("model"), list(here)
+    run_model, installed = run["backends"].get("model"), list(installed_metrics)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
         # One pass: samples and assessments of a large run take minutes to read.
-        for row in judged(folder, metrics, installed, result.looked):
+        for row in read_judged_rows(folder, metrics, installed, result.look_counts):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
-            domain = domain_of(sample, domain_field)
+            domain = read_domain(sample, domain_field)
             for assessment in row.assessments:
                 result.add(assessment)
                 if assessment.score is not None:
@@ -169,14 +169,14 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
         metrics: those of the run that are installed.
     """
     run, summary = folder.read_finished()
-    if stored_outcomes := summary.get(OUTCOMES):
+    if stored_outcomes := summary.get(OUTCOMES_KEY):
         return {
             name: Outcomes.from_dict(name, stored_outcome)
             for name, stored_outcome in stored_outcomes.items()
         }
-    infos, installed = list(metric_infos(folder, run).values()), list(metrics)
+    infos, installed = list(read_metric_infos(folder, run).values()), list(metrics)
     run_outcomes = start_outcomes(folder, run, infos, installed)
-    for row in judged(folder, infos, installed, Looked()):
+    for row in read_judged_rows(folder, infos, installed, ReviewCounts()):
         run_outcomes.add(row.sample, row.outcomes)
     return run_outcomes.by_metric()
 
@@ -184,22 +184,22 @@ def read_outcomes(folder: RunFolder, metrics: Iterable[Metric]) -> dict[str, Out
 class JudgedRow(NamedTuple):
     """A stored sample with its results by each metric, in the order of the metrics."""
 
-    place: Place
+    place: AnswerPlace
     sample: dict[str, Any]
     """The sample as it is stored, unchecked."""
     assessments: list[Assessment]
     """Without evidence."""
-    findings: list[Finding]
+    findings: list[MetricFinding]
     """How bad each metric finds the answer."""
     outcomes: list[Outcome]
     """The outcome of the question by each metric."""
 
 
-def judged(
+def read_judged_rows(
     folder: RunFolder,
     metrics: Sequence[MetricInfo],
     installed_metrics: Iterable[Metric],
-    look_counts: Looked,
+    look_counts: ReviewCounts,
 ) -> Iterator[JudgedRow]:
     """Yield the rows of :func:`read_rows` with findings and outcomes.
 
@@ -211,7 +211,7 @@ def judged(
     # Only a metric with a line can say which answers need a look; without any, nothing is counted.
     lines = {name: metric for name, metric in installed.items() if metric.line}
     look_counts.lines = bool(lines)
-    for place, sample, assessments in rows(folder, metrics):
+    for place, sample, assessments in read_rows(folder, metrics):
         # ``None``: this metric has no line, which is not the same as a good answer.
         flags = [
             problem_of(lines[assessment.metric], assessment) is not None
@@ -220,7 +220,8 @@ def judged(
             for assessment in assessments
         ]
         outcomes = [
-            outcome_of(installed.get(assessment.metric), assessment) for assessment in assessments
+            determine_outcome(installed.get(assessment.metric), assessment)
+            for assessment in assessments
         ]
         has_failure = any(assessment.error is not None for assessment in assessments)
         look_counts.add([bool(flag) for flag in flags], outcomes, failed=has_failure)
@@ -231,9 +232,9 @@ def judged(
         yield JudgedRow(place, sample, assessments, findings, outcomes)
 
 
-def groups_of(metric: MetricInfo, domain_field: str) -> Groups:
+def create_groups(metric: MetricInfo, domain_field: str) -> ScoreGroups:
     """Return the empty groups of a metric."""
-    return Groups(
+    return ScoreGroups(
         *metric.score_range,
         lower_is_better=metric.lower_is_better,
         stable_below=metric.stable_below,
@@ -241,9 +242,9 @@ def groups_of(metric: MetricInfo, domain_field: str) -> Groups:
     )
 
 
-def rows(
+def read_rows(
     folder: RunFolder, metrics: Sequence[MetricInfo]
-) -> Iterator[tuple[Place, dict[str, Any], list[Assessment]]]:
+) -> Iterator[tuple[AnswerPlace, dict[str, Any], list[Assessment]]]:
     """Yield each sample with its assessments by each metric, in the order of the metrics.
 
     Samples are not checked again, which would take longer than counting. Evidence is not decoded.
@@ -260,11 +261,11 @@ def rows(
             "order; delete summary.json and run the command of this run again"
         )
 
-    for number, (offset, line) in enumerate(located_lines(folder.samples_path)):
+    for number, (offset, line) in enumerate(read_located_lines(folder.samples_path)):
         try:
-            sample = decoded(line)
+            sample = decode_object(line)
         except ValueError as error:
-            raise folder.bad_sample(number + 1, f"is not JSON: {error}") from None
+            raise folder.build_sample_error(number + 1, f"is not JSON: {error}") from None
         # The file is sorted: the next lines are those of this sample, one of each metric.
         lines_of_sample = list(islice(lines, len(metrics)))
         by_metric = {read.fields["metric"]: read.fields for _, read in lines_of_sample}
@@ -272,7 +273,7 @@ def rows(
         # Also true where a metric is missing, since its fields are then empty.
         if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
             raise out_of_order(sample["id"])
-        place = Place(number, offset, lines_of_sample[0][0])
+        place = AnswerPlace(number, offset, lines_of_sample[0][0])
         yield (
             place,
             sample,
@@ -283,7 +284,7 @@ def rows(
         raise out_of_order(read.fields["id"])
 
 
-def domain_of(sample: Mapping[str, Any], name: str) -> Any:
+def read_domain(sample: Mapping[str, Any], name: str) -> Any:
     """Return the value of a sample's field, or of the field of that name under ``metadata``.
 
     ``None`` if there is none.
@@ -325,10 +326,10 @@ def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
             objects: samples with the same value belong together, those without it do not.
     """
     # With single answers as units no sample has to be read.
-    return None if unit == ANSWER else _number_units(unit_keys(folder, unit))
+    return None if unit == ANSWER else _number_units(compute_unit_keys(folder, unit))
 
 
-def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
+def compute_unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
     """Return a key of each sample's unit, shape (n,); a unit has the same key in other runs.
 
     Args:
@@ -338,7 +339,7 @@ def unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
         return _build_question_keys(folder)
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
-        value = record["id"] if unit == ANSWER else domain_of(record, str(unit))
+        value = record["id"] if unit == ANSWER else read_domain(record, str(unit))
         is_alone = value in (None, "", [])
         # A sample without the field is a unit by itself: the place makes its key unique.
         text = f"alone:{place}" if is_alone else json.dumps(value, sort_keys=True)
@@ -354,7 +355,7 @@ def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
             # ``question_key`` removes case and white space.
             questions.append(hash64(question_key(record["question"])))
         except (KeyError, TypeError, AttributeError):
-            raise folder.bad_sample(number, "has no question") from None
+            raise folder.build_sample_error(number, "has no question") from None
     keys = np.array(questions, dtype=np.uint64)
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     is_repeated = counts[place] > 1
@@ -417,7 +418,7 @@ another language (de) than the entailer reads (en); give another --entailer"."""
 # Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.
 _FAULT_OR_LANGUAGE_PATTERN = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
 _BLANK_OR_CUT_PATTERN = re.compile(
-    rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT.encode(), re.IGNORECASE
+    rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT_FIELD.encode(), re.IGNORECASE
 )
 """A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
 # In the words of the remarks, for each kind of failed call.
@@ -443,7 +444,7 @@ _ANSWER_DESCRIPTIONS = {
 }
 
 
-def silence(folder: RunFolder) -> dict[str, Any]:
+def count_unscored(folder: RunFolder) -> dict[str, Any]:
     """Return counts of answers without a score for ``summary.json``.
 
     ``faults``: failed calls by metric and kind. ``answers``: blank and cut ones. ``languages``:
@@ -466,7 +467,7 @@ def silence(folder: RunFolder) -> dict[str, Any]:
         response = sample.get("response")
         # The pattern also matches texts of escaped letters, so that the decoded text decides.
         answers["blank"] += isinstance(response, str) and is_blank(response)
-        answers["cut"] += sample.get(CUT) is True
+        answers["cut"] += sample.get(CUT_FIELD) is True
     result: dict[str, Any] = {}
     if faults:
         result["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}
@@ -483,7 +484,7 @@ def silence(folder: RunFolder) -> dict[str, Any]:
     return result
 
 
-def unread(summary: Mapping[str, Any]) -> int:
+def count_unread(summary: Mapping[str, Any]) -> int:
     """Return how many answers were in a language that a model does not read.
 
     The largest number over metrics and models.
@@ -496,7 +497,7 @@ def unread(summary: Mapping[str, Any]) -> int:
     return max((sum(languages.values()) for languages in options), default=0)
 
 
-def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
+def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """Return a sentence for each count in a summary that users should know of.
 
     A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``. A
@@ -523,7 +524,7 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{language} {number:,}" for language, number in languages.items()
             )
             # The model that is proposed here reads many languages.
-            other = BETTER if option == "--entailer" else f"agreement:{BETTER}"
+            other = LARGER_ENTAILER if option == "--entailer" else f"agreement:{LARGER_ENTAILER}"
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
                 f"being in another language ({language_list}) than their judge reads; {option} "
@@ -554,7 +555,7 @@ def remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     return result
 
 
-def drawn_sentence(draw: Mapping[str, Any]) -> str:
+def describe_draw(draw: Mapping[str, Any]) -> str:
     """Return how many answers of how many were drawn, and how, as one sentence."""
     strata_text = (
         f" from {draw['strata']:,} strata by {', '.join(draw['by'])}" if "by" in draw else ""
@@ -565,16 +566,16 @@ def drawn_sentence(draw: Mapping[str, Any]) -> str:
     return f"{answers_text}, drawn at random{strata_text} (seed {draw['seed']})"
 
 
-def notes(summary: Mapping[str, Any]) -> list[str]:
+def write_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return sentences on the draw, on answers that were added, and on second readers."""
-    result = [f"{drawn_sentence(summary[DRAWN])}."] if DRAWN in summary else []
+    result = [f"{describe_draw(summary[DRAWN])}."] if DRAWN in summary else []
     if grown := summary.get(GROWN):
         answer_count = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
         result.append(f"{answer_count - grown['samples']:,} of {answer_count:,} answers are new.")
-    return [*result, *second_readings(summary)]
+    return [*result, *describe_second_readings(summary)]
 
 
-def second_readings(summary: Mapping[str, Any]) -> list[str]:
+def describe_second_readings(summary: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each metric that a second reader read for."""
     return [
         f"{name}: {_describe_second_reading(reading)}."
@@ -614,6 +615,6 @@ def _was_or_were(count: int) -> str:
 
 def _read_matching_records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:
     """Yield the decoded lines of a file that contain a match of ``pattern``."""
-    for line in file_lines(path):
+    for line in read_lines(path):
         if pattern.search(line):
             yield json.loads(line)

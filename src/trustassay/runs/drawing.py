@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
-from trustassay.runs.counts import ANSWER, QUESTION, domain_of
+from trustassay.runs.counts import ANSWER, QUESTION, read_domain
 from trustassay.runs.lines import hash64
 from trustassay.sample import Sample, question_key
 from trustassay.statistics import Bools
 
-HASHES = 2**64
+HASH_COUNT = 2**64
 """The number of different hashes."""
 _to_text = partial(json.dumps, sort_keys=True, default=str)
 MAX_UNIT_ANSWERS = 100
@@ -49,7 +49,7 @@ def read_size(size_text: str | int) -> int | float:
     raise UsageError(f"sample: {message}, got {size_text!r}")
 
 
-class Drawing:
+class SampleDraw:
     """A random draw from a stream of samples.
 
     Each sample is passed to :meth:`may_draw`; afterwards :meth:`select` says which are drawn. 8
@@ -64,10 +64,10 @@ class Drawing:
     def __init__(self, size: str | int, by: str = "", unit: str | None = None, seed: int = 0):
         self._by = [name.strip() for name in by.split(",") if name.strip()]
         self._size, self._unit, self._seed = read_size(size), unit, str(seed)
-        self.told: dict[str, Any] = {"sample": str(size), "seed": seed}
+        self.settings: dict[str, Any] = {"sample": str(size), "seed": seed}
         # A share draws the hashes below a fixed bound. For a number the bound is lowered as samples
         # come; with strata it is known only at the end.
-        self._bound = HASHES if self._by or self._size >= 1 else int(self._size * HASHES)
+        self._bound = HASH_COUNT if self._by or self._size >= 1 else int(self._size * HASH_COUNT)
         self._of, self._next_update = 0, 2 * self._size
         self._keys, self._strata = array("Q"), array("Q")
         self._names: dict[str, int] = {}
@@ -79,12 +79,12 @@ class Drawing:
             texts = sorted(document.text or "" for document in sample.documents or ())
             unit = _to_text([question_key(sample.question), *texts])
         elif self._unit != ANSWER:
-            value = domain_of(sample.to_dict(), str(self._unit))
+            value = read_domain(sample.to_dict(), str(self._unit))
             # A sample without the field is a unit by itself.
             unit = _to_text([sample.id] if value in (None, "", []) else value)
         return hash64("drawn", self._seed, unit)
 
-    def takes(self, sample: Sample) -> bool:
+    def may_draw(self, sample: Sample) -> bool:
         """Return whether a sample may be drawn, by the samples seen so far."""
         self._of += 1
         if (key := self._hash_unit(sample)) >= self._bound:
@@ -92,7 +92,7 @@ class Drawing:
         self._keys.append(key)
         if self._by:
             record = sample.to_dict()
-            values = _to_text([domain_of(record, name) for name in self._by])
+            values = _to_text([read_domain(record, name) for name in self._by])
             self._strata.append(self._names.setdefault(values, len(self._names)))
         elif self._size >= 1 and len(self._keys) >= self._next_update:
             # Each time that the candidates have grown by the wanted number, the bound is lowered.
@@ -107,9 +107,9 @@ class Drawing:
         """
         units, sizes = np.unique(np.array(self._keys, dtype=np.uint64), return_counts=True)
         last = int(np.searchsorted(sizes.cumsum(), self._size))
-        return int(units[last + 1]) if last + 1 < len(units) else HASHES
+        return int(units[last + 1]) if last + 1 < len(units) else HASH_COUNT
 
-    def kept(self) -> Bools:
+    def select(self) -> Bools:
         """Return for each sample that :meth:`may_draw` accepted whether it is drawn.
 
         Raises:
@@ -118,7 +118,7 @@ class Drawing:
         """
         keys = np.array(self._keys, dtype=np.uint64)
         # Samples that came before the bound was lowered are tested again.
-        is_drawn = keys < (HASHES if self._by or self._size < 1 else self._find_bound())
+        is_drawn = keys < (HASH_COUNT if self._by or self._size < 1 else self._find_bound())
         if self._by:
             self._draw_strata(keys, is_drawn)
         units, sizes = np.unique(keys[is_drawn], return_counts=True)
@@ -131,7 +131,7 @@ class Drawing:
             unit = f"{largest:,} of {total:,} drawn answers belong to one {self._unit or QUESTION}"
             repair = f"--unit {ANSWER} draws each by itself, --unit FIELD those of equal fields"
             raise InputError(f"sample: {unit} and are drawn together; {repair}")
-        self.told |= {"answers": total, "of": self._of, "units": len(units)}
+        self.settings |= {"answers": total, "of": self._of, "units": len(units)}
         return is_drawn
 
     def _draw_strata(self, keys: NDArray[np.uint64], is_drawn: Bools) -> None:
@@ -148,7 +148,7 @@ class Drawing:
         strata = np.array(self._strata, dtype=np.int64)
         units = [np.unique(keys[strata == self._names[name]]) for name in names]
         share = self._size if self._size < 1 else min(1, self._size / len(keys))
-        start = hash64("start", self._seed) / HASHES
+        start = hash64("start", self._seed) / HASH_COUNT
         # Cumulated units times the share, shifted by the start: the integers passed are units to
         # draw.
         stops = [floor(share * end + start) for end in accumulate(map(len, units))]
@@ -157,4 +157,4 @@ class Drawing:
         ):
             if high - low < len(units_of_stratum):
                 is_drawn &= (strata != self._names[name]) | (keys < units_of_stratum[high - low])
-        self.told |= {"by": self._by, "strata": len(names)}
+        self.settings |= {"by": self._by, "strata": len(names)}

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
-from trustassay.calls.prices import Prices, Tokens, estimated_tokens
-from trustassay.calls.store import CallStore, CallTaken
+from trustassay.calls.prices import Prices, TokenCounts, estimate_tokens
+from trustassay.calls.store import CallStore, CallUsage
 from trustassay.capabilities import ChatRequest
 
-ENOUGH = 4
+MIN_STORED_REPLIES = 4
 """The least number of stored replies to learn from; fewer say too little."""
 MAX_STORED_REPLIES = 2000
 """The most stored replies that are read; the latest ones."""
@@ -29,7 +29,7 @@ MIN_NEAR_REPLIES = 40
 """The number of replies to prompts of similar length from which only these are used."""
 RANGE_PERCENTILES = (10, 90)
 """Percentiles of stored values that bound a range."""
-OPEN_REPLY = 1000
+MAX_OPEN_REPLY_TOKENS = 1000
 """The most tokens of a guessed reply, if the request sets no bound."""
 
 # Prompts that want a reply of a word: "yes/no", "true or false", "in one word", "only the label".
@@ -40,7 +40,7 @@ _SHORT_REPLY_PATTERN = re.compile(
 )
 # Prompts that want a sentence: "in one sentence", "a single short sentence".
 _SENTENCE_REPLY_PATTERN = re.compile(r"(one|a single) ([\w-]+ )?sentence", re.IGNORECASE)
-REPLY_TOKENS = 100
+DEFAULT_REPLY_TOKENS = 100
 """Tokens of a reply if neither stored replies nor the prompt say anything about its length."""
 _EDGE_CHARACTERS = 400
 """Characters at both ends of a prompt in which its wording is searched; the middle is data."""
@@ -60,7 +60,7 @@ class Range:
     def __add__(self, other: Range) -> Range:
         return Range(self.low + other.low, self.middle + other.middle, self.high + other.high)
 
-    def times(self, factor: float) -> Range:
+    def scale(self, factor: float) -> Range:
         """Return the range with every value multiplied by ``factor``."""
         return Range(self.low * factor, self.middle * factor, self.high * factor)
 
@@ -76,11 +76,11 @@ class Range:
 
 
 ZERO_RANGE = Range()
-LATENCY = Range(0.3, 2.0, 10.0)
+DEFAULT_LATENCY_S = Range(0.3, 2.0, 10.0)
 """Seconds of a call if there are not enough stored calls to learn from."""
 
 
-def stretch(n: int) -> float:
+def stretch_factor(n: int) -> float:
     """Return the factor by which a range observed on ``n`` values is widened: 1 + 2 / √n.
 
     Future values differ from observed ones, and few values say little about them.
@@ -95,11 +95,11 @@ def estimate_range(values: Sequence[float]) -> Range:
     :func:`stretch_factor`. The mean is its middle.
     """
     low, high = np.percentile(values, RANGE_PERCENTILES)
-    middle, factor = float(np.mean(values)), stretch(len(values))
+    middle, factor = float(np.mean(values)), stretch_factor(len(values))
     return Range(min(low, middle) / factor, middle, max(high, middle) * factor)
 
 
-class Source(NamedTuple):
+class EstimateSource(NamedTuple):
     """The basis of an estimate."""
 
     kind: str
@@ -109,14 +109,14 @@ class Source(NamedTuple):
     """The number of stored replies of that kind."""
 
 
-class Estimate(NamedTuple):
+class CallEstimate(NamedTuple):
     """Tokens and seconds that one call is expected to take."""
 
     prompt_tokens: Range
     reply_tokens: Range
     """Of all replies that the call asks for together."""
     seconds: Range
-    source: Source
+    source: EstimateSource
     """The basis of the estimate."""
 
 
@@ -147,14 +147,14 @@ class _StoredReply(NamedTuple):
     """Whether the reply is as long as was allowed."""
 
 
-class Estimates:
+class CallEstimator:
     """Estimates calls from the calls in ``stores`` to the same model."""
 
     def __init__(self, stores: Iterable[CallStore]) -> None:
         self._stores = list(stores)
         self._models: dict[str, _ModelHistory] = {}
 
-    def of(self, backend: str, request: ChatRequest) -> Estimate:
+    def estimate(self, backend: str, request: ChatRequest) -> CallEstimate:
         """Return the estimate for a request to the model ``backend``."""
         if backend not in self._models:
             latest = (store.latest("chat", backend, MAX_STORED_REPLIES) for store in self._stores)
@@ -166,7 +166,7 @@ class Estimates:
         return self._models[backend].estimate(request)
 
 
-def _read_stored_call(call: CallTaken) -> _StoredReply | None:
+def _read_stored_call(call: CallUsage) -> _StoredReply | None:
     """Return a stored call in numbers; ``None`` without a count of tokens, or if it is damaged."""
     if call.reply_tokens is None:
         return None
@@ -177,7 +177,7 @@ def _read_stored_call(call: CallTaken) -> _StoredReply | None:
         tokens = call.reply_tokens / kind.n
     except (ValueError, LookupError, TypeError, ZeroDivisionError):
         return None
-    # The estimate of :func:`~trustassay.calls.prices.estimated_tokens`: 4 characters a token, and 4
+    # The estimate of :func:`~trustassay.calls.prices.estimate_tokens`: 4 characters a token, and 4
     # tokens around each message.
     estimated = max(1, sum(characters) // 4 + 4 * len(characters))
     ratio = None if call.prompt_tokens is None else call.prompt_tokens / estimated
@@ -190,12 +190,16 @@ class _ModelHistory:
 
     def __init__(self, replies: Sequence[_StoredReply]) -> None:
         self._replies = replies
-        self._learnt_by_kind: dict[tuple[_RequestKind, int], tuple[Range, Range, bool, Source]] = {}
+        self._learnt_by_kind: dict[
+            tuple[_RequestKind, int], tuple[Range, Range, bool, EstimateSource]
+        ] = {}
 
-    def estimate(self, request: ChatRequest) -> Estimate:
-        if len(self._replies) < ENOUGH:
-            source = Source("none", len(self._replies))
-            return Estimate(_guess_prompt(request), guess_reply(request), LATENCY, source)
+    def estimate(self, request: ChatRequest) -> CallEstimate:
+        if len(self._replies) < MIN_STORED_REPLIES:
+            source = EstimateSource("none", len(self._replies))
+            return CallEstimate(
+                _guess_prompt(request), guess_reply(request), DEFAULT_LATENCY_S, source
+            )
         kind = _RequestKind(request.prompt, request.max_tokens, request.n)
         length = sum(len(message.content) for message in request.messages)
         # Prompts between two powers of 2 share one estimate, so that few are computed.
@@ -210,15 +214,15 @@ class _ModelHistory:
             # Many replies were cut off, and this request may allow longer ones: how long they
             # would have been is not known.
             tokens = Range(tokens.low, tokens.middle, max(tokens.high, guess_reply(request).high))
-        replies = tokens.within(1, most).times(request.n)
-        return Estimate(self._estimate_prompt(request), replies, seconds, source)
+        replies = tokens.within(1, most).scale(request.n)
+        return CallEstimate(self._estimate_prompt(request), replies, seconds, source)
 
-    def _learn(self, kind: _RequestKind, length: int) -> tuple[Range, Range, bool, Source]:
+    def _learn(self, kind: _RequestKind, length: int) -> tuple[Range, Range, bool, EstimateSource]:
         """Return tokens, seconds and source learnt from replies, and whether many were cut."""
         replies: Sequence[_StoredReply] = [reply for reply in self._replies if reply.kind == kind]
-        source = Source("like", len(replies))
-        if len(replies) < ENOUGH:
-            replies, source = self._replies, Source("other", len(self._replies))
+        source = EstimateSource("like", len(replies))
+        if len(replies) < MIN_STORED_REPLIES:
+            replies, source = self._replies, EstimateSource("other", len(self._replies))
         # The length of a reply often depends on that of the prompt.
         near = [reply for reply in replies if length / 2 <= reply.length <= 2 * length]
         replies = near if len(near) >= MIN_NEAR_REPLIES else replies
@@ -229,12 +233,12 @@ class _ModelHistory:
     def _estimate_prompt(self, request: ChatRequest) -> Range:
         if self._prompt_ratio is None:
             return _guess_prompt(request)
-        return self._prompt_ratio.times(max(1, estimated_tokens(request).prompt))
+        return self._prompt_ratio.scale(max(1, estimate_tokens(request).prompt))
 
     @cached_property
     def _prompt_ratio(self) -> Range | None:
         ratios = [reply.ratio for reply in self._replies if reply.ratio is not None]
-        return estimate_range(ratios) if len(ratios) >= ENOUGH else None
+        return estimate_range(ratios) if len(ratios) >= MIN_STORED_REPLIES else None
 
 
 def _guess_prompt(request: ChatRequest) -> Range:
@@ -246,7 +250,7 @@ def _guess_prompt(request: ChatRequest) -> Range:
     texts = [message.content for message in request.messages]
     low = sum(map(len, texts)) / 6
     high = sum(len(text.encode("utf-8", "replace")) for text in texts) / 3 + 8 * len(texts)
-    middle = float(estimated_tokens(request).prompt)
+    middle = float(estimate_tokens(request).prompt)
     return Range(low, min(max(middle, low), high), high)
 
 
@@ -255,19 +259,19 @@ def guess_reply(request: ChatRequest) -> Range:
 
     The middle depends on what the prompt asks for: a word, a sentence, or a paragraph.
     """
-    most = float(request.max_tokens or OPEN_REPLY)
+    most = float(request.max_tokens or MAX_OPEN_REPLY_TOKENS)
     text = request.messages[-1].content if request.messages else ""
     ends = f"{text[:_EDGE_CHARACTERS]}\n{text[-_EDGE_CHARACTERS:]}"
-    middle = REPLY_TOKENS
+    middle = DEFAULT_REPLY_TOKENS
     if _SHORT_REPLY_PATTERN.search(ends):
         middle = 5
     elif _SENTENCE_REPLY_PATTERN.search(ends):
         middle = 40
-    return Range(1, min(middle, most), most).times(request.n)
+    return Range(1, min(middle, most), most).scale(request.n)
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedCalls:
     """The planned calls of one metric to one backend.
 
     Tokens, money and time are for the calls that are not stored. Each has one likely value, and a
@@ -309,7 +313,7 @@ class Plan:
 
     samples: int
     """The number of samples."""
-    parts: Sequence[Planned]
+    parts: Sequence[PlannedCalls]
     """The calls by metric and backend; a request that two metrics share counts for the first."""
     unsure: Mapping[str, int] = field(default_factory=dict)
     """By metric, the samples whose rehearsal ended early, at a stand-in reply."""
@@ -367,7 +371,7 @@ def _sum_ranges(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 @dataclass(slots=True)
-class Part:
+class CallTotals:
     """Adds up the calls of one metric to one backend."""
 
     metric: str
@@ -395,7 +399,7 @@ class Part:
         """The calls that are not stored."""
         return self.calls - self.cached
 
-    def add(self, estimate: Estimate, request: ChatRequest) -> None:
+    def add(self, estimate: CallEstimate, request: ChatRequest) -> None:
         """Add a call to a chat model that is not stored."""
         # For each token the store holds the chosen one and ``logprobs`` others.
         if request.logprobs is not None:
@@ -407,14 +411,14 @@ class Part:
         self.sources[estimate.source.kind] += 1
         self.replies = max(self.replies, estimate.source.replies)
 
-    def chat(self, prices: Prices, seconds: Range) -> Planned:
+    def plan_chat(self, prices: Prices, seconds: Range) -> PlannedCalls:
         """Return the planned calls to a chat model.
 
         Args:
             seconds: duration of all calls together, some of them at once.
         """
         low, middle, high = (
-            Tokens(rounding(prompt), rounding(reply))
+            TokenCounts(rounding(prompt), rounding(reply))
             for rounding, prompt, reply in (
                 (math.floor, self.prompt.low, self.reply.low),
                 (round, self.prompt.middle, self.reply.middle),
@@ -429,7 +433,7 @@ class Part:
         basis = "; price: ".join(filter(None, (self._describe_basis(), prices.basis(self.backend))))
         return self._build_planned((low, middle, high), likely, between, seconds, basis)
 
-    def local(self, seconds: Range, measured_on: int) -> Planned:
+    def plan_local(self, seconds: Range, measured_on: int) -> PlannedCalls:
         """Return the planned requests to any other model, which take no tokens.
 
         Args:
@@ -440,19 +444,19 @@ class Part:
         basis = "everything is cached" if not self.new else "guess: not measured"
         if measured_on and self.new:
             basis = f"measured on {measured_on:,} request{'s' if measured_on > 1 else ''}"
-        return self._build_planned((Tokens(0, 0),) * 3, None, None, seconds, basis)
+        return self._build_planned((TokenCounts(0, 0),) * 3, None, None, seconds, basis)
 
     def _build_planned(
         self,
-        tokens: tuple[Tokens, Tokens, Tokens],
+        tokens: tuple[TokenCounts, TokenCounts, TokenCounts],
         usd: float | None,
         usd_range: tuple[float, float] | None,
         seconds: Range,
         basis: str,
-    ) -> Planned:
+    ) -> PlannedCalls:
         low, middle, high = tokens
         guess = basis.startswith("guess")
-        return Planned(
+        return PlannedCalls(
             self.metric,
             self.capability,
             self.backend,

@@ -19,30 +19,38 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.batching import Counts
+from trustassay.calls.batching import RequestCounts
 from trustassay.calls.client import Client, SampleModels, check_budget, open_calls
-from trustassay.calls.endpoints import held_back, samples_at_once
+from trustassay.calls.endpoints import describe_limited_endpoints, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
 from trustassay.data.reading import paths_of
 from trustassay.errors import UsageError
 from trustassay.event_loop import TaskLimiter, run_in_thread
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Assessment, Metric
 from trustassay.progress import Progress, tell
-from trustassay.runs.assess import assessed
+from trustassay.runs.assess import assess_sample
 from trustassay.runs.counts import DRAWN, GROWN, UNIT
-from trustassay.runs.fill import AHEAD, Failure, Outcome, Stage, filled, settings_of, stages_of
-from trustassay.runs.finished import RunOutcome, first_verdict
+from trustassay.runs.fill import (
+    SAMPLES_PER_CALL,
+    FillFailure,
+    FillOutcome,
+    Stage,
+    choose_stages,
+    collect_stage_settings,
+    fill_in_order,
+)
+from trustassay.runs.finished import RunOutcome, describe_first_verdict
 from trustassay.runs.folder import (
     ABOUT,
     ENDED,
     STARTED,
     RunFolder,
-    as_stored,
+    build_run_settings,
     check_settings,
-    described,
-    run_settings,
+    describe_metrics,
+    to_stored,
     utc_now,
 )
 from trustassay.runs.growing import StoredSamples, check_append
@@ -54,28 +62,33 @@ from trustassay.runs.intake import (
     RunOptions,
     ShardMark,
     Source,
-    admit,
+    admit_samples,
     take_in,
 )
-from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64
-from trustassay.runs.needs import check_run_keys, resolved
+from trustassay.runs.lines import HashSet, encode_assessment, encode_sample, hash64
+from trustassay.runs.needs import check_run_keys, resolve_metrics
 from trustassay.runs.prepare import (
     POOL,
     PREPARATION,
     Preparation,
     Prepared,
     StoredPool,
-    key_of,
+    collect_requests,
+    compute_key,
     prepare,
     prepare_once,
-    requests_of,
 )
 from trustassay.runs.probabilities import check_calibrator
 from trustassay.runs.results import write_results
-from trustassay.runs.second_reading import FILE, SecondReading, check_second, readers_of
+from trustassay.runs.second_reading import (
+    SECOND_FILE,
+    SecondPass,
+    check_second,
+    list_second_read_metrics,
+)
 from trustassay.sample import Sample, clean
 
-SAMPLES = 256
+DEFAULT_RUN_SAMPLES_AT_ONCE = 256
 """Default number of samples in progress at once."""
 UNCHECKED_FIELDS = ("input", "command", WHY, POOL, ABOUT, GROWN, STARTED, ENDED)
 """Fields of a stored run that do not affect its results."""
@@ -99,13 +112,13 @@ async def execute(
     started, began = time.monotonic(), utc_now()
     # Before the folder is made: a budget without known prices is a mistake in the command.
     check_budget(backends, options.calls.prices, options.calls.budget)
-    with folder.claimed():
+    with folder.claim():
         run = await _begin(source, metrics, backends, folder, options, began)
-        scored_pairs = folder.scored()
+        scored_pairs = folder.read_scored()
         scored_before = len(scored_pairs)
         counts, endpoints = await run.work(scored_pairs)
         # Not if nothing was asked and all outputs exist: then the command was only run again.
-        if counts or not folder.finished(report=options.report):
+        if counts or not folder.is_finished(report=options.report):
             write = partial(write_results, folder, run.metrics, run.intake, options, started)
             # In a thread, so that Ctrl-C is noticed while a large run is summarised.
             await run_in_thread(write)
@@ -132,15 +145,15 @@ async def _begin(
     stored_run = folder.read_run()
     if stored_run is None:
         folder.check_empty()
-    stages = stages_of(metrics, backends, options.filling)
+    stages = choose_stages(metrics, backends, options.filling)
     # A name with a dot: if this process is killed, the folder still counts as empty.
     part_path = folder.path / ".samples.jsonl.part"
     stored_samples = None
     if options.append:
-        check_append(metrics, second=bool(readers_of(metrics, backends)))
+        check_append(metrics, second=bool(list_second_read_metrics(metrics, backends)))
         stored_samples = StoredSamples(folder, stages) if stored_run else None
     # Step 2: read the whole input and refuse all that can be refused before anything is asked.
-    intake = await admit(
+    intake = await admit_samples(
         source, part_path, metrics, backends, stages, options, *filter(None, [stored_samples])
     )
     try:
@@ -152,13 +165,13 @@ async def _begin(
         missing = intake.inventory.samples - intake.inventory.responses
         check_run_keys(metrics, backends, options.stores(folder), missing)
         backend_names = backends.names()
-        resolved_metrics = resolved(metrics, intake.inventory, backend_names)
+        resolved_metrics = resolve_metrics(metrics, intake.inventory, backend_names)
         run = _CheckedRun(resolved_metrics, stages, backends, folder, options, intake)
         # Step 4: collect the settings that decide about the results, as they will be read back.
         pool_settings = await run.take_in_pool(shard)
-        settings = as_stored(
+        settings = to_stored(
             {
-                **run_settings(
+                **build_run_settings(
                     resolved_metrics,
                     backend_names,
                     options.seed,
@@ -167,14 +180,14 @@ async def _begin(
                 ),
                 **({UNIT: options.unit} if options.unit else {}),
                 **(
-                    {FILE: options.second.settings()}
-                    if readers_of(resolved_metrics, backends)
+                    {SECOND_FILE: options.second.settings()}
+                    if list_second_read_metrics(resolved_metrics, backends)
                     else {}
                 ),
                 **({DRAWN: drawn} if (drawn := intake.drawn or options.drawn) else {}),
                 # With these two a changed input is noticed when the run is continued.
                 "skipped": intake.faulty,
-                "samples": intake.digested(),
+                "samples": intake.describe_samples(),
             }
         )
         # A calibrator of other settings is refused now, and not after the calls are paid for.
@@ -190,7 +203,7 @@ async def _begin(
             texts = {key: clean(text) for key, text in command_fields.items() if text}
             pool_field = run.pool_field()
             opening_fields = {"input": input_name, **texts, STARTED: began, **pool_field}
-            content = {**opening_fields, **settings, ABOUT: described(resolved_metrics)}
+            content = {**opening_fields, **settings, ABOUT: describe_metrics(resolved_metrics)}
             folder.write_json("run", content)
         else:
             # Fields such as the command may differ between the first start and a continuation.
@@ -232,7 +245,7 @@ class _CheckedRun:
     """The result of the first pass over the input."""
     shared_preparation: Preparation | None = None
     """The preparation that all shards share, if the run scores a shard and a metric needs it."""
-    filled: Outcome = field(default_factory=Outcome)
+    filled: FillOutcome = field(default_factory=FillOutcome)
     """What stages filled in this process."""
 
     async def take_in_pool(self, mark: ShardMark | None) -> dict[str, Any]:
@@ -264,7 +277,7 @@ class _CheckedRun:
             )
         # The same samples, settings and models give the same key, so that shards share one
         # preparation.
-        key = key_of(mark.of, self.metrics, self.stages, self.backends)
+        key = compute_key(mark.of, self.metrics, self.stages, self.backends)
         self.shared_preparation = Preparation(Path(options.pool), key)
         return {PREPARATION: key}
 
@@ -275,7 +288,7 @@ class _CheckedRun:
 
     def stage_settings(self) -> dict[str, Any]:
         """Return the settings of the stages that fill missing fields."""
-        settings = settings_of(self.stages)
+        settings = collect_stage_settings(self.stages)
         # Nothing is to be answered, so how it would be answered is no setting of this run.
         if self.intake.inventory.responses == self.intake.inventory.samples:
             settings.pop("response", None)
@@ -284,7 +297,7 @@ class _CheckedRun:
 
     async def work(
         self, scored_pairs: HashSet
-    ) -> tuple[Mapping[str, Counts], Mapping[str, Endpoint]]:
+    ) -> tuple[Mapping[str, RequestCounts], Mapping[str, Endpoint]]:
         """Fill and score what is not scored yet.
 
         Args:
@@ -296,8 +309,8 @@ class _CheckedRun:
         total = self.intake.inventory.samples * len(self.metrics)
         folder, options = self.folder, self.options
         second_pass = None
-        if readers := readers_of(self.metrics, self.backends):
-            second_pass = SecondReading(folder, readers, options)
+        if readers := list_second_read_metrics(self.metrics, self.backends):
+            second_pass = SecondPass(folder, readers, options)
         if len(scored_pairs) >= total and (second_pass is None or second_pass.finished):
             return {}, {}
         # The summary says that a run is finished: it goes before the first new assessment is
@@ -306,36 +319,44 @@ class _CheckedRun:
         # A shard: all shards share one preparation, and wait here for the process that makes it.
         prepared = None
         if self.shared_preparation:
-            with Progress("preparing", shown=options.progress):
+            with Progress("preparing", visible=options.progress):
                 prepared = await prepare_once(
                     self.shared_preparation,
                     self.metrics,
                     self.stages,
                     self.backends,
                     options.calls,
-                    shown=bool(options.progress),
+                    show_progress=bool(options.progress),
                 )
         backends = list(self.backends.endpoints())
         if options.progress:
-            for message in held_back("--samples-at-once", options.samples_at_once, backends):
+            for message in describe_limited_endpoints(
+                "--samples-at-once", options.samples_at_once, backends
+            ):
                 tell(message)
         # How many samples are in progress: asked by the user, else as many as the endpoints can
         # take.
-        samples_in_progress = samples_at_once(options.samples_at_once, SAMPLES, backends)
+        samples_in_progress = samples_at_once(
+            options.samples_at_once, DEFAULT_RUN_SAMPLES_AT_ONCE, backends
+        )
         async with open_calls(self.backends, options.calls, folder.calls_path) as client:
             # Fill before preparing: metrics that look at all samples want them complete.
             if samples_to_fill := self.count_lacking():
-                with Progress("answering", samples_to_fill, shown=options.progress) as progress:
+                with Progress("answering", samples_to_fill, visible=options.progress) as progress:
                     self.filled = await fill_samples(
-                        folder, self.stages, client, samples_in_progress * AHEAD, progress.step
+                        folder,
+                        self.stages,
+                        client,
+                        samples_in_progress * SAMPLES_PER_CALL,
+                        progress.step,
                     )
             if prepared is None:
                 prepared = await prepare(self.metrics, self.pool(), client, folder.path)
             # Requests of the preparation belong to no sample; the summary reads them from this
             # file.
-            if preparation_requests := requests_of(prepared):
+            if preparation_requests := collect_requests(prepared):
                 folder.write_json("prepared", preparation_requests)
-            with Progress("scoring", total, shown=options.progress) as progress:
+            with Progress("scoring", total, visible=options.progress) as progress:
                 # What an earlier process scored counts as done in the progress.
                 progress.step(len(scored_pairs))
                 await self.score(
@@ -384,11 +405,13 @@ class _CheckedRun:
 
         async def assess(metric: Metric, sample: Sample) -> None:
             value = prepared[metric.name].value
-            result, line = await assessed(metric, sample, client, self.options, folder.path, value)
+            result, line = await assess_sample(
+                metric, sample, client, self.options, folder.path, value
+            )
             writer.append(line)
             # The first verdict appears while the rest is scored: a wrong setting is noticed early.
-            if result.score is not None and progress.first():
-                tell(first_verdict(metric, sample, result, total))
+            if result.score is not None and progress.is_first_call():
+                tell(describe_first_verdict(metric, sample, result, total))
             progress.step()
 
         with closing(writer):
@@ -404,13 +427,15 @@ class _CheckedRun:
                             metric, sample
                         )
                         if failure:
-                            failed_assessment = Assessment.failed(sample.id, metric.name, *failure)
-                            writer.append(encoded(failed_assessment))
+                            failed_assessment = Assessment.for_failure(
+                                sample.id, metric.name, *failure
+                            )
+                            writer.append(encode_assessment(failed_assessment))
                             progress.step()
                         else:
                             await limiter.start(assess(metric, sample))
 
-    def find_fill_failure(self, metric: Metric, sample: Sample) -> Failure | None:
+    def find_fill_failure(self, metric: Metric, sample: Sample) -> FillFailure | None:
         """Return why a sample cannot be scored if a stage failed to fill it; else ``None``."""
         failures = self.filled.failed
         if not failures:
@@ -429,17 +454,17 @@ async def fill_samples(
     client: Client,
     at_once: int,
     step: Callable[[], None],
-) -> Outcome:
+) -> FillOutcome:
     """Fill the run's samples and replace their file when all are filled.
 
     If the run is stopped before, the replies received so far are stored among its calls. A sample
     that could not be filled stays as it was; the next run tries it again.
     """
-    outcome = Outcome()
+    outcome = FillOutcome()
     models = SampleModels(client)
     samples = ((sample, stages, 0) for sample in folder.samples())
-    with whole(folder.samples_path) as file:
-        async for result in filled(samples, models, at_once, step):
+    with open_atomic(folder.samples_path) as file:
+        async for result in fill_in_order(samples, models, at_once, step):
             outcome.note(result)
-            file.write(encoded_sample(result.sample))
+            file.write(encode_sample(result.sample))
     return outcome

@@ -12,29 +12,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 from trustassay.answering import Answering
-from trustassay.answering.styles import Pairing, answers_in, diverse_request, pairs_in
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.answering.styles import (
+    AnswerPairing,
+    build_diverse_request,
+    parse_answers,
+    parse_pairs,
+)
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import SampleModels
-from trustassay.capabilities import spell
+from trustassay.capabilities import tokens_match_text
 from trustassay.errors import BackendError, UsageError
 from trustassay.metric import Metric
 from trustassay.options import check_bounds
-from trustassay.sample import TOKENS, Document, Problem, Sample
+from trustassay.sample import TOKENS_FIELD, Document, Problem, Sample
 
 STAND_IN_TEXT = "A stand-in."
 """A placeholder for a text that is not there yet."""
-CUT = "response_cut"
+CUT_FIELD = "response_cut"
 """Field of a sample whose response was cut at ``max_tokens``."""
 
 
-def unanswered(sample: Sample) -> Sample:
+def remove_response(sample: Sample) -> Sample:
     """Return a sample without its response and the fields that describe the response."""
-    metadata = {name: value for name, value in sample.metadata.items() if name != CUT}
+    metadata = {name: value for name, value in sample.metadata.items() if name != CUT_FIELD}
     return replace(sample, response=None, model=None, metadata=metadata)
 
 
 @dataclass(frozen=True)
-class Filling:
+class FillOptions:
     """How samples are filled.
 
     answering: how the model, and the references, are asked for answers.
@@ -45,7 +50,7 @@ class Filling:
     """
 
     answering: Answering = field(default_factory=Answering)
-    pairing: Pairing = field(default_factory=Pairing)
+    pairing: AnswerPairing = field(default_factory=AnswerPairing)
     documents: int = 5
     diverse: int | None = None
 
@@ -53,7 +58,7 @@ class Filling:
         check_bounds(vars(self))
 
 
-class Failure(NamedTuple):
+class FillFailure(NamedTuple):
     """Why a field was not filled."""
 
     error: str
@@ -62,7 +67,7 @@ class Failure(NamedTuple):
     """The kind of the failed call (``timeout``, ``limited``, ...); ``None`` if no call failed."""
 
     @classmethod
-    def of(cls, error: BackendError, name: str = "") -> "Failure":
+    def of(cls, error: BackendError, name: str = "") -> "FillFailure":
         """Return the failure for an error; ``name`` is one of several models."""
         return cls(f"{name}: {error}" if name else str(error), getattr(error, "kind", None))
 
@@ -72,7 +77,7 @@ class StageResult(NamedTuple):
 
     sample: Sample
     """The sample, filled as far as possible."""
-    failure: Failure | None = None
+    failure: FillFailure | None = None
     """Why the stage failed, for all of the field or for a part of it."""
     calls: int = 0
     """Calls that were answered."""
@@ -101,7 +106,7 @@ class Stage(ABC):
         try:
             return await self._request_field(sample, models)
         except BackendError as error:
-            return StageResult(sample, Failure.of(error))
+            return StageResult(sample, FillFailure.of(error))
 
     @abstractmethod
     # Subclasses may raise BackendError: :meth:`fill` turns it into a failure.
@@ -113,7 +118,7 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True)
-class Responses(Stage):
+class ResponseStage(Stage):
     """Asks the model under assessment for the response; ``name`` is stored with it.
 
     ``which`` names the model if several are under assessment.
@@ -141,17 +146,17 @@ class Responses(Stage):
 
     async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         request = self.answering.request(sample, self.repeat)
-        reply = await models.request(request, MODEL, self.which)
+        reply = await models.request(request, MODEL_ROLE, self.which)
         # With a blank response the sample's ``model`` wrote that one, not this reply.
         model = (sample.model if sample.response is None else None) or self.name
-        metadata = unanswered(sample).metadata
+        metadata = remove_response(sample).metadata
         if reply.finish == "length":
-            metadata = {**metadata, CUT: True}
+            metadata = {**metadata, CUT_FIELD: True}
         # Some endpoints return tokens of another text than the reply; these would mislead every
         # metric.
-        if reply.logprobs and spell(reply.logprobs, reply.text):
+        if reply.logprobs and tokens_match_text(reply.logprobs, reply.text):
             most = self.answering.logprobs or 0
-            metadata = {**metadata, TOKENS: [token.stored(most) for token in reply.logprobs]}
+            metadata = {**metadata, TOKENS_FIELD: [token.to_json(most) for token in reply.logprobs]}
         text = reply.text.strip()
         return StageResult(replace(sample, response=text, model=model, metadata=metadata), calls=1)
 
@@ -184,7 +189,7 @@ class _ReferenceStage(Stage):
         missing = [name for name in self.names if name not in sample.references]
         # One prompt asks for all of them, so that the answers differ from each other.
         if self.diverse > 1:
-            request = diverse_request(sample, self.diverse, self.answering)
+            request = build_diverse_request(sample, self.diverse, self.answering)
         else:
             request = self.answering.request(sample)
         replies = await asyncio.gather(
@@ -194,14 +199,14 @@ class _ReferenceStage(Stage):
         references, failures = dict(sample.references), []
         for name, reply in zip(missing, replies, strict=True):
             if isinstance(reply, BackendError):
-                failures.append(Failure.of(reply, name))
+                failures.append(FillFailure.of(reply, name))
             # Cancellation, or an error of the program: not a failure of this sample.
             elif isinstance(reply, BaseException):
                 raise reply
-            elif texts := answers_in(reply.text, self.diverse):
+            elif texts := parse_answers(reply.text, self.diverse):
                 references[name] = texts
             else:
-                failures.append(Failure(f"{name}: its reply holds no numbered answer"))
+                failures.append(FillFailure(f"{name}: its reply holds no numbered answer"))
         # Ordered by model, not by which answered first: the stored sample must not depend on
         # timing.
         ordered = {
@@ -210,7 +215,7 @@ class _ReferenceStage(Stage):
         answered = len(missing) - len(failures)
         message = "; ".join(item.error for item in failures)
         # One sample has one failure; the kind of the first stands for all.
-        failure = Failure(message, failures[0].fault) if failures else None
+        failure = FillFailure(message, failures[0].fault) if failures else None
         return StageResult(replace(sample, references=ordered), failure, answered)
 
     def settings(self) -> dict[str, Any]:
@@ -223,7 +228,7 @@ class _PairStage(Stage):
     """Asks the generator for wrong answers, each with a corrected one."""
 
     field: ClassVar[str] = "wrong_answers"
-    pairing: Pairing
+    pairing: AnswerPairing
 
     def lacks(self, sample: Sample) -> bool:
         return not (sample.wrong_answers and sample.corrected_answers)
@@ -237,11 +242,11 @@ class _PairStage(Stage):
 
     async def _request_field(self, sample: Sample, models: SampleModels) -> StageResult:
         reply = await models.request(self.pairing.request(sample), "generator")
-        pairs = pairs_in(reply.text)
+        pairs = parse_pairs(reply.text)
         # The call was answered and paid for, so it counts, although nothing could be read from it.
         if not pairs.wrong:
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return StageResult(sample, Failure(message), calls=1)
+            return StageResult(sample, FillFailure(message), calls=1)
         result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
         return StageResult(result, calls=1)
 
@@ -271,8 +276,8 @@ class _DocumentStage(Stage):
         return {"documents": self.k}
 
 
-def stages_of(
-    metrics: Collection[Metric], backends: Backends, filling: Filling
+def choose_stages(
+    metrics: Collection[Metric], backends: Backends, filling: FillOptions
 ) -> tuple[Stage, ...]:
     """Return the stages that metrics want and backends can do, in the order in which they run.
 
@@ -283,11 +288,11 @@ def stages_of(
     result: list[Stage] = []
     if "documents" in wanted_fields and backends.find("search"):
         result.append(_DocumentStage(filling.documents))
-    model = backends.find("chat", MODEL)
+    model = backends.find("chat", MODEL_ROLE)
     # Without metrics the caller only generates answers.
     if model is not None and (not metrics or any(metric.reads_response for metric in metrics)):
-        result.append(Responses(filling.answering, model.name))
-    if "references" in wanted_fields and (names := backends.named("references")):
+        result.append(ResponseStage(filling.answering, model.name))
+    if "references" in wanted_fields and (names := backends.names_of_role("references")):
         answering = filling.answering
         # A reference answers from what its model knows, also where the sample has passages.
         if answering.style == "auto":  # the user chose none
@@ -300,7 +305,7 @@ def stages_of(
     return tuple(result)
 
 
-def _apply_metric_wishes(filling: Filling, metrics: Collection[Metric]) -> Filling:
+def _apply_metric_wishes(filling: FillOptions, metrics: Collection[Metric]) -> FillOptions:
     """Return the options with the numbers that metrics want, where the user gave none."""
     wanted_numbers: dict[str, tuple[str, int]] = {}
     for metric in metrics:
@@ -313,8 +318,8 @@ def _apply_metric_wishes(filling: Filling, metrics: Collection[Metric]) -> Filli
                     "score them in runs of their own"
                 )
     # The default pairing means that the user gave none.
-    if filling.pairing == Pairing() and "wrong_answers" in wanted_numbers:
-        filling = replace(filling, pairing=Pairing(pairs=wanted_numbers["wrong_answers"][1]))
+    if filling.pairing == AnswerPairing() and "wrong_answers" in wanted_numbers:
+        filling = replace(filling, pairing=AnswerPairing(pairs=wanted_numbers["wrong_answers"][1]))
     if filling.diverse is None and "references" in wanted_numbers:
         filling = replace(filling, diverse=wanted_numbers["references"][1])
     return filling
@@ -327,32 +332,32 @@ def _build_stand_ins(n: int) -> tuple[str, ...]:
     return tuple(f"{STAND_IN_TEXT} {number}" for number in range(1, n + 1))
 
 
-def settings_of(stages: Sequence[Stage]) -> dict[str, Any]:
+def collect_stage_settings(stages: Sequence[Stage]) -> dict[str, Any]:
     """Return the settings that determine what stages fill in, by field, as in ``run.json``."""
     return {stage.field: stage.settings() for stage in stages}
 
 
-AHEAD = 4
+SAMPLES_PER_CALL = 4
 """Samples in progress per concurrent call: a sample that waits for a retry must not idle a call."""
 MAX_BUFFERED_PER_SAMPLE = 16
 """Finished samples that are buffered behind a slow one, per sample in progress."""
 
 
 @dataclass(slots=True)
-class Outcome:
+class FillOutcome:
     """Counts over all filled samples of a run."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
     """Answered calls by field."""
-    failed: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    failed: dict[tuple[str, str], FillFailure] = field(default_factory=dict)
     """Failures by the sample's id and the field."""
 
     def note(self, sample: "FilledSample") -> None:
         """Add the counts and failures of a sample."""
-        self.asked.update(sample.asked)
+        self.calls.update(sample.calls)
         for name, failure in sample.failures.items():
             message = f"no {name}: {failure.error}"
-            self.failed[sample.sample.id, name] = Failure(message, failure.fault)
+            self.failed[sample.sample.id, name] = FillFailure(message, failure.fault)
 
 
 @dataclass(slots=True)
@@ -362,13 +367,13 @@ class FilledSample:
     sample: Sample
     repeat: int = 0
     """The number of the repetition, from 0, where a question is answered several times."""
-    asked: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
     """Answered calls by field."""
-    failures: dict[str, Failure] = field(default_factory=dict)
+    failures: dict[str, FillFailure] = field(default_factory=dict)
     """Failures by field."""
 
 
-async def filled(
+async def fill_in_order(
     samples: Iterable[tuple[Sample, Sequence[Stage], int]],
     models: SampleModels,
     at_once: int,
@@ -418,11 +423,11 @@ async def _run_stages(
         is_incomplete = True
         # A problem can appear here for the first time, if an earlier stage failed.
         if problems := stage.problems(filled_sample.sample):
-            filled_sample.failures[stage.field] = Failure("; ".join(map(str, problems)))
+            filled_sample.failures[stage.field] = FillFailure("; ".join(map(str, problems)))
             continue
         result = await stage.fill(filled_sample.sample, models)
         filled_sample.sample = result.sample
-        filled_sample.asked[stage.field] += result.calls
+        filled_sample.calls[stage.field] += result.calls
         if result.failure:
             filled_sample.failures[stage.field] = result.failure
     if is_incomplete:

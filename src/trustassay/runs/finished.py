@@ -15,21 +15,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trustassay.calls.batching import Counts
+from trustassay.calls.batching import RequestCounts
 from trustassay.calls.retry import Endpoint
 from trustassay.core.outcome import Outcomes
-from trustassay.errors import install
+from trustassay.errors import install_command
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary
-from trustassay.runs.counts import Place, judged, read_outcomes
-from trustassay.runs.fill import Outcome
+from trustassay.runs.counts import AnswerPlace, read_judged_rows, read_outcomes
+from trustassay.runs.fill import FillOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.outcomes import outcome_columns
+from trustassay.runs.outcomes import build_outcome_columns
 from trustassay.sample import Sample
-from trustassay.show.choice import NO_SCORE, Level, need_of, worst_of
-from trustassay.show.first_card import Looked
-from trustassay.show.notebook import BINS, MetricShown, RunShown, as_html, as_text
+from trustassay.show.choice import NO_SCORE, AnswerPriority, need_of, worst_of
+from trustassay.show.first_card import ReviewCounts
+from trustassay.show.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +48,7 @@ class WorstAnswer:
     reason: str
     """Why a reader should look, in one line."""
     badness: float
-    """From 0 to 1, 1 the worst (:func:`~trustassay.metric.badness_of`)."""
+    """From 0 to 1, 1 the worst (:func:`~trustassay.metric.compute_badness`)."""
 
     @property
     def id(self) -> str:
@@ -71,16 +71,21 @@ class WorstAnswer:
         return describe_verdict(self.assessment)
 
     def __repr__(self) -> str:
-        fields = (self.verdict, self.reason, short(self.question, 60), short(self.response, 60))
+        fields = (
+            self.verdict,
+            self.reason,
+            shorten_text(self.question, 60),
+            shorten_text(self.response, 60),
+        )
         return f"WorstAnswer({self.id!r}, {', '.join(map(repr, fields))})"
 
 
-class Looks(NamedTuple):
+class LookSummary(NamedTuple):
     """How many answers there are, how many need a look or failed, and the worst of them."""
 
-    looked: Looked
+    look_counts: ReviewCounts
     """The counts of answers."""
-    found: int
+    candidates: int
     """How many answers were candidates for the list of the worst."""
     worst: Sequence[WorstAnswer]
     """The worst answers, the worst first."""
@@ -92,10 +97,10 @@ class Looks(NamedTuple):
 
     def sentence(self) -> str:
         """Return how many answers need a look, as one sentence without its full stop."""
-        return self.looked.sentence
+        return self.look_counts.sentence
 
 
-def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) -> Looks:
+def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) -> LookSummary:
     """Find the answers that need a look, in one pass that decodes no evidence.
 
     Args:
@@ -103,13 +108,13 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         most: how many of the worst answers are returned.
     """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    look_counts, candidates = Looked(), 0
-    worst: list[tuple[tuple[float, ...], int, float, int, Place]] = []
+    look_counts, candidates = ReviewCounts(), 0
+    worst: list[tuple[tuple[float, ...], int, float, int, AnswerPlace]] = []
     """A heap of the worst answers so far. Its smallest entry is the one that needs a look least."""
     # Verdicts that did not occur are shown with a count of zero.
     verdicts = {info.name: Counter(dict.fromkeys(info.verdicts, 0)) for info in infos}
     scores = {info.name: [0] * BINS for info in infos}
-    for row in judged(folder, infos, metrics, look_counts):
+    for row in read_judged_rows(folder, infos, metrics, look_counts):
         for info, assessment in zip(infos, row.assessments, strict=True):
             # A metric without verdicts: its answers are counted as scored.
             only_score = (
@@ -124,7 +129,9 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
                 part = int(BINS * (assessment.score - low) / (high - low))
                 scores[info.name][min(part, BINS - 1)] += 1
         # Findings of this level say only that an answer was scored: they put it into no list.
-        findings = [finding for finding in row.findings if finding.kind.level != Level.REST]
+        findings = [
+            finding for finding in row.findings if finding.kind.level != AnswerPriority.REST
+        ]
         worst_finding = worst_of(findings)
         if worst_finding is None:
             continue
@@ -143,12 +150,12 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         assessment = next(
             candidate for candidate in assessments_of_sample if candidate.metric == metric.name
         )
-        reason, sample = reason_of(metric, assessment), folder.sample_at(place.sample)
+        reason, sample = describe_reason(metric, assessment), folder.sample_at(place.sample)
         worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
-    return Looks(look_counts, candidates, worst_answers, verdicts, scores)
+    return LookSummary(look_counts, candidates, worst_answers, verdicts, scores)
 
 
-def reason_of(metric: Metric, assessment: Assessment) -> str:
+def describe_reason(metric: Metric, assessment: Assessment) -> str:
     """Return in one line why an answer has its verdict, or the error if it failed."""
     if assessment.error is not None:
         return one_line(assessment.error)
@@ -170,11 +177,13 @@ def describe_verdict(assessment: Assessment) -> str:
     return NO_SCORE if assessment.score is None else f"score {assessment.score:.3g}"
 
 
-def first_verdict(metric: Metric, sample: Sample, assessment: Assessment, total: int) -> str:
+def describe_first_verdict(
+    metric: Metric, sample: Sample, assessment: Assessment, total: int
+) -> str:
     """Return the line that a run shows when the first of its ``total`` answers is judged."""
-    question = short(one_line(sample.question), MAX_VERDICT_CHARACTERS)
+    question = shorten_text(one_line(sample.question), MAX_VERDICT_CHARACTERS)
     message = f"first of {total:,}: {question} – {one_line(describe_verdict(assessment))}"
-    reason = short(reason_of(metric, assessment), MAX_VERDICT_CHARACTERS)
+    reason = shorten_text(describe_reason(metric, assessment), MAX_VERDICT_CHARACTERS)
     return f"{message}: {reason}" if reason else message
 
 
@@ -183,7 +192,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def short(text: str, length: int) -> str:
+def shorten_text(text: str, length: int) -> str:
     """Return text of at most ``length`` characters, cut between words if there are any."""
     if len(text) <= length:
         return text
@@ -206,9 +215,9 @@ class RunOutcome:
     """The result of the first pass over the input."""
     scored_before: int
     """(sample, metric) pairs that an earlier process had scored."""
-    counts: Mapping[str, Counts]
+    counts: Mapping[str, RequestCounts]
     """Counts of calls by capability; empty if nothing was left to do."""
-    filled: Outcome
+    filled: FillOutcome
     """What the stages filled."""
     endpoints: Mapping[str, Endpoint]
     """The endpoints that were called, by address."""
@@ -276,7 +285,7 @@ class Run:
 
         return self.summary_file.get(CALIBRATED)
 
-    def looks(self, most: int = 5) -> Looks:
+    def looks(self, most: int = 5) -> LookSummary:
         """Return how many answers need a look, and the ``most`` worst of them."""
         return find_worst_answers(self._folder, self.metrics, most)
 
@@ -299,18 +308,18 @@ class Run:
         """
         return as_html(self._build_view(5))
 
-    def _build_view(self, worst: int) -> RunShown:
-        from trustassay.runs.report import judge_of
+    def _build_view(self, worst: int) -> NotebookRun:
+        from trustassay.runs.report import describe_judge
 
         result = self.looks(worst)
         settings = self._folder.read_run()
-        judge = judge_of(settings, self.summary_file) if settings else None
-        return RunShown(
+        judge = describe_judge(settings, self.summary_file) if settings else None
+        return NotebookRun(
             str(self.path),
             [outcomes.lines for outcomes in self.outcomes.values()],
             result.sentence(),
             [
-                MetricShown(
+                NotebookMetric(
                     metric,
                     self.summaries[metric.name],
                     result.verdicts[metric.name],
@@ -319,7 +328,7 @@ class Run:
                 for metric in self.metrics
             ],
             [
-                (answer.id, short(answer.question, 240), answer.verdict, answer.reason)
+                (answer.id, shorten_text(answer.question, 240), answer.verdict, answer.reason)
                 for answer in result.worst
             ],
             judge.note if judge else "",
@@ -339,7 +348,7 @@ class Run:
         try:
             import pandas
         except ImportError as error:
-            message = f"to_pandas needs pandas, which is not installed: {install('pandas')}"
+            message = f"to_pandas needs pandas, which is not installed: {install_command('pandas')}"
             raise ImportError(message) from error
         # Imported here: most users of a run never ask for a table.
         import arro3.io
@@ -350,7 +359,7 @@ class Run:
         # The table of a run of an earlier version: its outcomes are counted from the assessments.
         if "outcome" not in columns:
             metrics = {metric.name: metric for metric in self.metrics}
-            columns |= outcome_columns(metrics, self.assessments)
+            columns |= build_outcome_columns(metrics, self.assessments)
         # Questions and responses are not in the table; with several metrics a sample has several
         # rows.
         places: dict[str, int] = {}

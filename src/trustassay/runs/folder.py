@@ -27,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.files import Appender, cut_unfinished, whole
+from trustassay.files import Appender, cut_unfinished, open_atomic
 from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
 from trustassay.registry import metric_from_settings
 from trustassay.runs import lines
-from trustassay.runs.lines import Step
+from trustassay.runs.lines import StepCallback
 from trustassay.sample import Sample, SampleError
 from trustassay.statistics import Places
 from trustassay.tracebacks import TRACEBACKS
@@ -73,7 +73,7 @@ class RunFolder:
     # one process at a time
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def claim(self) -> Iterator[None]:
         """Create the folder and lock it for this process until the block ends.
 
         Folders that were created here and are still empty at the end are removed.
@@ -164,10 +164,10 @@ class RunFolder:
         """Write ``NAME.json`` in full or not at all."""
         # NaN is refused: other programs could not read the file.
         text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
-        with whole(self.path / f"{name}.json") as file:
+        with open_atomic(self.path / f"{name}.json") as file:
             file.write(text.encode())
 
-    def finished(self, *, report: bool) -> bool:
+    def is_finished(self, *, report: bool) -> bool:
         """Whether all outputs of a finished run exist, and the summary can be read."""
         try:
             if self.read_summary() is None:
@@ -203,11 +203,11 @@ class RunFolder:
             try:
                 yield Sample.parse(record)
             except SampleError as error:
-                raise self.bad_sample(number, str(error)) from None
+                raise self.build_sample_error(number, str(error)) from None
 
     def check_samples(self, expected: int) -> None:
         """Check that the file of samples has the ``expected`` number of lines."""
-        result = sum(1 for _ in lines.file_lines(self.samples_path))
+        result = sum(1 for _ in lines.read_lines(self.samples_path))
         if result != expected:
             message = f"lines: {result:,}, samples: {expected:,}"
             raise RunFolderError(f"{self.samples_path}: damaged ({message}); {SAMPLES_REPAIR}")
@@ -222,16 +222,16 @@ class RunFolder:
                 try:
                     yield json.loads(line)
                 except ValueError as error:
-                    raise self.bad_sample(number, f"is not JSON: {error}") from None
+                    raise self.build_sample_error(number, f"is not JSON: {error}") from None
 
-    def bad_sample(self, number: int, reason: str) -> RunFolderError:
+    def build_sample_error(self, number: int, reason: str) -> RunFolderError:
         """Return the error of line ``number`` of the samples."""
         where = f"{self.samples_path}:{number}"
         return RunFolderError(f"{where}: damaged ({reason}); {SAMPLES_REPAIR}")
 
     # assessments while the run goes on
 
-    def scored(self, *, or_failed: bool = False) -> lines.HashSet:
+    def read_scored(self, *, or_failed: bool = False) -> lines.HashSet:
         """Return hashes of the (id, metric) pairs that are scored.
 
         A line that a killed process left unfinished is cut off.
@@ -242,8 +242,8 @@ class RunFolder:
         scored_pairs = lines.HashSet()
         # Before appending: the rest of half a line would join the next one.
         cut_unfinished(self.assessments_path)
-        for number, line in enumerate(lines.file_lines(self.assessments_path), 1):
-            identity = lines.checked_identity(self.assessments_path, line, number)
+        for number, line in enumerate(lines.read_lines(self.assessments_path), 1):
+            identity = lines.read_identity(self.assessments_path, line, number)
             if or_failed or lines.is_scored(line):
                 scored_pairs.add(lines.hash64(*identity))
         return scored_pairs
@@ -252,7 +252,9 @@ class RunFolder:
         """Open the file of assessments for appending."""
         return Appender(self.assessments_path)
 
-    def sort_assessments(self, metrics: Sequence[str], step: Step = lines.nothing) -> None:
+    def sort_assessments(
+        self, metrics: Sequence[str], step: StepCallback = lines.do_nothing
+    ) -> None:
         """Sort the assessments into input order; keep the last one of each sample and metric."""
         offsets, lengths, places = self._index_lines(metrics, step)
         # By place in the input, then by offset: of several attempts the latest comes last.
@@ -263,13 +265,18 @@ class RunFolder:
         # Sorted already, as after a first run with one sample at a time: nothing is rewritten.
         if len(order) == len(offsets) and np.all(order == np.arange(len(order))):
             return
-        with self.assessments_path.open("rb") as source, whole(self.assessments_path) as target:
+        with (
+            self.assessments_path.open("rb") as source,
+            open_atomic(self.assessments_path) as target,
+        ):
             for index in order:
                 source.seek(offsets[index])
                 target.write(source.read(lengths[index]))
                 step()
 
-    def _index_lines(self, metrics: Sequence[str], step: Step) -> tuple[Places, Places, Places]:
+    def _index_lines(
+        self, metrics: Sequence[str], step: StepCallback
+    ) -> tuple[Places, Places, Places]:
         """Return of each assessment the line's offset and length, and its place in input order.
 
         The place is that of the sample times the number of metrics, plus that of the metric.
@@ -277,8 +284,8 @@ class RunFolder:
         # Compact arrays: a run may have millions of assessments, and only numbers are held of each.
         id_hashes, ranks, offsets, lengths = array("Q"), array("q"), array("q"), array("q")
         rank = {name: i for i, name in enumerate(metrics)}
-        for number, (offset, line) in enumerate(lines.located_lines(self.assessments_path), 1):
-            sample_id, metric = lines.checked_identity(self.assessments_path, line, number)
+        for number, (offset, line) in enumerate(lines.read_located_lines(self.assessments_path), 1):
+            sample_id, metric = lines.read_identity(self.assessments_path, line, number)
             id_hashes.append(lines.hash64(sample_id))
             ranks.append(rank.get(metric, -1))
             offsets.append(offset)
@@ -293,14 +300,14 @@ class RunFolder:
         places = places * len(metrics) + ranks
         return np.array(offsets, dtype=np.int64), np.array(lengths, dtype=np.int64), places
 
-    def _find_sample_places(self, hashes: NDArray[np.uint64], step: Step) -> Places:
+    def _find_sample_places(self, hashes: NDArray[np.uint64], step: StepCallback) -> Places:
         """Return the places in input order of the samples whose ids have these hashes.
 
         -1 for hashes that no sample has.
         """
         ids = array("Q")
-        for line in lines.file_lines(self.samples_path):
-            ids.append(lines.hash64(lines.sample_id(line)))
+        for line in lines.read_lines(self.samples_path):
+            ids.append(lines.hash64(lines.parse_sample_id(line)))
             step()
         sample_hashes = np.array(ids, dtype=np.uint64)
         by_hash = np.argsort(sample_hashes, kind="stable")
@@ -314,7 +321,7 @@ class RunFolder:
         metric: str | None = None,
         *,
         evidence_later: bool = False,
-        step: Step = lines.nothing,
+        step: StepCallback = lines.do_nothing,
         units: Places | None = None,
     ) -> lines.StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk.
@@ -338,9 +345,9 @@ class RunFolder:
             )
         return result
 
-    def lines(self) -> Iterator[tuple[int, lines.Line]]:
+    def lines(self) -> Iterator[tuple[int, lines.AssessmentLine]]:
         """Yield offset and line of each assessment in file order, with evidence not decoded."""
-        for offset, line in lines.located_lines(self.assessments_path):
+        for offset, line in lines.read_located_lines(self.assessments_path):
             yield offset, self._decode_line(lines.read_line, offset, line)
 
     def sample_at(self, offset: int) -> Sample:
@@ -364,7 +371,7 @@ class RunFolder:
         try:
             return decode(line)
         except (ValueError, KeyError, TypeError):
-            raise lines.damaged_at(self.assessments_path, offset) from None
+            raise lines.build_error_at(self.assessments_path, offset) from None
 
 
 def utc_now() -> str:
@@ -372,7 +379,7 @@ def utc_now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def start_of(run: Mapping[str, Any]) -> datetime | None:
+def read_start(run: Mapping[str, Any]) -> datetime | None:
     """Return when a run began, in UTC, from its ``run.json``; ``None`` if it does not say so."""
     try:
         start = datetime.fromisoformat(run[STARTED])
@@ -385,7 +392,7 @@ def start_of(run: Mapping[str, Any]) -> datetime | None:
     return start.astimezone(UTC) if start.tzinfo else start.replace(tzinfo=UTC)
 
 
-def as_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+def to_stored(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``settings`` as they will be read back from ``run.json``.
 
     Tuples become lists, and other objects texts, so that they can be compared with stored ones.
@@ -407,7 +414,7 @@ def check_settings(
     Raises:
         RunFolderError: they differ; the message names each setting, its old and its new value.
     """
-    if changes := list(setting_changes(before, now)):
+    if changes := list(list_setting_changes(before, now)):
         # Only the input has changed: --append may be what the user wants.
         only_input_changed = all(
             change.startswith(("samples.", "skipped", "drawn.")) for change in changes
@@ -419,7 +426,7 @@ def check_settings(
         )
 
 
-def setting_changes(
+def list_setting_changes(
     before: Mapping[str, Any], now: Mapping[str, Any], path: str = ""
 ) -> Iterator[str]:
     """Yield a text for each setting that differs: its path, its old and its new value.
@@ -436,7 +443,7 @@ def setting_changes(
             elif old.get("sha256") != value.get("sha256"):
                 yield f"{path[:-1]}: {value.get('file')} was changed since the run began"
         elif isinstance(value, Mapping) and isinstance(old, Mapping):
-            yield from setting_changes(old, value, f"{path}{key}.")
+            yield from list_setting_changes(old, value, f"{path}{key}.")
         elif old != value:
             yield f"{path}{key} was {old!r}, now {value!r}"
 
@@ -445,7 +452,7 @@ ABOUT = "about"
 """Key in ``run.json`` of the descriptions of metrics; runs of earlier versions have none."""
 
 
-def run_settings(
+def build_run_settings(
     metrics: Iterable[Metric], backends: Mapping[str, Any], seed: int, **other_fields: Any
 ) -> dict[str, Any]:
     """Return the fields of ``run.json`` that every run has, in their order.
@@ -458,12 +465,12 @@ def run_settings(
     return {**first, **other_fields, "seed": seed}
 
 
-def described(metrics: Iterable[Metric]) -> dict[str, Any]:
+def describe_metrics(metrics: Iterable[Metric]) -> dict[str, Any]:
     """Return the descriptions of metrics by name, as :func:`read_metric_infos` reads them back."""
     return {metric.name: MetricInfo.of(metric).to_dict() for metric in metrics}
 
 
-def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
+def read_metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricInfo]:
     """Return the descriptions of a run's metrics by name, from ``run.json``.
 
     Raises:
@@ -475,7 +482,7 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
         description = run.get(ABOUT, {}).get(name)
         # A run of an earlier version: the description comes from the installed metric.
         if description is None:
-            metric = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+            metric = metric_from_settings(name, settings).with_backends(run.get("backends", {}))
             result[name] = MetricInfo.of(metric)
             continue
         try:
@@ -486,10 +493,12 @@ def metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, MetricI
     return result
 
 
-def metrics_of(run: Mapping[str, Any]) -> dict[str, Metric]:
+def load_metrics(run: Mapping[str, Any]) -> dict[str, Metric]:
     """Return the metrics of a run that are installed, by name, with the run's options."""
     result = {}
     for name, settings in run["metrics"].items():
         with suppress(UnknownNameError, TypeError, ValueError):
-            result[name] = metric_from_settings(name, settings).served_by(run.get("backends", {}))
+            result[name] = metric_from_settings(name, settings).with_backends(
+                run.get("backends", {})
+            )
     return result

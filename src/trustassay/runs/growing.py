@@ -21,7 +21,7 @@ import numpy as np
 from trustassay.calls.backends import Backends
 from trustassay.errors import RunFolderError, UsageError
 from trustassay.event_loop import run_in_thread
-from trustassay.files import Appender, cut_unfinished, whole
+from trustassay.files import Appender, cut_unfinished, open_atomic
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.counts import DRAWN, GROWN
 from trustassay.runs.fill import Stage
@@ -29,17 +29,24 @@ from trustassay.runs.folder import (
     ABOUT,
     STARTED,
     RunFolder,
-    as_stored,
+    build_run_settings,
     check_settings,
-    described,
-    run_settings,
+    describe_metrics,
+    to_stored,
     utc_now,
 )
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import HashSet, encoded, encoded_sample, hash64, located_lines, sample_id
-from trustassay.runs.needs import resolved
+from trustassay.runs.lines import (
+    HashSet,
+    encode_assessment,
+    encode_sample,
+    hash64,
+    parse_sample_id,
+    read_located_lines,
+)
+from trustassay.runs.needs import resolve_metrics
 from trustassay.runs.results import write_results
-from trustassay.runs.second_reading import FILE, readers_of
+from trustassay.runs.second_reading import SECOND_FILE, list_second_read_metrics
 from trustassay.sample import Problem, Sample, SampleError
 
 SENT_INPUT = "samples sent one by one"
@@ -82,9 +89,9 @@ class GrowingRun:
         self._began: str | None = utc_now()
 
     @contextmanager
-    def opened(self) -> Iterator[list[Sample]]:
+    def claim(self) -> Iterator[list[Sample]]:
         """Lock the folder, begin or continue its run, and yield the samples that lack a score."""
-        with self.folder.claimed():
+        with self.folder.claim():
             waiting = self._resume()
             self._samples = Appender(self.folder.samples_path)
             self._assessments = self.folder.open_assessments()
@@ -105,7 +112,7 @@ class GrowingRun:
             SampleError: an earlier sample with other content has its id.
             DiskFullError: it could not be stored.
         """
-        line = encoded_sample(sample)
+        line = encode_sample(sample)
         # A client that sends a sample twice, since it got no reply, is not at fault.
         content_hash = hash64(line.decode())
         if content_hash in self._content_hashes:
@@ -178,12 +185,12 @@ class GrowingRun:
         self._began = stored_run.get(STARTED)
         # Before reading: a killed process may have left half a line.
         cut_unfinished(folder.samples_path)
-        self._scored = folder.scored()
+        self._scored = folder.read_scored()
         waiting = []
         for sample in folder.samples() if folder.samples_path.exists() else ():
             self.last = sample
             self.ids.add(hash64(sample.id))
-            self._content_hashes.add(hash64(encoded_sample(sample).decode()))
+            self._content_hashes.add(hash64(encode_sample(sample).decode()))
             if any(hash64(sample.id, m.name) not in self._scored for m in self.metrics):
                 waiting.append(sample)
         # The summary would say that the run is finished.
@@ -204,14 +211,14 @@ class GrowingRun:
 
     def _resolve(self, inventory: Inventory) -> None:
         self.settled = inventory
-        self.metrics = resolved(self.metrics, inventory, self._backends.names())
+        self.metrics = resolve_metrics(self.metrics, inventory, self._backends.names())
 
     def _settings(self) -> dict[str, Any]:
         second = {}
-        if readers_of(self.metrics, self._backends):
-            second = {FILE: self._options.second.settings()}
+        if list_second_read_metrics(self.metrics, self._backends):
+            second = {SECOND_FILE: self._options.second.settings()}
         names = self._backends.names()
-        return as_stored(run_settings(self.metrics, names, self._options.seed, **second))
+        return to_stored(build_run_settings(self.metrics, names, self._options.seed, **second))
 
     def _write_run(self, intake: Intake) -> None:
         content = {
@@ -221,10 +228,10 @@ class GrowingRun:
             "skipped": intake.faulty,
             **self._read_position(),
             SETTLED_KEY: None if self.settled is None else asdict(self.settled),
-            "samples": intake.digested(),
-            ABOUT: described(self.metrics),
+            "samples": intake.describe_samples(),
+            ABOUT: describe_metrics(self.metrics),
         }
-        self.folder.write_json("run", as_stored(content))
+        self.folder.write_json("run", to_stored(content))
 
     def _fail_unscored(self) -> None:
         """Store a failure for each sample that has no assessment.
@@ -232,15 +239,15 @@ class GrowingRun:
         There are some if the disk was full or the closing was interrupted. The next process scores
         them.
         """
-        noted = self.folder.scored(or_failed=True)
+        noted = self.folder.read_scored(or_failed=True)
         ended = "the scorer" if self._source == SENT_INPUT else "watching"
         with closing(self.folder.open_assessments()) as writer:
             for sample in self.folder.samples():
                 for metric in self.metrics:
                     if hash64(sample.id, metric.name) not in noted:
                         message = f"{ended} ended before it was scored"
-                        failed_assessment = Assessment.failed(sample.id, metric.name, message)
-                        writer.append(encoded(failed_assessment))
+                        failed_assessment = Assessment.for_failure(sample.id, metric.name, message)
+                        writer.append(encode_assessment(failed_assessment))
 
 
 OTHER_OUT_ADVICE = "choose another --out to score all"
@@ -262,8 +269,10 @@ class StoredSamples:
 
     def __init__(self, folder: RunFolder, stages: Sequence[Stage]) -> None:
         self._folder, self._stages = folder, stages
-        lines = located_lines(folder.samples_path)
-        rows = ((hash64(sample_id(line)), hash64(line.decode()), offset) for offset, line in lines)
+        lines = read_located_lines(folder.samples_path)
+        rows = (
+            (hash64(parse_sample_id(line)), hash64(line.decode()), offset) for offset, line in lines
+        )
         # Sorted by the hash of the id, for binary search.
         samples = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
         self._ids, self._contents, self._at = (samples[name] for name in ("f0", "f1", "f2"))
@@ -280,7 +289,7 @@ class StoredSamples:
 
     def __call__(self, sample: Sample) -> list[Problem]:
         """Return a problem for each field of a sample that differs from the stored sample."""
-        place, line = self._find_place(sample.id), encoded_sample(sample)
+        place, line = self._find_place(sample.id), encode_sample(sample)
         if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
         stored_record, record = json.loads(self._line(place)), json.loads(line)
@@ -298,16 +307,16 @@ class StoredSamples:
             RunFolderError: a stored sample is not among today's.
         """
         is_missing, has_new = np.ones(len(self._ids), dtype=bool), False
-        with part.open("rb") as today, whole(part) as file:
+        with part.open("rb") as today, open_atomic(part) as file:
             for line in today:
-                if (place := self._find_place(sample_id(line))) is None:
+                if (place := self._find_place(parse_sample_id(line))) is None:
                     has_new = bool(file.write(line))
                 else:
                     # ``write`` returns the number of bytes, which is true: this sample is not gone.
                     is_missing[place] = not file.write(self._line(place))
             # A lost sample is an error: its old score would stay in the figures (decision 163).
             if is_missing.any():
-                first = sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
+                first = parse_sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
                 count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"
                 message = (
                     f"{count} were changed or are not in the input any more; {OTHER_OUT_ADVICE}"

@@ -21,28 +21,33 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.client import CallOptions, shared_file
-from trustassay.data.arrow import ArrowStream, frame_index
-from trustassay.data.places import name_of, place_of
-from trustassay.data.reading import ALL, LAST, Located, read_samples
-from trustassay.data.records import Fault, InputError, summarised, untold_of
-from trustassay.data.source_files import is_standard_input, kept_input
-from trustassay.errors import Portable, UsageError
-from trustassay.files import named, whole
-from trustassay.judging.second_reader import SecondOptions
+from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.calls.client import CallOptions, build_cache_path
+from trustassay.data.arrow import ArrowStream, find_frame_index
+from trustassay.data.places import find_place, name_of
+from trustassay.data.reading import ALL, LAST, LocatedSample, read_samples
+from trustassay.data.records import (
+    InputError,
+    InputFault,
+    find_common_unknown_fields,
+    summarise_faults,
+)
+from trustassay.data.source_files import is_standard_input, store_standard_input
+from trustassay.errors import PortableError, UsageError
+from trustassay.files import name_in_errors, open_atomic
+from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.metric import Inventory, Metric
 from trustassay.options import check_bounds
 from trustassay.progress import Progress, tell
 from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import ANSWER, QUESTION, domain_of, drawn_sentence
-from trustassay.runs.drawing import Drawing
-from trustassay.runs.fill import Filling, Stage
+from trustassay.runs.counts import ANSWER, QUESTION, describe_draw, read_domain
+from trustassay.runs.drawing import SampleDraw
+from trustassay.runs.fill import FillOptions, Stage
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import HashSet, encoded_sample, hash64
+from trustassay.runs.lines import HashSet, encode_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.sample import Problem, Sample
-from trustassay.text.limits import LONGEST_ANSWER, TextLimits
+from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
 
 WHY = "why"
 """Key in ``run.json``: why the metric was chosen, if the user did not name one."""
@@ -77,7 +82,7 @@ class RunOptions(InputOptions):
 
     seed: int = 0
     unit: str | None = None
-    longest_answer: int = LONGEST_ANSWER
+    longest_answer: int = MAX_ANSWER_CHARACTERS
     samples_at_once: int | None = None
     report: bool = True
     progress: bool | None = None
@@ -90,8 +95,8 @@ class RunOptions(InputOptions):
     drawn: Mapping[str, Any] | None = None
     append: bool = False
     calibrator: Calibrator | None = None
-    filling: Filling = field(default_factory=Filling)
-    second: SecondOptions = field(default_factory=SecondOptions)
+    filling: FillOptions = field(default_factory=FillOptions)
+    second: SecondReaderOptions = field(default_factory=SecondReaderOptions)
 
     def __post_init__(self) -> None:
         check_bounds(vars(self))
@@ -113,10 +118,10 @@ class RunOptions(InputOptions):
 
     def stores(self, folder: RunFolder) -> tuple[Path | None, ...]:
         """Return the files that may hold replies for the run of a folder."""
-        return folder.calls_path, self.calls_from, shared_file(self.calls.cache)
+        return folder.calls_path, self.calls_from, build_cache_path(self.calls.cache)
 
 
-def run_options(**options: Any) -> RunOptions:
+def build_run_options(**options: Any) -> RunOptions:
     """Return the options of a run from keywords, those of ``filling``, ``calls`` and ``second``
     among them; ``calibrator`` is the path of its file.
 
@@ -129,19 +134,19 @@ def run_options(**options: Any) -> RunOptions:
     # Python users give all options flat; each dataclass of options takes its own fields.
     filling, calls, second = (
         {f.name: options.pop(f.name) for f in dataclasses.fields(kind) if f.name in options}
-        for kind in (Filling, CallOptions, SecondOptions)
+        for kind in (FillOptions, CallOptions, SecondReaderOptions)
     )
     return RunOptions(
         **options,
-        filling=Filling(**filling),
+        filling=FillOptions(**filling),
         calls=CallOptions.of(**calls),
-        second=SecondOptions(**second),
+        second=SecondReaderOptions(**second),
     )
 
 
 PathText = str | os.PathLike[str]
 Source = PathText | ArrowStream | Iterable[Mapping[str, Any] | Sample | PathText]
-FAULTS_KEPT = 1000
+MAX_FAULTS_KEPT = 1000
 """Faults that are kept in memory; more are only counted."""
 CHAT = "conversation"
 """Field of samples that are turns of a chat: those with the same value are one unit."""
@@ -180,15 +185,15 @@ class ShardMark:
         return cls(**result) if sound else None
 
 
-class BadInputError(Portable, UsageError):
+class BadInputError(PortableError, UsageError):
     """The input has faults.
 
     ``faults`` holds the first thousand of them, ``count`` their number.
     """
 
-    def __init__(self, faults: Sequence[Fault], count: int) -> None:
-        lines = summarised(faults)
-        if untold_fields := untold_of(faults):
+    def __init__(self, faults: Sequence[InputFault], count: int) -> None:
+        lines = summarise_faults(faults)
+        if untold_fields := find_common_unknown_fields(faults):
             lines.append(str(untold_fields))
         super().__init__("\n".join(lines))
         self.faults, self.count = tuple(faults), count
@@ -202,20 +207,20 @@ class Intake:
     """Digest of the samples in canonical form."""
     inventory: Inventory = field(default_factory=Inventory)
     """How many samples have which fields."""
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[InputFault] = field(default_factory=list)
     """The first thousand faults."""
     faulty: int = 0
     """The number of faulty records."""
     drawn: Mapping[str, Any] | None = None
     """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
 
-    def note(self, fault: Fault) -> None:
+    def note(self, fault: InputFault) -> None:
         """Count a fault, and keep it if it is among the first thousand."""
         self.faulty += 1
-        if len(self.faults) < FAULTS_KEPT:
+        if len(self.faults) < MAX_FAULTS_KEPT:
             self.faults.append(fault)
 
-    def digested(self) -> dict[str, Any]:
+    def describe_samples(self) -> dict[str, Any]:
         """Return the field ``samples`` of ``run.json``."""
         return {"sha256": self.sha256, **dataclasses.asdict(self.inventory)}
 
@@ -226,7 +231,7 @@ async def take_in(
     options: InputOptions,
     check: Check = lambda _: [],
     what: str = "the input",
-    drawing: Drawing | None = None,
+    drawing: SampleDraw | None = None,
 ) -> Intake:
     """Read and check all samples and write them, in canonical form, to ``target``.
 
@@ -245,16 +250,16 @@ async def take_in(
     records = islice(samples, options.limit)
     try:
         with (
-            Progress(f"checking {what}", shown=options.progress) as progress,
-            named(target),
+            Progress(f"checking {what}", visible=options.progress) as progress,
+            name_in_errors(target),
             target.open("wb") as file,
         ):
             async for sample in _yield_sound_samples(records, check, intake, progress.step):
                 # Samples that cannot be drawn any more are not written; of the others some are
                 # dropped below.
-                if drawing and not drawing.takes(sample):
+                if drawing and not drawing.may_draw(sample):
                     continue
-                line = encoded_sample(sample)
+                line = encode_sample(sample)
                 if not drawing:
                     intake.inventory.add(sample)
                     digest.update(line)
@@ -263,10 +268,10 @@ async def take_in(
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty)
         if drawing:
-            _write_drawn_lines(target, drawing.kept(), intake, digest)
-            intake.drawn = drawing.told
+            _write_drawn_lines(target, drawing.select(), intake, digest)
+            intake.drawn = drawing.settings
             if options.progress:
-                tell(drawn_sentence(intake.drawn))
+                tell(describe_draw(intake.drawn))
         if not intake.inventory.samples:
             raise InputError("no usable sample in the input")
     except BaseException:
@@ -279,14 +284,14 @@ async def take_in(
 
 def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, digest: Any) -> None:
     """Rewrite a file of samples with some of its lines; add them to inventory and digest."""
-    with path.open("rb") as lines, whole(path) as file:
+    with path.open("rb") as lines, open_atomic(path) as file:
         for line in compress(lines, is_drawn):
             intake.inventory.add(Sample.parse(json.loads(line)))
             digest.update(line)
             file.write(line)
 
 
-async def admit(
+async def admit_samples(
     source: Source,
     target: Path,
     metrics: Sequence[Metric],
@@ -305,12 +310,12 @@ async def admit(
         BadInputError, InputError: as :func:`take_in`; no sample has the field of ``options.unit``.
         ValueError: a metric needs a backend that the run lacks, or a field that no sample has.
     """
-    has_model = backends.find("chat", MODEL) is not None
-    check = checks_of(metrics, stages, asked=has_model, pool=options.pool)
+    has_model = backends.find("chat", MODEL_ROLE) is not None
+    check = build_check(metrics, stages, has_model=has_model, pool=options.pool)
     check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
     drawing = None
     if options.sample is not None:
-        drawing = Drawing(options.sample, options.sample_by or "", options.unit, options.seed)
+        drawing = SampleDraw(options.sample, options.sample_by or "", options.unit, options.seed)
     intake = await take_in(source, target, options, check_all, drawing=drawing)
     try:
         # Only now is it known whether any sample brings the field that replaces a backend.
@@ -328,7 +333,7 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
         return
     with samples.open("rb") as file:
         if any(
-            domain_of(json.loads(line), str(options.unit)) not in (None, "", []) for line in file
+            read_domain(json.loads(line), str(options.unit)) not in (None, "", []) for line in file
         ):
             return
     message = (
@@ -340,21 +345,21 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
     raise InputError(message)
 
 
-def row_index(source: Source, intake: Intake, limit: int | None) -> Any:
+def find_row_index(source: Source, intake: Intake, limit: int | None) -> Any:
     """Return the index of the rows of a pandas frame that were taken in.
 
     ``None`` for other sources, after a draw, and if more rows were faulty than faults are kept:
     which rows are left is not known then.
     """
     is_complete = len(intake.faults) == intake.faulty and not intake.drawn
-    return frame_index(source, intake.faults, limit) if is_complete else None
+    return find_frame_index(source, intake.faults, limit) if is_complete else None
 
 
-def checks_of(
+def build_check(
     metrics: Sequence[Metric],
     stages: Sequence[Stage],
     *,
-    asked: bool,
+    has_model: bool,
     pool: str | os.PathLike[str] | None = None,
 ) -> Check:
     """Return a function that says why a sample cannot be filled, or cannot be scored.
@@ -384,7 +389,7 @@ def checks_of(
                 as_filled = stage.stand_in(as_filled)
         for metric in metrics:
             result += metric.problems(as_filled)
-            if not asked:
+            if not has_model:
                 # The sample as it came: a stand-in is no reply of the model.
                 result += metric.problems_without_model(sample)
         return result
@@ -408,7 +413,10 @@ def _check_pool_digest(pool: str | os.PathLike[str] | None, input_digest: Any, m
 
 
 async def _yield_sound_samples(
-    records: Iterable[Located | Fault], check: Check, intake: Intake, step: Callable[[], None]
+    records: Iterable[LocatedSample | InputFault],
+    check: Check,
+    intake: Intake,
+    step: Callable[[], None],
 ) -> AsyncIterator[Sample]:
     """Yield the samples without faults, each with a unique id; record the faults in ``intake``."""
     ids = HashSet()
@@ -417,12 +425,12 @@ async def _yield_sound_samples(
         step()
         if number % YIELD_EVERY == 0:
             await asyncio.sleep(0)  # lets an interruption through
-        if isinstance(record, Fault):
+        if isinstance(record, InputFault):
             intake.note(record)
             continue
         sample = record.sample
         sample_problems = check(sample)
-        problems = [record.in_own_words(problem) for problem in sample_problems]
+        problems = [record.use_original_names(problem) for problem in sample_problems]
         # Hashes and not the ids themselves: an input may have millions of samples.
         id_hash = hash64(sample.id)
         if id_hash in ids:
@@ -437,7 +445,11 @@ async def _yield_sound_samples(
         if problems:
             # Two metrics may have the same problem with a sample.
             distinct_problems = tuple(dict.fromkeys(problems))
-            intake.note(Fault(record.where, distinct_problems, record.untold(sample_problems)))
+            intake.note(
+                InputFault(
+                    record.where, distinct_problems, record.find_unknown_fields(sample_problems)
+                )
+            )
             continue
         ids.add(id_hash)
         yield sample
@@ -467,7 +479,7 @@ def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Pa
     input is identified by its content.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else source
-    state = [part for path in paths for part in state_of(path)]
+    state = [part for path in paths for part in read_source_state(path)]
     content = json.dumps([state, settings], sort_keys=True)
     digest = hashlib.blake2b(content.encode(), digest_size=4).hexdigest()
     path_texts = ["stdin" if is_standard_input(path) else os.fspath(path) for path in paths]
@@ -477,11 +489,11 @@ def default_folder(source: PathText | Sequence[PathText], **settings: Any) -> Pa
     return Path(RUNS_FOLDER) / f"{stem}-{digest}"
 
 
-def state_of(source: PathText) -> list[str]:
+def read_source_state(source: PathText) -> list[str]:
     """Return texts that change when an input does: path, size and time of each file of it."""
     if is_standard_input(source):
-        return [kept_input().digest]
-    if (place := place_of(os.fspath(source))) is not None:
+        return [store_standard_input().digest]
+    if (place := find_place(os.fspath(source))) is not None:
         return [os.fspath(source), *place.state()]
     path = Path(source)
     if not path.exists():
@@ -494,7 +506,7 @@ def state_of(source: PathText) -> list[str]:
 
 
 @asynccontextmanager
-async def samples_of(
+async def open_samples(
     source: Source, options: InputOptions, check: Check = lambda _: []
 ) -> AsyncIterator[tuple[RunFolder, Intake]]:
     """Read and check an input, and yield a folder that holds its samples until the block ends."""

@@ -35,7 +35,7 @@ _PLAIN_ID = re.compile(rb'\{"id": ' + _PLAIN_STRING)
 _PLAIN_IDENTITY = re.compile(_PLAIN_ID.pattern + rb', "metric": ' + _PLAIN_STRING + rb"[,}]")
 
 
-def encoded(assessment: Assessment) -> bytes:
+def encode_assessment(assessment: Assessment) -> bytes:
     """Return the line of an assessment.
 
     Raises:
@@ -44,12 +44,12 @@ def encoded(assessment: Assessment) -> bytes:
     return json.dumps(assessment.to_dict(), allow_nan=False).encode() + b"\n"
 
 
-def encoded_sample(sample: Sample) -> bytes:
+def encode_sample(sample: Sample) -> bytes:
     """Return the line of a sample."""
     return json.dumps(sample.to_dict(), default=str).encode() + b"\n"
 
 
-def decoded(line: bytes) -> dict[str, Any]:
+def decode_object(line: bytes) -> dict[str, Any]:
     """Decode the line of an object, in less time than ``json.loads`` takes."""
     text = line.decode()
     result, end = _decode_json(text)
@@ -63,7 +63,7 @@ def is_scored(line: bytes) -> bool:
     return line.rstrip().endswith(WITHOUT_ERROR)
 
 
-def sample_id(line: bytes) -> str:
+def parse_sample_id(line: bytes) -> str:
     """Return the id in a sample's line, without decoding the rest of it."""
     if plain := _PLAIN_ID.match(line):
         return plain[1].decode()
@@ -71,7 +71,7 @@ def sample_id(line: bytes) -> str:
     return str(_decode_json(line.decode(), len('{"id": '))[0])
 
 
-def identity(line: bytes) -> tuple[str, str]:
+def parse_identity(line: bytes) -> tuple[str, str]:
     """Return id and metric in an assessment's line, without decoding the rest of it."""
     if plain := _PLAIN_IDENTITY.match(line):
         return plain[1].decode(), plain[2].decode()
@@ -81,19 +81,19 @@ def identity(line: bytes) -> tuple[str, str]:
     return result, metric
 
 
-def checked_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
+def read_identity(path: Path, line: bytes, number: int) -> tuple[str, str]:
     """Return id and metric of line ``number`` of the assessments at ``path``.
 
     Raises:
         RunFolderError: it is damaged.
     """
     try:
-        return identity(line)
+        return parse_identity(line)
     except ValueError:
         raise build_assessment_error(path, number) from None
 
 
-class Line(NamedTuple):
+class AssessmentLine(NamedTuple):
     """The line of an assessment, decoded except for its evidence."""
 
     fields: Mapping[str, Any]
@@ -104,7 +104,7 @@ class Line(NamedTuple):
     """The byte of the line at which ``evidence`` begins; -1 if the line is not as
     :func:`encode_assessment` writes it and was decoded as a whole."""
 
-    def located(self, path: Path, offset: int) -> dict[str, Any]:
+    def locate_evidence(self, path: Path, offset: int) -> dict[str, Any]:
         """Return the fields of an assessment whose line begins at the byte ``offset`` of a file."""
         if self.start < 0:
             return dict(self.fields)
@@ -120,20 +120,20 @@ class Line(NamedTuple):
         return clean(json.dumps(json.loads(text), ensure_ascii=False))
 
 
-def read_line(line: bytes) -> Line:
+def read_line(line: bytes) -> AssessmentLine:
     """Read an assessment's line without decoding its evidence."""
     # The second mark is searched from the right, since "calls" stands behind the evidence.
     mark_before, mark_after = line.find(BEFORE_EVIDENCE), line.rfind(AFTER_EVIDENCE)
     start = mark_before + len(BEFORE_EVIDENCE)
     # Another program wrote the line: the marks are missing, or in another order.
     if mark_before < 0 or mark_after < start:
-        fields = decoded(line)
+        fields = decode_object(line)
         evidence, start = json.dumps(list(fields["evidence"]))[1:-1].encode(), -1
     else:
-        fields, evidence = decoded(line[:start] + line[mark_after:]), line[start:mark_after]
+        fields, evidence = decode_object(line[:start] + line[mark_after:]), line[start:mark_after]
     if not fields.keys() >= REQUIRED_FIELDS:
         raise ValueError(f"has no {' and no '.join(sorted(REQUIRED_FIELDS - fields.keys()))}")
-    return Line(fields, evidence, start)
+    return AssessmentLine(fields, evidence, start)
 
 
 class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
@@ -167,11 +167,11 @@ class EvidenceOnDisk(Sequence[Mapping[str, Any]]):
         return isinstance(other, Sequence) and self._read() == list(other)
 
 
-Step = Callable[[], object]
+StepCallback = Callable[[], object]
 """Called for each processed line, for progress; an exception it raises ends the work."""
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Do nothing at a step."""
 
 
@@ -186,18 +186,18 @@ class StoredAssessments(Sequence[Assessment]):
         path: Path,
         metric: str | None,
         owner: object,
-        step: Step,
+        step: StepCallback,
         units: NDArray[np.int64] | None,
         *,
         evidence_later: bool,
     ) -> None:
         self._path, self._owner, self._step, self._units = path, owner, step, units
         self._evidence_later, self._offsets = evidence_later, array("q")
-        for number, (offset, line) in enumerate(located_lines(self._path), 1):
-            if metric is None or checked_identity(self._path, line, number)[1] == metric:
+        for number, (offset, line) in enumerate(read_located_lines(self._path), 1):
+            if metric is None or read_identity(self._path, line, number)[1] == metric:
                 self._offsets.append(offset)
 
-    def failed(self) -> Iterator[Assessment]:
+    def iter_failures(self) -> Iterator[Assessment]:
         """Yield the assessments that failed, without decoding the others."""
         for offset, line in self._read_lines_at(self._offsets):
             # The end of the line is a quick test; a line of another program is decoded to be sure.
@@ -245,15 +245,15 @@ class StoredAssessments(Sequence[Assessment]):
     def _read(self, offset: int, line: bytes) -> Assessment:
         try:
             if self._evidence_later:
-                fields = read_line(line).located(self._path, offset)
+                fields = read_line(line).locate_evidence(self._path, offset)
             else:
                 fields = json.loads(line)
             return Assessment.from_dict(fields)
         except (ValueError, KeyError, TypeError):
-            raise damaged_at(self._path, offset) from None
+            raise build_error_at(self._path, offset) from None
 
 
-def damaged_at(path: Path, offset: int) -> RunFolderError:
+def build_error_at(path: Path, offset: int) -> RunFolderError:
     """Return the error for a damaged line that begins at the byte ``offset``."""
     with path.open("rb") as file:
         return build_assessment_error(path, 1 + file.read(offset).count(b"\n"))
@@ -264,17 +264,17 @@ def build_assessment_error(path: Path, number: int) -> RunFolderError:
     return RunFolderError(f"{path}:{number}: damaged; delete the line, and score again")
 
 
-def file_lines(path: Path) -> Iterator[bytes]:
+def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file; none if it does not exist."""
     if path.exists():
         with path.open("rb") as file:
             yield from file
 
 
-def located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_located_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a file, each with its offset in bytes."""
     offset = 0
-    for line in file_lines(path):
+    for line in read_lines(path):
         yield offset, line
         offset += len(line)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.backends.registry import fault_of, load, takes_time
-from trustassay.calls.backends import MODEL, Backends, Place, check_embeddings
+from trustassay.backends.registry import find_fault, load, takes_time
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, check_embeddings
 from trustassay.calls.capability import Capability
 from trustassay.calls.client import check_keys, has_replies
 from trustassay.calls.kinds import capabilities, capability
@@ -34,7 +34,7 @@ from trustassay.metric import Inventory, Metric, Need
 from trustassay.registry import metric_from_settings
 
 ROLES: Mapping[str, tuple[str, str]] = {
-    MODEL: ("--model", "the model under assessment"),
+    MODEL_ROLE: ("--model", "the model under assessment"),
     "judge": ("--judge", "a model that judges"),
     "generator": ("--generator", "a model that makes wrong and corrected answers"),
     "references": ("--reference", "models whose answers are compared"),
@@ -54,18 +54,18 @@ class Demand:
     need: Need
     role: str
     """The role of a chat model or entailer; empty for other backends."""
-    asked: Capability[Any, Any]
+    requested: Capability[Any, Any]
     """The capability that the metric uses."""
     served: Capability[Any, Any]
     """The capability whose backends serve it, often the same."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BackendKey:
         """The place of the backend. If a role has several, each place has a name too."""
-        return Place(self.served.name, self.role)
+        return BackendKey(self.served.name, self.role)
 
     @property
-    def word(self) -> str:
+    def option_name(self) -> str:
         """The option name of the backend."""
         return self.role or self.served.word
 
@@ -74,7 +74,7 @@ class Demand:
         """The backend that is used if the user gives none."""
         return self.need.default or self.served.default
 
-    def choices(self, given_backends: Mapping[str, Any]) -> dict[Place, Any]:
+    def choices(self, given_backends: Mapping[str, Any]) -> dict[BackendKey, Any]:
         """Return the backends by place; empty for an optional need that is not met.
 
         Raises:
@@ -82,28 +82,28 @@ class Demand:
         """
         # A capability may itself turn one value into several backends, as sources of distractors
         # do.
-        if self.served.choices and (self.word in given_backends or not self.need.optional):
-            models = self.served.choices(given_backends.get(self.word, self.served.default))
-        elif self.word in given_backends:
-            choice, many = given_backends[self.word], self.need.many
-            models = named_models(choice, self.role, many=many) if self.role else {"": choice}
+        if self.served.choices and (self.option_name in given_backends or not self.need.optional):
+            models = self.served.choices(given_backends.get(self.option_name, self.served.default))
+        elif self.option_name in given_backends:
+            choice, many = given_backends[self.option_name], self.need.many
+            models = name_models(choice, self.role, many=many) if self.role else {"": choice}
         elif self.need.optional:
             return {}
         elif self.default is None:
-            raise UsageError(f"{self.metric.name}: needs {self.who()}")
+            raise UsageError(f"{self.metric.name}: needs {self.describe_backend()}")
         else:
             models = {"": self.default}
         return {self.place._replace(name=name): choice for name, choice in models.items()}
 
-    def who(self) -> str:
+    def describe_backend(self) -> str:
         """Return a description of the backend, and the option that names it."""
         description = ROLES[self.role][1] if self.role else self.served.backend
         if not description.startswith(("the ", "a ", "models ")):
             description = f"an {description}" if description[0] in "aeiou" else f"a {description}"
-        return f"{description} ({backend_words()[self.word]})"
+        return f"{description} ({list_backend_options()[self.option_name]})"
 
 
-def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> list[Demand]:
+def list_demands(metrics: Iterable[Metric], given_words: Container[str] = ()) -> list[Demand]:
     """Return the demands of metrics.
 
     Args:
@@ -117,7 +117,7 @@ def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> l
     for metric in metrics:
         for need in metric.needs():
             # Some needs only arise if the user gives another backend.
-            if need.beside and need.beside not in given_words:
+            if need.only_with and need.only_with not in given_words:
                 continue
             if need.capability not in {*kinds, "choose"}:
                 message = did_you_mean("capability", need.capability, [*kinds, "choose"])
@@ -126,7 +126,7 @@ def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> l
             kind = kinds["chat" if need.capability == "choose" else need.capability]
             serving = kinds[kind.served_by or kind.name]
             # A chat model without a role is the model under assessment.
-            role = need.role or (MODEL if serving.name == "chat" else "")
+            role = need.role or (MODEL_ROLE if serving.name == "chat" else "")
             if role not in ROLES and (role or serving.name == "chat"):
                 message = did_you_mean("role of a chat model", role, ROLES)
                 raise UnknownNameError(f"metric {metric.name} needs an {message}")
@@ -134,7 +134,7 @@ def demands_of(metrics: Iterable[Metric], given_words: Container[str] = ()) -> l
     return demands
 
 
-def resolved(
+def resolve_metrics(
     metrics: Sequence[Metric], inventory: Inventory, backends: Mapping[str, Any]
 ) -> list[Metric]:
     """Return the metrics with options that the samples and the backends of the run decide.
@@ -142,10 +142,10 @@ def resolved(
     Args:
         backends: their names by option name.
     """
-    return [metric.resolved(inventory).served_by(backends) for metric in metrics]
+    return [metric.resolve(inventory).with_backends(backends) for metric in metrics]
 
 
-async def settle(
+async def choose_backends(
     metrics: Sequence[Metric],
     backends_by_option: Mapping[str, Any],
     *,
@@ -180,27 +180,29 @@ async def settle(
     given_backends = {
         word: choice for word, choice in backends_by_option.items() if choice is not None
     }
-    options = backend_words()
+    options = list_backend_options()
     for word in given_backends:
         if word not in options:
             raise UnknownNameError(did_you_mean("backend", word, options))
-    demands = demands_of(metrics, given_backends)
+    demands = list_demands(metrics, given_backends)
     _check_defaults(demands, given_backends)
     # Step 2: the backend of each demand. All faults are collected, so that the user sees them at
     # once.
-    choices_by_place: dict[Place, Any] = {}
-    used_options = {MODEL}
+    choices_by_place: dict[BackendKey, Any] = {}
+    used_options = {MODEL_ROLE}
     faults: list[Exception] = []
     for demand in demands:
         try:
             if choices := demand.choices(given_backends):
                 choices_by_place |= choices
-                used_options.add(demand.word)
+                used_options.add(demand.option_name)
         except UsageError as error:
             faults.append(error)
-    if MODEL in given_backends:
-        models = named_models(given_backends[MODEL], MODEL, many=False)
-        choices_by_place |= {Place("chat", MODEL, name): choice for name, choice in models.items()}
+    if MODEL_ROLE in given_backends:
+        models = name_models(given_backends[MODEL_ROLE], MODEL_ROLE, many=False)
+        choices_by_place |= {
+            BackendKey("chat", MODEL_ROLE, name): choice for name, choice in models.items()
+        }
     # A backend that nobody asks is a misunderstanding, most likely of what the metric does.
     if not faults and (
         unused_options := [word for word in given_backends if word not in used_options]
@@ -211,18 +213,18 @@ async def settle(
         )
     # Step 3: load them. The key of the model under assessment matters only if it is asked.
     model_is_asked = unanswered or not all(metric.reads_response for metric in metrics)
-    loaded = await load_all(
+    loaded = await load_backends(
         choices_by_place,
         faults,
         stores,
-        lambda place: model_is_asked or place.role != MODEL,
+        lambda place: model_is_asked or place.role != MODEL_ROLE,
         load=load,
     )
     for demand in demands:
         for place, backend in loaded.items():
             if place[:2] == demand.place[:2] and not isinstance(backend, Unloaded):
                 try:
-                    demand.asked.check(backend)
+                    demand.requested.check(backend)
                     if demand.need.embeddings:
                         check_embeddings(backend)
                 except BackendError as error:
@@ -230,14 +232,14 @@ async def settle(
     return Backends(loaded)
 
 
-async def load_all(
-    wanted: Mapping[Place, Any],
+async def load_backends(
+    wanted: Mapping[BackendKey, Any],
     faults: Sequence[Exception] = (),
     stores: Iterable[Path | None] | None = None,
-    is_asked: Callable[[Place], bool] = lambda _: True,
+    is_asked: Callable[[BackendKey], bool] = lambda _: True,
     *,
     load: bool = True,
-) -> dict[Place, Any]:
+) -> dict[BackendKey, Any]:
     """Load backends; those that take time last, and only if nothing else fails.
 
     Args:
@@ -251,14 +253,14 @@ async def load_all(
         Exception: the fault if there is one; :class:`FaultsError` if there are several.
     """
     faults = list(faults)
-    loaded: dict[Place, Any] = {}
+    loaded: dict[BackendKey, Any] = {}
     paths = None if stores is None else list(stores)
     place_capabilities = {place: capability(place.capability) for place in wanted}
     for place, choice in wanted.items():
         try:
             if takes_time(place_capabilities[place].backend, choice):
                 # Found without loading: a missing package, a file that does not exist.
-                if fault := fault_of(place_capabilities[place].backend, choice):
+                if fault := find_fault(place_capabilities[place].backend, choice):
                     raise BackendError(fault)
                 continue
             loaded[place] = await asyncio.to_thread(place_capabilities[place].load, choice)
@@ -287,21 +289,23 @@ class Unloaded:
     """Its URI."""
 
 
-def needed_words(metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]) -> set[str]:
+def list_needed_backends(
+    metric: str, options: Mapping[str, Any], backends: Mapping[str, Any]
+) -> set[str]:
     """Return the option names of the backends that a metric asks, as ``run.json`` has them.
 
     For a metric that is not installed, all backends of the run are returned.
     """
     try:
-        demands = demands_of([metric_from_settings(metric, options)], backends)
+        demands = list_demands([metric_from_settings(metric, options)], backends)
     except (UnknownNameError, TypeError, ValueError):
         return set(backends)
-    option_names = {demand.word for demand in demands} - {MODEL}
+    option_names = {demand.option_name for demand in demands} - {MODEL_ROLE}
     # In ``run.json`` the names have spaces: "token embedder".
     return option_names | {word.replace("_", " ") for word in option_names}
 
 
-def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
+def name_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
     """Return the models of a role by name; a single one has the name "".
 
     Args:
@@ -326,22 +330,24 @@ def named_models(choice: Any, role: str, *, many: bool) -> dict[str, Any]:
         return {"": choice} if not many else dict([_name_and_model(choice)])
     if not many:
         if len(result) != 1:
-            raise UsageError(f"{backend_words()[role]}: expected one model, got {len(result)}")
+            raise UsageError(
+                f"{list_backend_options()[role]}: expected one model, got {len(result)}"
+            )
         return {"": next(iter(result.values()))}
     return result
 
 
 def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]) -> None:
     """Refuse metrics of one run whose defaults for the same backend differ."""
-    first_demands: dict[Place, Demand] = {}
+    first_demands: dict[BackendKey, Demand] = {}
     for demand in demands:
-        if demand.word in given_backends or demand.need.optional:
+        if demand.option_name in given_backends or demand.need.optional:
             continue
         first = first_demands.setdefault(demand.place, demand)
         if first.default != demand.default:
             raise UsageError(
                 f"{first.metric.name} would take {first.default} and {demand.metric.name} "
-                f"{demand.default}; one run has one: name it ({backend_words()[demand.word]})"
+                f"{demand.default}; one run has one: name it ({list_backend_options()[demand.option_name]})"
             )
 
 
@@ -356,7 +362,7 @@ def _name_and_model(choice: Any) -> tuple[str, Any]:
     return re.split(r"@(?=https?://)|\?", model_part)[0].rsplit("/", 1)[-1] or choice, choice
 
 
-def backend_words() -> dict[str, str]:
+def list_backend_options() -> dict[str, str]:
     """Return the option on the command line for each option name in Python."""
     return {role: option for role, (option, _) in ROLES.items()} | {
         kind.word: kind.option or kind.backend
@@ -371,11 +377,11 @@ def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inven
     Raises:
         UsageError: there is neither; the message names both.
     """
-    for demand in demands_of(metrics):
+    for demand in list_demands(metrics):
         field = demand.need.field
-        if field and not getattr(inventory, field) and demand.place not in backends.held:
+        if field and not getattr(inventory, field) and demand.place not in backends.by_key:
             raise UsageError(
-                f"{demand.metric.name}: needs {demand.who()}, or {field} in the samples; no sample "
+                f"{demand.metric.name}: needs {demand.describe_backend()}, or {field} in the samples; no sample "
                 "has any"
             )
 
@@ -395,7 +401,7 @@ def check_run_keys(
     check_keys((backends if asks else backends.without("chat")).endpoints(), stores)
 
 
-def recorded_backends(
+def load_recorded_backends(
     backends: Mapping[str, Any],
     metrics: Sequence[Metric],
     calls: Path,
@@ -413,15 +419,17 @@ def recorded_backends(
     Raises:
         UnknownNameError, BackendError: an entailer cannot be loaded, and no reply of it is stored.
     """
-    demanded = {demand.word for demand in demands_of(metrics, {*backends, *given_backends})}
-    wanted_options = {MODEL, *demanded} - set(given_backends)
+    demanded = {
+        demand.option_name for demand in list_demands(metrics, {*backends, *given_backends})
+    }
+    wanted_options = {MODEL_ROLE, *demanded} - set(given_backends)
     result: dict[str, Any] = {}
     for word, name in backends.items():
         key = word.replace(" ", "_")
         if key not in wanted_options:
             continue
         if key in ("entailer", SECOND):
-            result[key] = _load_recorded_entailer(name, calls, backend_words()[key])
+            result[key] = _load_recorded_entailer(name, calls, list_backend_options()[key])
         elif key in ROLES:
             result[key] = _load_or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
@@ -445,14 +453,14 @@ def _load_or_absent(
 
 
 def _load_recorded_entailer(name: str, calls: Path, option: str) -> Any:
-    from trustassay.backends.chat_entailer import ChatEntailer, judging_of
+    from trustassay.backends.chat_entailer import ChatEntailer, split_entailment_options
 
     try:
         return resolve.entailer(name)
     except (UnknownNameError, BackendError) as error:
         # A chat model that judged, perhaps with options in its name: its replies are stored under
         # "chat".
-        model_name, judging = judging_of(name.removeprefix("chat:"))
+        model_name, judging = split_entailment_options(name.removeprefix("chat:"))
         if has_replies(calls, model_name, "chat"):
             scheme = "chat:" if name.startswith("chat:") else ""
             return ChatEntailer(_AbsentChat(model_name, str(error), option), judging, scheme)

@@ -13,7 +13,7 @@ MIN_COPIED_WORDS = 8
 """Words from which an answer can be a copy of a passage; a name or a number is none."""
 
 
-def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
+def determine_outcome(metric: Metric | None, assessment: Assessment) -> Outcome:
     """Return the outcome of a question.
 
     If a metric of another package raises here, the question counts as failed, so that an error
@@ -39,7 +39,7 @@ def outcome_of(metric: Metric | None, assessment: Assessment) -> Outcome:
     return Outcome(outcomes.NOT_SCORED, reason or outcomes.NOT_ASSESSABLE)
 
 
-def outcome_columns(
+def build_outcome_columns(
     metrics: Mapping[str, Metric], assessments: Iterable[Assessment]
 ) -> dict[str, list[str | None]]:
     """Return the columns ``outcome`` and ``outcome_reason`` of a table of assessments.
@@ -50,7 +50,7 @@ def outcome_columns(
     """
     columns: dict[str, list[str | None]] = {"outcome": [], "outcome_reason": []}
     for assessment in assessments:
-        outcome = outcome_of(metrics.get(assessment.metric), assessment)
+        outcome = determine_outcome(metrics.get(assessment.metric), assessment)
         columns["outcome"].append(outcome.kind)
         columns["outcome_reason"].append(outcome.reason or None)
     return columns

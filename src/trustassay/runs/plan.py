@@ -17,25 +17,40 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
-from trustassay.calls.client import CallOptions, Client, SampleModels, shared_file
+from trustassay.calls.client import CallOptions, Client, SampleModels, build_cache_path
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
-from trustassay.capabilities import Choice, EndpointLimits, Models, Reply, Turns
+from trustassay.capabilities import EndpointLimits, Models, OptionChoice, Reply, Turns
 from trustassay.errors import BackendError
 from trustassay.judging.second_reader import ROLE
 from trustassay.metric import Context, Metric
 from trustassay.progress import Progress
-from trustassay.runs.assess import in_other_language
-from trustassay.runs.estimates import LATENCY, Estimates, Part, Plan, Planned, Range, stretch
-from trustassay.runs.fill import Stage, stages_of
+from trustassay.runs.assess import assess_other_language
+from trustassay.runs.estimates import (
+    DEFAULT_LATENCY_S,
+    CallEstimator,
+    CallTotals,
+    Plan,
+    PlannedCalls,
+    Range,
+    stretch_factor,
+)
+from trustassay.runs.fill import Stage, choose_stages
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import YIELD_EVERY, InputOptions, RunOptions, Source, admit, take_in
-from trustassay.runs.lines import encoded_sample
-from trustassay.runs.needs import resolved
+from trustassay.runs.intake import (
+    YIELD_EVERY,
+    InputOptions,
+    RunOptions,
+    Source,
+    admit_samples,
+    take_in,
+)
+from trustassay.runs.lines import encode_sample
+from trustassay.runs.needs import resolve_metrics
 from trustassay.runs.prepare import StoredPool
 from trustassay.sample import Sample
 
-PROBE = 32
+MAX_PROBE_REQUESTS = 32
 """Requests of a local model that are computed to measure its speed."""
 STAND_IN_REPLY = "A stand-in reply to request {}."
 """Different for each request, as replies are, so that requests made from them count once each."""
@@ -57,13 +72,16 @@ async def plan(
     """
     async with AsyncExitStack() as stack:
         folder = RunFolder(Path(stack.enter_context(TemporaryDirectory(prefix="trustassay-"))))
-        stages = stages_of(metrics, backends, options.filling)
+        stages = choose_stages(metrics, backends, options.filling)
         # The same checks as before a run: a plan of what would be refused is of no use.
-        intake = await admit(source, folder.samples_path, metrics, backends, stages, options)
-        metrics = resolved(metrics, intake.inventory, backends.names())
+        intake = await admit_samples(
+            source, folder.samples_path, metrics, backends, stages, options
+        )
+        metrics = resolve_metrics(metrics, intake.inventory, backends.names())
         calls_path = out and RunFolder(out).calls_path
         calls = Calls(
-            _open_store(stack, calls_path), _open_store(stack, shared_file(options.calls.cache))
+            _open_store(stack, calls_path),
+            _open_store(stack, build_cache_path(options.calls.cache)),
         )
         # The client makes no call. It is needed for the keys of requests and the names of backends.
         client = Client(backends, CallOptions(policy=options.calls.policy))
@@ -80,7 +98,7 @@ def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
     if path is None or not path.exists():
         return None
     store = CallStore(path)
-    stack.callback(store.close, alone=False)  # the run may be in progress
+    stack.callback(store.close, is_last_user=False)  # the run may be in progress
     return store
 
 
@@ -94,16 +112,16 @@ class _Rehearsal:
         self.options = options
         self._client, self._calls = client, calls
         self._request_keys: set[bytes] = set()
-        self._parts: dict[tuple[str, str, str], Part] = {}
+        self._parts: dict[tuple[str, str, str], CallTotals] = {}
         self._probes: dict[tuple[str, str], list[Any]] = {}
-        self._estimates = Estimates(filter(None, (calls.shared, calls.own)))
+        self._estimates = CallEstimator(filter(None, (calls.shared, calls.own)))
 
     async def run(
         self, metrics: Sequence[Metric], stages: Sequence[Stage], folder: RunFolder, total: int
     ) -> None:
         """Go through the steps of a run: fill, prepare, assess."""
         options, prepared = self.options, {}
-        with Progress("rehearsing", total, shown=options.progress) as progress:
+        with Progress("rehearsing", total, visible=options.progress) as progress:
             # Metrics that look at all samples want them filled, so they are filled first, into a
             # folder of their own.
             if any(metric.pool for metric in metrics):
@@ -111,7 +129,7 @@ class _Rehearsal:
                 filled.path.mkdir()
                 with filled.samples_path.open("wb") as file:
                     for sample in folder.samples():
-                        file.write(encoded_sample(await self.fill(sample, stages)))
+                        file.write(encode_sample(await self.fill(sample, stages)))
                 pool = StoredPool(filled.samples_path)
                 if options.pool is not None:
                     reading = InputOptions(fields=options.fields)
@@ -158,7 +176,7 @@ class _Rehearsal:
             context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
                 limits.check(sample)
-                if not in_other_language(metric, sample, models):
+                if not assess_other_language(metric, sample, models):
                     await metric.assess(context)
             except Exception:
                 # The metric could not use a stand-in reply; its later requests are not counted.
@@ -175,7 +193,7 @@ class _Rehearsal:
         kind, batcher = capability(name), self._client.batcher(name, backend)
         key, stored_reply = batcher.look_up(item, self._calls)
         part_key = metric, kind.stored_as, batcher.backend
-        part = self._parts.setdefault(part_key, Part(*part_key))
+        part = self._parts.setdefault(part_key, CallTotals(*part_key))
         # A request that two metrics share is made once, and counts for the first.
         if is_new := key not in self._request_keys:
             self._request_keys.add(key)
@@ -186,14 +204,14 @@ class _Rehearsal:
         self.stood_in += 1
         if name == "chat":
             if is_new:
-                part.add(self._estimates.of(batcher.backend, item), item)
+                part.add(self._estimates.estimate(batcher.backend, item), item)
             # A metric may give a reply in the form that it can read.
             text = item.stand_in or STAND_IN_REPLY.format(len(self._request_keys))
             return Reply(text, others=(text,) * (item.n - 1)), False
         if is_new:
             # Some requests to a local model are kept, to measure its speed on them.
             probes = self._probes.setdefault((name, batcher.backend), [])
-            if len(probes) < PROBE:
+            if len(probes) < MAX_PROBE_REQUESTS:
                 probes.append(item)
         return kind.stand_in(item), False
 
@@ -225,16 +243,16 @@ class _Rehearsal:
                 raise
         return (reply if all_stored else capability(name).stand_in(item)), all_stored
 
-    def price_parts(self) -> list[Planned]:
+    def price_parts(self) -> list[PlannedCalls]:
         """Return the planned calls, with money and time."""
         return [
-            part.chat(self.options.calls.prices, self._estimate_seconds(part))
+            part.plan_chat(self.options.calls.prices, self._estimate_seconds(part))
             if part.capability == "chat"
             else self._measure_part(part)
             for part in self._parts.values()
         ]
 
-    def _measure_part(self, part: Part) -> Planned:
+    def _measure_part(self, part: CallTotals) -> PlannedCalls:
         """Return the planned requests to a model other than a chat model.
 
         Their time is measured by computing some of them.
@@ -246,15 +264,15 @@ class _Rehearsal:
         model = self._find_backend(measured_kind.served_by or measured_kind.name, part.backend)
         # A plan calls no endpoint, so that its time stays a guess.
         if not probes or model is None or is_remote(model):
-            return part.local(LATENCY.times(part.new), 0)
+            return part.plan_local(DEFAULT_LATENCY_S.scale(part.new), 0)
         started = time.perf_counter()
         measured_kind.compute(model, list(probes))
         speed = (time.perf_counter() - started) / len(probes)
-        factor = stretch(len(probes))
+        factor = stretch_factor(len(probes))
         each = Range(speed / factor, speed, speed * factor)
-        return part.local(each.times(part.new), len(probes))
+        return part.plan_local(each.scale(part.new), len(probes))
 
-    def _estimate_seconds(self, part: Part) -> Range:
+    def _estimate_seconds(self, part: CallTotals) -> Range:
         """Return the duration of the calls of a part when some run at once.
 
         It is the longest of three times: by latency and concurrency, and by the endpoint's limits
@@ -266,16 +284,16 @@ class _Rehearsal:
             return part.seconds
         call_range = Range(part.new, part.new, part.new)
         tokens = part.prompt + part.reply
-        result = part.seconds.times(1 / min(limits.concurrency, max(part.new, 1)))
+        result = part.seconds.scale(1 / min(limits.concurrency, max(part.new, 1)))
         rates = ((call_range, limits.requests_per_minute), (tokens, limits.tokens_per_minute))
         for amount, rate in rates:
             if rate:
-                result = result.at_least(amount.times(60 / rate))
+                result = result.at_least(amount.scale(60 / rate))
         return result
 
     def _find_backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
-        backends = self._client.backends.asked()
+        backends = self._client.backends.iterate_with_inner()
         return next(
             (
                 candidate
@@ -298,7 +316,7 @@ class _StandIns(SampleModels):
         """How many replies the rehearsal has made up so far, for all samples."""
         return self._rehearsal.stood_in
 
-    def uncounted(self) -> SampleModels:
+    def without_counting(self) -> SampleModels:
         """Return these models: a rehearsal counts every request once anyway."""
         return self
 
@@ -319,7 +337,7 @@ class _StandIns(SampleModels):
 
     async def choose(
         self, text: Turns, options: Sequence[str], /, *, expected: int | None = None, **how: Any
-    ) -> Choice:
+    ) -> OptionChoice:
         """Return the stored choice, or else the option that the metric expects.
 
         So the rehearsal takes the path that is likely in the run.

@@ -24,13 +24,13 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError, BackendError, RunFolderError
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Metric
 from trustassay.progress import tell
-from trustassay.runs.fill import Failure, Stage, settings_of
-from trustassay.runs.lines import file_lines, hash64, located_lines
+from trustassay.runs.fill import FillFailure, Stage, collect_stage_settings
+from trustassay.runs.lines import hash64, read_lines, read_located_lines
 from trustassay.sample import Sample
-from trustassay.tracebacks import keep_failure, words_of
+from trustassay.tracebacks import describe_error, write_failure
 
 
 class StoredPool:
@@ -47,7 +47,7 @@ class StoredPool:
         self._path, self._stages, self._run = path, stages, run
         # 16 bytes for each sample: the offset of its line, and the hash of its id.
         places, hashes = array("q"), array("Q")
-        for offset, line in located_lines(path):
+        for offset, line in read_located_lines(path):
             places.append(offset)
             hashes.append(hash64(json.loads(line)["id"]))
         self._places = np.array(places, dtype=np.int64)
@@ -55,7 +55,7 @@ class StoredPool:
         self._by_hash = np.argsort(self._hashes, kind="stable")
 
     @property
-    def own(self) -> "StoredPool":
+    def run_pool(self) -> "StoredPool":
         """The samples of the run itself."""
         return self if self._run is None else self._run
 
@@ -68,10 +68,10 @@ class StoredPool:
             return Sample.parse(json.loads(file.readline()))
 
     def __iter__(self) -> Iterator[Sample]:
-        for line in file_lines(self._path):
+        for line in read_lines(self._path):
             yield Sample.parse(json.loads(line))
 
-    async def filled(self, index: int, models: Models, /) -> Sample:
+    async def read_filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample with its references. They are requested once, since calls are stored."""
         sample = self[index]
         for stage in self._stages:
@@ -102,10 +102,10 @@ class WholePool(StoredPool):
         self.failures = 0
         """How often a stage could not fill a sample."""
 
-    async def filled(self, index: int, models: Models, /) -> Sample:
+    async def read_filled(self, index: int, models: Models, /) -> Sample:
         """Return a sample as the run of its own shard fills it; the calls count for no sample."""
         sample = self[index]
-        uncounted_models = cast(SampleModels, models).uncounted()
+        uncounted_models = cast(SampleModels, models).without_counting()
         for stage in self._stages:
             if stage.lacks(sample) and not stage.problems(sample):
                 result = await stage.fill(sample, uncounted_models)
@@ -120,7 +120,7 @@ class Prepared:
 
     value: Any = None
     """What the metric prepared; its own type."""
-    failure: Failure | None = None
+    failure: FillFailure | None = None
     """Why it could not be prepared."""
     calls: Mapping[str, int] = field(default_factory=dict)
     """The requests that it made, by capability."""
@@ -145,7 +145,7 @@ async def prepare(
     return result
 
 
-def requests_of(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
+def collect_requests(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """Return the requests of metrics that made some while they prepared, by name."""
     return {
         name: {"calls": dict(preparation.calls), "usage": dict(preparation.usage)}
@@ -163,12 +163,12 @@ async def _prepare_metric(
     # Errors for users: the message is enough. Others leave a traceback in the folder.
     except (AssessmentError, BackendError) as error:
         message = f"could not be prepared: {error}"
-        return Prepared(failure=Failure(message, getattr(error, "kind", None)))
+        return Prepared(failure=FillFailure(message, getattr(error, "kind", None)))
     except Exception as error:
-        keep_failure(folder, metric.name, error)
-        message = f"{metric.name} failed while it prepared: {words_of(error)}"
-        return Prepared(failure=Failure(message))
-    return Prepared(value, None, **models.counted())
+        write_failure(folder, metric.name, error)
+        message = f"{metric.name} failed while it prepared: {describe_error(error)}"
+        return Prepared(failure=FillFailure(message))
+    return Prepared(value, None, **models.count_requests())
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -183,7 +183,7 @@ SAY_AFTER_S = 2.0
 """Seconds of waiting after which the user is told."""
 
 
-def key_of(
+def compute_key(
     input_digest: str, metrics: Sequence[Metric], stages: Sequence[Stage], backends: Backends
 ) -> str:
     """Return the key of a preparation, which depends on samples, settings and models.
@@ -198,7 +198,7 @@ def key_of(
         input_digest,
         {metric.name: metric.settings() for metric in metrics if metric.pool},
         backends.names(),
-        settings_of(stages),
+        collect_stage_settings(stages),
     ]
     text = json.dumps(content, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -230,7 +230,7 @@ class Preparation:
 
     def arrays(self, metric: str) -> Arrays | None:
         """Return the arrays that a metric packed; ``None`` if it packed nothing."""
-        name = packed_name(metric)
+        name = name_array_file(metric)
         if not (self.path / name).exists():
             return None
         try:
@@ -246,12 +246,12 @@ class Preparation:
             # np.savez appends ".npz" to any other name.
             part = self.path / f".{name}.{os.getpid()}.part.npz"
             np.savez(part, allow_pickle=False, **arrays)
-            part.replace(self.path / packed_name(name))
-        with whole(self.path / PREPARED) as file:
+            part.replace(self.path / name_array_file(name))
+        with open_atomic(self.path / PREPARED) as file:
             file.write((json.dumps(requests, indent=2) + "\n").encode())
 
     @asynccontextmanager
-    async def alone(self, *, shown: bool) -> AsyncIterator[None]:
+    async def lock(self, *, show_progress: bool) -> AsyncIterator[None]:
         """Lock the folder until the block ends: one process prepares while the others wait."""
         self.path.mkdir(parents=True, exist_ok=True)
         # The lock of the folder ends with the process, however that ends.
@@ -261,7 +261,7 @@ class Preparation:
             # Polling, since a blocking flock would stop the event loop, and Ctrl-C with it.
             while not self._try_lock(lock):
                 await asyncio.sleep(LOOK_EVERY_S)
-                if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and shown:
+                if waited < SAY_AFTER_S <= (waited := waited + LOOK_EVERY_S) and show_progress:
                     tell(f"waiting for another process, which prepares {self.path}")
             yield
         finally:
@@ -291,7 +291,7 @@ async def prepare_once(
     backends: Backends,
     calls: CallOptions,
     *,
-    shown: bool = False,
+    show_progress: bool = False,
 ) -> dict[str, Prepared]:
     """Return the preparation of each metric by name, as :func:`prepare` does, shared by all shards.
 
@@ -300,7 +300,7 @@ async def prepare_once(
     """
     pool = WholePool(preparation.pool, stages)
     result: dict[str, Prepared] = {}
-    async with preparation.alone(shown=shown):
+    async with preparation.lock(show_progress=show_progress):
         # Inside the lock: another process may have finished it while this one waited.
         requests = preparation.read()
         # Metrics that look at no pool prepare nothing.
@@ -321,7 +321,7 @@ async def prepare_once(
                 if (arrays := await asyncio.to_thread(metric.pack, result[metric.name].value))
                 is not None
             }
-            requests = requests_of(result)
+            requests = collect_requests(result)
             preparation.write(packed, requests)
             result |= _unpack(waiting, pool, preparation, requests)
     # In the order of the run's metrics, those without a pool included.
@@ -343,6 +343,6 @@ def _unpack(
     return result
 
 
-def packed_name(metric: str) -> str:
+def name_array_file(metric: str) -> str:
     """Return the name of the file with the arrays that a metric packed."""
     return f"{metric}.npz"

@@ -15,14 +15,14 @@ from trustassay.data.records import InputError
 from trustassay.judging.second_reader import ROLE as SECOND
 from trustassay.metric import Assessment
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
-from trustassay.runs.counts import rows
-from trustassay.runs.folder import RunFolder, as_stored, metric_infos
-from trustassay.runs.lines import Step, nothing
-from trustassay.runs.needs import needed_words
+from trustassay.runs.counts import read_rows
+from trustassay.runs.folder import RunFolder, read_metric_infos, to_stored
+from trustassay.runs.lines import StepCallback, do_nothing
+from trustassay.runs.needs import list_needed_backends
 from trustassay.sample import question_key
-from trustassay.show.answers import AnswerChance, ChancesTold
+from trustassay.show.answers import AnswerChance, ChancesSummary
 from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.comparison import unlikeness
+from trustassay.statistics.comparison import compare_distribution
 from trustassay.statistics.resampling import cluster_numbers, holm
 from trustassay.text.words import amount
 
@@ -30,14 +30,14 @@ CALIBRATED = "calibrated"
 """Key in ``summary.json`` of the result of a calibrator."""
 CALIBRATOR = "calibrator.json"
 """The copy of the calibrator in a run's folder."""
-FALSE_ALARMS = 0.01
+FALSE_ALARM_RATE = 0.01
 """The probability, at most, that data of the same kind are called unlike."""
 MAX_DIFFERENCES = 3
 """Differing settings that a message names."""
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibrationResult:
     """The result of a calibrator for the answers of a run, in input order."""
 
     calibrator: Calibrator
@@ -52,7 +52,7 @@ class Calibrated:
     unlike: Mapping[str, Mapping[str, float]]
     """By score and part: ``distance`` of the distributions, and corrected ``p``-value."""
 
-    def of(self, number: int) -> AnswerChance:
+    def chance_of(self, number: int) -> AnswerChance:
         """Return the probability of an answer and whether it is accepted.
 
         Args:
@@ -104,7 +104,7 @@ class Calibrated:
             # Distances and p-values of all scores, and the names of those that differ.
             "likeness": {name: dict(likeness) for name, likeness in self.unlike.items()},
             "unlike": [
-                name for name, likeness in self.unlike.items() if likeness["p"] < FALSE_ALARMS
+                name for name, likeness in self.unlike.items() if likeness["p"] < FALSE_ALARM_RATE
             ],
         }
 
@@ -132,7 +132,7 @@ def check_calibrator(
                 f"{where}: the calibrator is of the metric {score_input.metric}; this run has {has}"
             )
         # A calibrator that was made without a second reader does not fit a run with one.
-        needed = needed_words(score_input.metric, metrics[score_input.metric], backends)
+        needed = list_needed_backends(score_input.metric, metrics[score_input.metric], backends)
         model_names = {
             name: backends.get(name) for name in (*score_input.backends, *(needed & {SECOND}))
         }
@@ -140,7 +140,7 @@ def check_calibrator(
             ("options", "options", score_input.options, metrics[score_input.metric]),
             ("models", "ones", score_input.backends, model_names),
         ):
-            if differing := _describe_differences(calibrator_settings, as_stored(run_settings)):
+            if differing := _describe_differences(calibrator_settings, to_stored(run_settings)):
                 raise InputError(
                     f"{where}: {score_input.metric} has other {kind} than the calibrator was made "
                     f"with: {differing}. Score with the same {plural}, or calibrate on a run with "
@@ -163,7 +163,9 @@ def _describe_differences(
     return "; ".join(differences[:MAX_DIFFERENCES])[:300]
 
 
-def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothing) -> Calibrated:
+def calibrate_run(
+    folder: RunFolder, calibrator: Calibrator, step: StepCallback = do_nothing
+) -> CalibrationResult:
     """Apply a calibrator to a finished run.
 
     Raises:
@@ -172,13 +174,13 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     """
     run, _ = folder.read_finished()
     check_calibrator(calibrator, run["metrics"], run["backends"], str(folder.path))
-    infos = list(metric_infos(folder, run).values())
+    infos = list(read_metric_infos(folder, run).values())
     # The inputs first: the columns of the table in front are those that the model reads.
     names = list(dict.fromkeys([*(item.name for item in calibrator.inputs), *calibrator.spreads]))
     values: list[list[float]] = []
     failures: list[bool] = []
     questions: list[str] = []
-    for _, sample, assessments in rows(folder, infos):
+    for _, sample, assessments in read_rows(folder, infos):
         by_metric = {item.metric: item for item in assessments}
         values.append([_read_value(by_metric, name) for name in names])
         # One failed metric fails the probability: the others cannot stand for it.
@@ -193,7 +195,7 @@ def calibrated_run(folder: RunFolder, calibrator: Calibrator, step: Step = nothi
     probabilities, ranks = calibrator.probabilities(inputs), calibrator.ranks(inputs)
     # Without a probability an answer is never accepted.
     ranks = np.where(np.isnan(probabilities), np.nan, ranks)
-    return Calibrated(
+    return CalibrationResult(
         calibrator,
         probabilities,
         [promise.accepts(ranks) for promise in calibrator.promises],
@@ -218,7 +220,8 @@ def _test_unlikeness(
     # Many scores are tested at once, so that the p-values are corrected (Holm).
     spreads = calibrator.spreads
     result = {
-        name: unlikeness(spreads[name], table[:, names.index(name)], questions) for name in spreads
+        name: compare_distribution(spreads[name], table[:, names.index(name)], questions)
+        for name in spreads
     }
     corrected = holm([test.p for test in result.values()])
     return {
@@ -230,7 +233,7 @@ def _test_unlikeness(
 # in words
 
 
-def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str:
+def describe_promise(kind: str, at_most: float, confidence: float | None) -> str:
     """Return a promise in words."""
     if kind == AMONG_ACCEPTED:
         sure = 100 * (confidence or 0)
@@ -238,7 +241,7 @@ def promise_in_words(kind: str, at_most: float, confidence: float | None) -> str
     return f"at most {100 * at_most:.3g} % of all answers accepted and wrong, on average"
 
 
-def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
+def describe_calibration(calibrated: Mapping[str, Any]) -> ChancesSummary:
     """Return sentences and warnings on the result of a calibrator.
 
     Args:
@@ -257,7 +260,7 @@ def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
         + (f"; no probability: {without_probability}" if without_probability else "")
     ]
     for acceptance in calibrated["accepted"]:
-        promise = promise_in_words(
+        promise = describe_promise(
             acceptance["kind"], acceptance["at_most"], acceptance["confidence"]
         )
         # The promises on average share one sentence below.
@@ -291,4 +294,4 @@ def chances_told(calibrated: Mapping[str, Any]) -> ChancesTold:
             f"distance {distance:.2f}, p {message}); the probabilities and promises may not hold "
             "here"
         )
-    return ChancesTold(sentences, warnings)
+    return ChancesSummary(sentences, warnings)

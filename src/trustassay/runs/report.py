@@ -9,19 +9,25 @@ from trustassay.core.outcome import Outcomes
 from trustassay.data.places import name_of
 from trustassay.data.ratings import Rating, Ratings
 from trustassay.data.records import InputError
-from trustassay.entailer_quality import EntailerQuality, entailer_quality
+from trustassay.entailer_quality import EntailerQuality, find_entailer_quality
 from trustassay.errors import RunFolderError
 from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.progress import SILENT, Steps
+from trustassay.progress import SILENT, StepProgress
 from trustassay.runs import counts, probabilities
 from trustassay.runs.calibrator import read_calibrator
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY
-from trustassay.runs.lines import Step, hash64
-from trustassay.runs.outcomes import outcome_of
-from trustassay.show.answers import AnswerRatings, Column, RaterSaid, RatingsTold, answer_of
+from trustassay.runs.lines import StepCallback, hash64
+from trustassay.runs.outcomes import determine_outcome
+from trustassay.show.answers import (
+    AnswerRatings,
+    MetricColumn,
+    RaterRatings,
+    RatingsSummary,
+    answer_of,
+)
 from trustassay.show.distributions import LONGEST_NAME
-from trustassay.show.first_card import Looked, lines_of, problem_of
+from trustassay.show.first_card import ReviewCounts, lines_of, problem_of
 from trustassay.show.page import (
     AskedQuestion,
     PooledMetric,
@@ -44,11 +50,11 @@ def write_report(  # noqa: PLR0913 - what a page can show
     metrics_here: Sequence[Metric] = (),
     *,
     domain_field: str = counts.DOMAIN,
-    counted: counts.Counted | None = None,
-    rated: "Rated | None" = None,
-    calibrated: probabilities.Calibrated | None = None,
+    counted: counts.RunCounts | None = None,
+    rated: "RunRatings | None" = None,
+    calibrated: probabilities.CalibrationResult | None = None,
     notes: Sequence[str] = (),
-    steps: Steps = SILENT,
+    steps: StepProgress = SILENT,
 ) -> None:
     """Write ``report.html`` from the files of a finished run.
 
@@ -68,7 +74,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
     """
     # Step 1: read settings and figures. A summary of other metrics would raise far from here.
     run, summary = folder.read_finished()
-    metrics = list(metric_infos(folder, run).values())
+    metrics = list(read_metric_infos(folder, run).values())
     try:
         total = int(run["samples"]["samples"])
         summaries = [Summary(**summary["metrics"][metric.name]) for metric in metrics]
@@ -76,20 +82,20 @@ def write_report(  # noqa: PLR0913 - what a page can show
         raise RunFolderError(f"{folder.path}/summary.json: damaged, or not of this run") from None
     folder.check_samples(total)
     # Step 2: count the run, if the caller has not.
-    drawing = {metric.name: metric for metric in metrics_here} or metrics_of(run)
-    counted = counted or counts.count(
+    drawing = {metric.name: metric for metric in metrics_here} or load_metrics(run)
+    counted = counted or counts.count_run(
         folder,
         run,
         metrics,
         domain_field=domain_field,
-        here=drawing.values(),
-        rating_of=rated.mean_of if rated else counts.own_label,
+        installed_metrics=drawing.values(),
+        rating_of=rated.mean_of if rated else counts.read_sample_label,
         steps=steps,
     )
     # Step 3: apply the calibrator that the run had before, from its copy in the folder.
     if calibrated is None and probabilities.CALIBRATED in summary:
         with steps.begin("applying the calibrator", total) as step:
-            calibrated = probabilities.calibrated_run(
+            calibrated = probabilities.calibrate_run(
                 folder, read_calibrator(folder.path / probabilities.CALIBRATOR), step
             )
     # Step 4: the answers that are shown, the neediest first. They are read one by one while the
@@ -103,8 +109,8 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 # In the order of the run's metrics, which is that of the page.
                 assessments.sort(key=lambda assessment: order.index(assessment.metric))
                 sample = folder.sample_at(place.sample)
-                ratings = rated.of(sample.id, sample.model) if rated else None
-                chance = calibrated.of(place.number) if calibrated else None
+                ratings = rated.ratings_of(sample.id, sample.model) if rated else None
+                chance = calibrated.chance_of(place.number) if calibrated else None
                 yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
                 step()
 
@@ -125,21 +131,23 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            shown=shown(),
-            ratings=rated.told if rated else None,
-            selection=counted.choice.selection() if total > counts.SHOWN else None,
-            remarks=counts.remarks(summary, total),
-            notes=[*notes, *counts.notes(summary)],
+            samples=shown(),
+            ratings=rated.summary if rated else None,
+            selection=counted.choice.selection() if total > counts.MAX_ANSWERS_SHOWN else None,
+            remarks=counts.write_remarks(summary, total),
+            notes=[*notes, *counts.write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
-            looked=counted.looked,
+            looked=counted.look_counts,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
-            judge=judge_of(run, summary),
-            chances=probabilities.chances_told(calibrated.to_dict()) if calibrated else None,
+            judge=describe_judge(run, summary),
+            chances=probabilities.describe_calibration(calibrated.to_dict())
+            if calibrated
+            else None,
         )
         write_page(page, folder.report_path)
 
 
-def judge_of(
+def describe_judge(
     run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
 ) -> EntailerQuality | None:
     """Return how reliable the entailer of a run is; ``None`` if the run has none.
@@ -153,7 +161,7 @@ def judge_of(
         return None
     larger = (summary or {}).get(LARGER_JUDGE)
     second = run["backends"].get("second")
-    return entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
+    return find_entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
 
 
 def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:
@@ -171,7 +179,7 @@ def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:
     return facts | {"seed": str(run["seed"]), "trustassay": str(run["trustassay"])}
 
 
-class Rated:
+class RunRatings:
     """Ratings joined with the answers of a run.
 
     A rating belongs to the answer with its id. If both name a model, the models must be equal too.
@@ -210,11 +218,11 @@ class Rated:
                 unknown[sample["id"]] -= len(ratings_of_item)
         unmatched = {item: n for item, n in unknown.items() if n > 0}
         numbers = not ratings.categories
-        self.told = RatingsTold(
+        self.summary = RatingsSummary(
             source, numbers, len(raters), used_ratings, rated_answers, answers, unmatched
         )
 
-    def of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
+    def ratings_of(self, sample_id: str, model: str | None) -> AnswerRatings | None:
         """Return the ratings of an answer, ``None`` where it has none."""
         by_rater: dict[str, list[Rating]] = {}
         for rating in self._ratings_of(sample_id, model):
@@ -230,7 +238,7 @@ class Rated:
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
         """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
-        result = self.of(sample["id"], sample.get("model"))
+        result = self.ratings_of(sample["id"], sample.get("model"))
         return result.mean if result else None
 
     def _ratings_of(self, sample_id: str, model: str | None) -> list[Rating]:
@@ -240,11 +248,11 @@ class Rated:
             if not (rating.model and model) or rating.model == model
         ]
 
-    def _list_ratings(self, name: str, ratings_of_rater: list[Rating]) -> RaterSaid:
+    def _list_ratings(self, name: str, ratings_of_rater: list[Rating]) -> RaterRatings:
         # A rater may rate an answer several times, to measure agreement with themselves.
         ratings_of_rater = sorted(ratings_of_rater, key=lambda rating: rating.repeat)
         categories = self._ratings.categories
-        return RaterSaid(
+        return RaterRatings(
             name,
             [
                 categories[int(rating.value)] if categories else f"{rating.value:g}"
@@ -255,7 +263,7 @@ class Rated:
         )
 
 
-QUESTIONS = 20
+MAX_QUESTIONS_SHOWN = 20
 """Questions whose answers are shown side by side: those on which the models differ most."""
 TEST_LEVEL = 0.05
 """Level of the tests whether the best model is better than each other one."""
@@ -281,12 +289,16 @@ class _PooledAnswer(NamedTuple):
     model: str
     run: int
     """The number of its run, from 0."""
-    place: counts.Place
+    place: counts.AnswerPlace
     """Where it is stored in the folder of its run."""
 
 
 def write_pooled(
-    paths: Sequence[Path], out: Path, *, domain_field: str = counts.DOMAIN, steps: Steps = SILENT
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    domain_field: str = counts.DOMAIN,
+    steps: StepProgress = SILENT,
 ) -> list[str]:
     """Write the page of several finished runs to ``out`` and return its first lines.
 
@@ -301,7 +313,7 @@ def write_pooled(
     for path in paths:
         folder = RunFolder(path)
         settings, _ = folder.read_finished()
-        runs.append(_PooledRun(folder, settings, metric_infos(folder, settings)))
+        runs.append(_PooledRun(folder, settings, read_metric_infos(folder, settings)))
     # Also the same folder by two paths: its answers would count twice.
     if len({run.folder.path.resolve() for run in runs}) < len(runs):
         raise RunFolderError("a run is named twice; expected different runs")
@@ -310,7 +322,7 @@ def write_pooled(
         total = int(run.settings["samples"]["samples"])
         with steps.begin(f"reading {run.folder.path.name}", total) as step:
             pool.count(number, step)
-    judges = [judge_of(run.settings) for run in runs]
+    judges = [describe_judge(run.settings) for run in runs]
     page = PooledPage(
         title=f"{len(runs)} runs",
         facts={"runs": ", ".join(run.folder.path.name for run in runs)},
@@ -363,37 +375,37 @@ class _PooledRuns:
 
     def __init__(self, runs: Sequence[_PooledRun], domain_field: str) -> None:
         self.runs, self.infos, self._domain_field = runs, _find_shared_metrics(runs), domain_field
-        installed = metrics_of(runs[0].settings)
+        installed = load_metrics(runs[0].settings)
         self.installed_metrics = {
             name: metric for name, metric in installed.items() if name in self.infos
         }
         """The common metrics that are installed; only these can say which answers need a look."""
         self._first = next(iter(self.infos.values()))
         self.groups = {
-            name: counts.groups_of(info, domain_field) for name, info in self.infos.items()
+            name: counts.create_groups(info, domain_field) for name, info in self.infos.items()
         }
-        self.looked = Looked(any(metric.line for metric in self.installed_metrics.values()))
+        self.looked = ReviewCounts(any(metric.line for metric in self.installed_metrics.values()))
         self.answers: dict[int, list[_PooledAnswer]] = {}
         """Answers by the hash of their question; 8 bytes, as all runs together may be large."""
         self._answer_hashes: set[int] = set()
         self.repeated = 0
 
-    def count(self, number: int, step: Step) -> None:
+    def count(self, number: int, step: StepCallback) -> None:
         """Count all answers of the run with this number."""
         run = self.runs[number]
         unnamed = run.settings["backends"].get("model") or run.folder.path.name
-        for place, sample, all_of_sample in counts.rows(run.folder, list(run.infos.values())):
+        for place, sample, all_of_sample in counts.read_rows(run.folder, list(run.infos.values())):
             # Each run may have further metrics, in another order.
             by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
-            domain = counts.domain_of(sample, self._domain_field)
+            domain = counts.read_domain(sample, self._domain_field)
             flags = [
                 problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
                 for assessment in assessments
             ]
             outcomes = [
-                outcome_of(self.installed_metrics.get(assessment.metric), assessment)
+                determine_outcome(self.installed_metrics.get(assessment.metric), assessment)
                 for assessment in assessments
             ]
             has_failure = any(assessment.error is not None for assessment in assessments)
@@ -401,7 +413,7 @@ class _PooledRuns:
             for assessment in assessments:
                 if assessment.score is not None:
                     self.groups[assessment.metric].add(
-                        model, domain, assessment.score, counts.own_label(sample)
+                        model, domain, assessment.score, counts.read_sample_label(sample)
                     )
             # The same answer in two runs, as after a copy of a part: it would count twice in every
             # mean.
@@ -433,7 +445,7 @@ class _PooledRuns:
         """Return the outcomes by the name of the run, one for each of the metrics."""
         result: dict[str, list[Outcomes]] = {}
         for run in self.runs:
-            by_metric = counts.read_outcomes(run.folder, metrics_of(run.settings).values())
+            by_metric = counts.read_outcomes(run.folder, load_metrics(run.settings).values())
             # Folders with the same name in different places are distinguished by their full path.
             name = run.folder.path.name
             name = str(run.folder.path) if name in result else name
@@ -499,11 +511,13 @@ class _PooledRuns:
             key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
         )
         columns = {
-            name: Column(place, info.title, info.score_range, self.installed_metrics.get(name))
+            name: MetricColumn(
+                place, info.title, info.score_range, self.installed_metrics.get(name)
+            )
             for place, (name, info) in enumerate(self.infos.items())
         }
         result = []
-        for answers in ranked[:QUESTIONS]:
+        for answers in ranked[:MAX_QUESTIONS_SHOWN]:
             half = MAX_ANSWERS_PER_QUESTION // 2
             selected = answers
             if len(answers) > MAX_ANSWERS_PER_QUESTION:

@@ -12,25 +12,25 @@ import arro3.io
 from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, Schema
 
 from trustassay.backends.chat_entailer import entailment_prompt
-from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, Tokens
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, TokenCounts
 from trustassay.calls.store import CallStore, Usage
-from trustassay.entailer_quality import BETTER, entailer_quality
+from trustassay.entailer_quality import LARGER_ENTAILER, find_entailer_quality
 from trustassay.errors import RunFolderError
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Assessment, Metric, MetricInfo, Summary
-from trustassay.progress import SILENT, Steps, StoppedError
+from trustassay.progress import SILENT, StepProgress, StoppedError
 from trustassay.runs import counts
 from trustassay.runs.calibrator import Calibrator, write_calibrator
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import Line, Step, StoredAssessments, nothing
-from trustassay.runs.outcomes import outcome_columns
-from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, Calibrated, calibrated_run
+from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments, do_nothing
+from trustassay.runs.outcomes import build_outcome_columns
+from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationResult, calibrate_run
 from trustassay.runs.questions import QUESTIONS, sketch_questions
-from trustassay.runs.report import LARGER_JUDGE, Rated, write_report
-from trustassay.runs.second_reading import second_results
+from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
+from trustassay.runs.second_reading import summarise_second_pass
 from trustassay.sample import clean
-from trustassay.tracebacks import keep_failure, words_of
+from trustassay.tracebacks import describe_error, write_failure
 
 
 def write_results(
@@ -47,7 +47,7 @@ def write_results(
         started: when this process began, by the monotonic clock.
         stop: set by another thread to interrupt the work.
     """
-    steps = Steps(shown=options.progress, stop=stop)
+    steps = StepProgress(visible=options.progress, stop=stop)
     # Steps of the sort: each sample is read once, each assessment is read and written.
     lines = intake.inventory.samples * (1 + 2 * len(metrics))
     with steps.begin("sorting assessments", lines) as step:
@@ -58,7 +58,11 @@ def write_results(
 
 
 def write_outputs(
-    folder: RunFolder, metrics: Sequence[Metric], seconds: float, options: RunOptions, steps: Steps
+    folder: RunFolder,
+    metrics: Sequence[Metric],
+    seconds: float,
+    options: RunOptions,
+    steps: StepProgress,
 ) -> None:
     """Write ``summary.json``, ``assessments.parquet`` and, if wanted, ``report.html``.
 
@@ -87,8 +91,8 @@ def write_outputs(
                 folder.path, metric, assessments, options.seed
             )
     infos = [MetricInfo.of(metric) for metric in metrics]
-    counted = counts.count(folder, run, infos, here=metrics, steps=steps)
-    answer_counts = counts.silence(folder)
+    counted = counts.count_run(folder, run, infos, installed_metrics=metrics, steps=steps)
+    answer_counts = counts.count_unscored(folder)
     copies = {"repeated": counted.repeated, "copied": counted.copied}
     if answers := {name: count for name, count in copies.items() if count}:
         answer_counts["answers"] = answer_counts.get("answers", {}) | answers
@@ -97,11 +101,13 @@ def write_outputs(
         **_count_calls(folder, counted, prices),
         **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
         "skipped": run["skipped"],
-        **second_results(folder, metrics, run, options.seed),
+        **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,
-        counts.LOOKED: counted.looked.to_dict(),
-        counts.OUTCOMES: {name: outcome.to_dict() for name, outcome in counted.outcomes.items()},
-        **estimate_larger_judge(folder, run, prices, counts.unread(answer_counts)),
+        counts.LOOKED_KEY: counted.look_counts.to_dict(),
+        counts.OUTCOMES_KEY: {
+            name: outcome.to_dict() for name, outcome in counted.outcomes.items()
+        },
+        **estimate_larger_judge(folder, run, prices, counts.count_unread(answer_counts)),
         QUESTIONS: sketch_questions(str(record["question"]) for record in folder.sample_records()),
         "seconds": round(seconds, 3),
     }
@@ -131,14 +137,14 @@ def _summarise_metric(
     except (StoppedError, RunFolderError):
         raise
     except Exception as error:
-        keep_failure(folder, metric.name, error)
-        message = f"{metric.name} could not be summarised: {words_of(error)}"
+        write_failure(folder, metric.name, error)
+        message = f"{metric.name} could not be summarised: {describe_error(error)}"
         failed = sum(assessment.error is not None for assessment in assessments)
         settings = metric.settings()
         return Summary({}, len(assessments), failed, settings=settings, error=message)
 
 
-def _count_calls(folder: RunFolder, counted: counts.Counted, prices: Prices) -> dict[str, Any]:
+def _count_calls(folder: RunFolder, counted: counts.RunCounts, prices: Prices) -> dict[str, Any]:
     """Return the blocks ``calls`` and ``usage`` of ``summary.json``.
 
     They hold requests and stored calls by capability, and calls, tokens and money of chat models
@@ -178,7 +184,7 @@ def _price_usage(
     """
 
     def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
-        price = prices.usd(model, Tokens(usage["prompt_tokens"], usage["reply_tokens"]))
+        price = prices.usd(model, TokenCounts(usage["prompt_tokens"], usage["reply_tokens"]))
         # A price of a part of the calls would look like that of all.
         usd = None if price is None or usage["uncounted"] else round(price, 6)
         return {**{name: value for name, value in usage.items() if name != "seconds"}, "usd": usd}
@@ -201,9 +207,9 @@ def apply_calibrator(
     *,
     domain_field: str = counts.DOMAIN,
     report: bool = True,
-    rated: Rated | None = None,
-    steps: Steps = SILENT,
-) -> Calibrated:
+    rated: RunRatings | None = None,
+    steps: StepProgress = SILENT,
+) -> CalibrationResult:
     """Add probabilities of being right to the summary, table and report of a finished run.
 
     A copy of the calibrator is written into the folder.
@@ -222,16 +228,16 @@ def apply_calibrator(
     run, summary = folder.read_finished()
     total = int(run["samples"]["samples"])
     with steps.begin("applying the calibrator", total) as step:
-        result = calibrated_run(folder, calibrator, step)
-    infos = list(metric_infos(folder, run).values())
-    installed = list(metrics_here or metrics_of(run).values())
-    counted = counts.count(
+        result = calibrate_run(folder, calibrator, step)
+    infos = list(read_metric_infos(folder, run).values())
+    installed = list(metrics_here or load_metrics(run).values())
+    counted = counts.count_run(
         folder,
         run,
         infos,
         domain_field=domain_field,
-        here=installed,
-        rating_of=rated.mean_of if rated else counts.own_label,
+        installed_metrics=installed,
+        rating_of=rated.mean_of if rated else counts.read_sample_label,
         steps=steps,
     )
     # The copy before the summary, which refers to it.
@@ -252,7 +258,7 @@ def apply_calibrator(
     return result
 
 
-ROWS = 4096
+ROWS_PER_BATCH = 4096
 """Rows of a batch, and of a row group of the Parquet file, at most."""
 BATCH_BYTES = 1 << 22
 """Bytes of evidence from which a batch is written; evidence may be far larger than all else."""
@@ -267,8 +273,8 @@ def write_parquet(
     folder: RunFolder,
     metrics: Sequence[Metric],
     parts: Sequence[str],
-    step: Step = nothing,
-    calibrated: Calibrated | None = None,
+    step: StepCallback = do_nothing,
+    calibrated: CalibrationResult | None = None,
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
 
@@ -288,14 +294,14 @@ def write_parquet(
         _build_batch(lines, by_name, types, schema)
         for lines in _split_batches(_read_lines_with_chances(folder, calibrated), step)
     )
-    with whole(folder.parquet_path) as file:
+    with open_atomic(folder.parquet_path) as file:
         target = _ErrorKeepingFile(file)
         arro3.io.write_parquet(
             RecordBatchReader.from_batches(schema, batches),
             target,
             # The fastest level: evidence is text that compresses well at any.
             compression="zstd(1)",
-            max_row_group_size=ROWS,
+            max_row_group_size=ROWS_PER_BATCH,
         )
         if target.error:
             raise target.error
@@ -328,8 +334,8 @@ class _ErrorKeepingFile(io.RawIOBase):
 
 
 def _read_lines_with_chances(
-    folder: RunFolder, calibrated: Calibrated | None
-) -> Iterator[tuple[int, Line]]:
+    folder: RunFolder, calibrated: CalibrationResult | None
+) -> Iterator[tuple[int, AssessmentLine]]:
     """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
     if calibrated is None:
         yield from folder.lines()
@@ -339,18 +345,20 @@ def _read_lines_with_chances(
         # The file is sorted: the lines of one sample follow each other.
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
-        chance = calibrated.of(number)
+        chance = calibrated.chance_of(number)
         chance_fields = {"probability": chance.probability, "accepted": chance.accepted}
         yield offset, line._replace(fields={**line.fields, **chance_fields})
 
 
-def _split_batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[list[Line]]:
-    batch: list[Line] = []
+def _split_batches(
+    lines: Iterable[tuple[int, AssessmentLine]], step: StepCallback
+) -> Iterator[list[AssessmentLine]]:
+    batch: list[AssessmentLine] = []
     evidence_bytes = 0
     for _, line in lines:
         batch.append(line)
         evidence_bytes += len(line.evidence)
-        if len(batch) == ROWS or evidence_bytes >= BATCH_BYTES:
+        if len(batch) == ROWS_PER_BATCH or evidence_bytes >= BATCH_BYTES:
             yield batch
             batch, evidence_bytes = [], 0
         step()
@@ -359,10 +367,13 @@ def _split_batches(lines: Iterable[tuple[int, Line]], step: Step) -> Iterator[li
 
 
 def _build_batch(
-    lines: Sequence[Line], metrics: Mapping[str, Metric], types: Mapping[str, Any], schema: Any
+    lines: Sequence[AssessmentLine],
+    metrics: Mapping[str, Metric],
+    types: Mapping[str, Any],
+    schema: Any,
 ) -> RecordBatch:
     rows = [line.fields for line in lines]
-    outcomes = outcome_columns(metrics, (Assessment.from_dict(row) for row in rows))
+    outcomes = build_outcome_columns(metrics, (Assessment.from_dict(row) for row in rows))
     columns: dict[str, list[Any]] = {
         name: [clean(row[name]) if isinstance(row[name], str) else row[name] for row in rows]
         for name in _COLUMNS
@@ -395,21 +406,23 @@ def estimate_larger_judge(
         unread: samples that the entailer did not judge; they are counted like the others.
     """
     entailer = str(run["backends"].get("entailer") or "")
-    if not entailer_quality(entailer, run["metrics"]).sets or not folder.calls_path.exists():
+    if not find_entailer_quality(entailer, run["metrics"]).sets or not folder.calls_path.exists():
         return {}
     store = CallStore(folder.calls_path)
     calls, characters = store.size("entailment", entailer)
-    store.close(alone=False)
+    store.close(is_last_user=False)
     samples = int(run["samples"]["samples"])
     if not calls or unread >= samples:
         return {}
     # Characters of the prompt around premise and hypothesis.
-    around = len(entailment_prompt().filled(premise="", hypothesis=""))
+    around = len(entailment_prompt().fill(premise="", hypothesis=""))
     # Samples that the entailer did not read are assumed to have as many pairs as the others.
     more = samples / (samples - unread)
     tokens = (characters + calls * around) / CHARACTERS_PER_TOKEN
-    usd = prices.usd(BETTER, Tokens(round(more * tokens), round(more * calls * JUDGE_REPLY_TOKENS)))
+    usd = prices.usd(
+        LARGER_ENTAILER, TokenCounts(round(more * tokens), round(more * calls * JUDGE_REPLY_TOKENS))
+    )
     if usd is None:
         return {}
-    estimate = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(BETTER)}
-    return {LARGER_JUDGE: {"entailer": BETTER, **estimate}}
+    estimate = {"usd": round(usd, 6), "samples": samples, "prices": prices.basis(LARGER_ENTAILER)}
+    return {LARGER_JUDGE: {"entailer": LARGER_ENTAILER, **estimate}}

@@ -21,26 +21,37 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.calls.backends import Backends, Place
+from trustassay.calls.backends import BackendKey, Backends
 from trustassay.calls.client import Client
 from trustassay.errors import UsageError
 from trustassay.event_loop import TaskLimiter
-from trustassay.judging.second_reader import READ, ROLE, SecondOptions, SecondReader
-from trustassay.metric import Assessment, Metric, MetricInfo, badness_of
+from trustassay.judging.second_reader import (
+    PART_READ_BY_SECOND,
+    ROLE,
+    SecondReader,
+    SecondReaderOptions,
+)
+from trustassay.metric import Assessment, Metric, MetricInfo, compute_badness
 from trustassay.progress import Progress, tell
-from trustassay.runs.assess import assessed
+from trustassay.runs.assess import assess_sample
 from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.prepare import Prepared, StoredPool
 from trustassay.sample import Sample
 from trustassay.show.first_card import problem_of
-from trustassay.statistics.intervals import FEWEST, Interval, binomial_interval, too_few, unit_mean
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    Interval,
+    binomial_interval,
+    reason_too_few,
+    unit_mean,
+)
 from trustassay.statistics.resampling import generator
 from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.words import amount
 
-FILE = "second"
+SECOND_FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
 OTHER_LANGUAGE_KEY = "beside"
 """Key in the file: answers in languages that the first reader does not read, by metric."""
@@ -48,7 +59,7 @@ TIMED_AT_ONCE = 4
 """Answers in progress at once with a budget in seconds; more would overrun it."""
 
 
-class First(NamedTuple):
+class FirstFinding(NamedTuple):
     """The finding of the first reader for an answer that it scored."""
 
     place: int
@@ -77,11 +88,11 @@ class ReadingChoice:
         return list(dict.fromkeys((*self.drawn, *self.by_worth)))
 
 
-def choose(
-    rows: Sequence[First],
+def choose_answers(
+    rows: Sequence[FirstFinding],
     total: int,
     units: NDArray[np.int64] | None,
-    options: SecondOptions,
+    options: SecondReaderOptions,
     metric: Metric,
     seed: int,
     unread_by_first: int = 0,
@@ -104,10 +115,10 @@ def choose(
     rank = dict(zip(order.tolist(), range(len(order)), strict=True))
     # At least FEWEST, since fewer answers give no useful interval.
     wanted_draws = (
-        max(FEWEST, round(options.second_share * len(rows))) if options.second_share else 0
+        max(MIN_UNITS, round(options.second_share * len(rows))) if options.second_share else 0
     )
     rows_by_worth = _sort_by_worth(rows)
-    most = options.most(len(rows), unread_by_first)
+    most = options.max_answers(len(rows), unread_by_first)
     # Without a budget only answers are read whose verdict may change.
     if options.second_budget is None:
         rows_by_worth = [row for row in rows_by_worth if row.flagged or row.in_doubt]
@@ -129,7 +140,7 @@ def choose(
     return ReadingChoice(drawn_places if wanted_draws else [], by_worth)
 
 
-def _sort_by_worth(rows: Sequence[First]) -> list[First]:
+def _sort_by_worth(rows: Sequence[FirstFinding]) -> list[FirstFinding]:
     """Return the answers in the order in which reading them again is worth most.
 
     Those nearest to the line come first. Answers far from it keep their place in the ranking
@@ -143,15 +154,15 @@ def _sort_by_worth(rows: Sequence[First]) -> list[First]:
     return sorted(rows, key=lambda row: (abs(row.badness - line), not row.flagged))
 
 
-def readers_of(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
+def list_second_read_metrics(metrics: Iterable[Metric], backends: Backends) -> list[Metric]:
     """Return the metrics of a run that use a second reader; none if the run has none."""
-    if Place("entail", ROLE) not in backends.held:
+    if BackendKey("entail", ROLE) not in backends.by_key:
         return []
     return [m for m in metrics if any(need.role == ROLE for need in m.needs())]
 
 
 def check_second(
-    metrics: Iterable[Metric], backends: Backends, options: SecondOptions, *, shard: bool
+    metrics: Iterable[Metric], backends: Backends, options: SecondReaderOptions, *, shard: bool
 ) -> None:
     """Check the options of a second reader.
 
@@ -159,14 +170,14 @@ def check_second(
         UsageError: the run has options of a second reader and none of its metrics uses one, or it
             has a second reader and scores a shard: what is read depends on all answers.
     """
-    if shard and readers_of(metrics, backends):
+    if shard and list_second_read_metrics(metrics, backends):
         message = "the input is a shard, and what a second reader reads depends on all answers"
         raise UsageError(f"{message}; score and merge without it, then rescore with it")
-    if options != SecondOptions() and not readers_of(metrics, backends):
+    if options != SecondReaderOptions() and not list_second_read_metrics(metrics, backends):
         raise UsageError("second_share, second_budget, second_alone: expected a second reader too")
 
 
-async def assessed_by_both(
+async def assess_with_both(
     metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
 ) -> tuple[Assessment, bytes]:
     """Assess one sample of a run that has no second pass, such as a server's.
@@ -174,21 +185,21 @@ async def assessed_by_both(
     The second reader, if there is one, reads the answer if it needs a look or nearly does. If that
     fails, the assessment of the first reader stays.
     """
-    result, line = await assessed(metric, sample, client, options, folder)
-    if not readers_of([metric], client.backends) or result.error is not None:
+    result, line = await assess_sample(metric, sample, client, options, folder)
+    if not list_second_read_metrics([metric], client.backends) or result.error is not None:
         return result, line
     # An answer that the first reader cannot read always goes to the second one.
     is_other_language = OTHER_LANGUAGE in result.parts
     if not is_other_language and problem_of(metric, result) is None and not metric.in_doubt(result):
         return result, line
     reader = SecondReader(options.second.second_alone)
-    second_result, second_line = await assessed(
+    second_result, second_line = await assess_sample(
         metric, sample, client, options, folder, None, reader
     )
     return (result, line) if second_result.error is not None else (second_result, second_line)
 
 
-class SecondReading:
+class SecondPass:
     """The second pass over the answers of a run."""
 
     def __init__(self, folder: RunFolder, metrics: Sequence[Metric], options: RunOptions) -> None:
@@ -197,7 +208,7 @@ class SecondReading:
     @property
     def finished(self) -> bool:
         """Whether all chosen answers were read."""
-        return bool((self._folder.read_json(FILE) or {}).get("finished"))
+        return bool((self._folder.read_json(SECOND_FILE) or {}).get("finished"))
 
     async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
         """Let the second reader read the chosen answers that it has not read yet.
@@ -206,7 +217,7 @@ class SecondReading:
         it again.
         """
         run, options = self._folder.read_run() or {}, self._options
-        stored_content = self._folder.read_json(FILE) or {}
+        stored_content = self._folder.read_json(SECOND_FILE) or {}
         began, spent = time.monotonic(), float(stored_content.get("seconds", 0.0))
         units = read_units(self._folder, run.get(UNIT))
         pool = StoredPool(self._folder.samples_path)
@@ -220,12 +231,12 @@ class SecondReading:
             rows, read_places, other_places = self._read_first_findings(metric, known_rows, pool)
             content["metrics"][metric.name] = [list(row) for row in rows]
             content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
-            choice = choose(rows, len(pool), units, options.second, metric, options.seed, n)
-            read_alone = other_places[: options.second.most(n, len(rows))]
+            choice = choose_answers(rows, len(pool), units, options.second, metric, options.seed, n)
+            read_alone = other_places[: options.second.max_answers(n, len(rows))]
             # The random part first: an exhausted budget must not shorten it.
             places = (*choice.drawn, *read_alone, *choice.by_worth)
             todo += [(metric, place) for place in dict.fromkeys(places) if place not in read_places]
-        self._folder.write_json(FILE, content, indent=None)
+        self._folder.write_json(SECOND_FILE, content, indent=None)
         failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
         if failures:
             answers_text = amount(len(failures), "answer")
@@ -233,11 +244,11 @@ class SecondReading:
         content["failed"] = Counter(name for name, _ in failures)
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
-        self._folder.write_json(FILE, content, indent=None)
+        self._folder.write_json(SECOND_FILE, content, indent=None)
 
     def _read_first_findings(
         self, metric: Metric, known_rows: Iterable[Sequence[Any]], pool: StoredPool
-    ) -> tuple[list[First], set[int], list[int]]:
+    ) -> tuple[list[FirstFinding], set[int], list[int]]:
         """Read the findings of the first reader from the assessments.
 
         Args:
@@ -247,7 +258,7 @@ class SecondReading:
             The findings for each answer with a score, the places of answers that the second reader
             has read, and the places of answers in languages that the first one does not read.
         """
-        rows = {int(row[0]): First(*row) for row in known_rows}
+        rows = {int(row[0]): FirstFinding(*row) for row in known_rows}
         info, read_places, other_places = MetricInfo.of(metric), set[int](), set[int]()
         for assessment in self._folder.assessments(metric.name):
             place = pool.index(assessment.id)
@@ -255,14 +266,14 @@ class SecondReading:
             # The second one read an answer of which there is no first finding: the first could not
             # read it.
             if OTHER_LANGUAGE in assessment.parts or (
-                READ in assessment.parts and place not in rows
+                PART_READ_BY_SECOND in assessment.parts and place not in rows
             ):
                 other_places.add(place)
-            if READ in assessment.parts:
+            if PART_READ_BY_SECOND in assessment.parts:
                 read_places.add(place)
-            elif (bad := badness_of(info, assessment)) is not None:
+            elif (bad := compute_badness(info, assessment)) is not None:
                 flagged = problem_of(metric, assessment) is not None
-                rows[place] = First(place, flagged, metric.in_doubt(assessment), bad)
+                rows[place] = FirstFinding(place, flagged, metric.in_doubt(assessment), bad)
         return [rows[place] for place in sorted(rows)], read_places, sorted(other_places)
 
     async def _read_all(
@@ -291,7 +302,7 @@ class SecondReading:
 
         async def assess(metric: Metric, place: int) -> None:
             prepared_value, path = prepared[metric.name].value, self._folder.path
-            result, line = await assessed(
+            result, line = await assess_sample(
                 metric, pool[place], client, options, path, prepared_value, reader
             )
             if result.error is None:
@@ -301,7 +312,10 @@ class SecondReading:
             progress.step()
 
         show_progress = options.progress
-        with closing(writer), Progress("reading again", len(todo), shown=show_progress) as progress:
+        with (
+            closing(writer),
+            Progress("reading again", len(todo), visible=show_progress) as progress,
+        ):
             async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
                 for metric, place in todo:
                     # Checked before each start: answers in progress are finished.
@@ -311,16 +325,16 @@ class SecondReading:
         return failures
 
 
-def second_results(
+def summarise_second_pass(
     folder: RunFolder, metrics: Sequence[Metric], run: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
     """Return the block of the second reader for ``summary.json``, by metric.
 
     The assessments must be sorted into input order.
     """
-    if FILE not in run:
+    if SECOND_FILE not in run:
         return {}
-    content = folder.read_json(FILE) or {}
+    content = folder.read_json(SECOND_FILE) or {}
     stored_findings = content.get("metrics", {})
     if not stored_findings:  # a run of samples that came one by one has no second pass
         return {}
@@ -329,19 +343,19 @@ def second_results(
     for metric in metrics:
         if metric.name not in stored_findings:
             continue
-        rows = [First(*row) for row in stored_findings[metric.name]]
+        rows = [FirstFinding(*row) for row in stored_findings[metric.name]]
         flagged, read_places, statements = list[bool](), set[int](), 0.0
         for place, assessment in enumerate(folder.assessments(metric.name, evidence_later=True)):
             flagged.append(problem_of(metric, assessment) is not None)
-            if READ in assessment.parts:
+            if PART_READ_BY_SECOND in assessment.parts:
                 read_places.add(place)
-                statements += assessment.parts[READ]
+                statements += assessment.parts[PART_READ_BY_SECOND]
         flagged_now = {row.place: flagged[row.place] for row in rows}
         alone_count = len(read_places - flagged_now.keys())
         unread_by_first = content.get(OTHER_LANGUAGE_KEY, {}).get(metric.name, 0)
-        options = SecondOptions(**run[FILE])
+        options = SecondReaderOptions(**run[SECOND_FILE])
         # The same choice as in the pass itself, since it follows from the stored findings.
-        choice = choose(rows, len(flagged), units, options, metric, seed, unread_by_first)
+        choice = choose_answers(rows, len(flagged), units, options, metric, seed, unread_by_first)
         result[metric.name] = {
             "reader": run["backends"][ROLE],
             "answers": len(rows),
@@ -351,13 +365,13 @@ def second_results(
             "failed": content.get("failed", {}).get(metric.name, 0),
             "lifted": sum(row.flagged and not flagged_now[row.place] for row in rows),
             "set": sum(flagged_now[row.place] and not row.flagged for row in rows),
-            **share_to_look_at(choice, flagged_now, read_places, units),
+            **estimate_look_share(choice, flagged_now, read_places, units),
             **({"alone": alone_count} if alone_count else {}),
         }
-    return {FILE: result}
+    return {SECOND_FILE: result}
 
 
-def share_to_look_at(
+def estimate_look_share(
     choice: ReadingChoice,
     flagged_now: Mapping[int, bool],
     read_places: set[int],
@@ -401,7 +415,10 @@ def share_to_look_at(
     units_of_sample = None if units is None else units[sample]
     mean, variance, _ = unit_mean(values, units_of_sample)
     value = (bad + other_count * mean) / n
-    without = too_few("answers drawn at random", len(sample), min(FEWEST // 2, other_count)) or ""
+    without = (
+        reason_too_few("answers drawn at random", len(sample), min(MIN_UNITS // 2, other_count))
+        or ""
+    )
     interval = None
     if not without:
         low, high = _compute_interval(mean, variance, len(sample), other_count)

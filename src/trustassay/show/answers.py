@@ -12,17 +12,17 @@ from urllib.parse import quote
 
 from trustassay.metric import Assessment, Metric
 from trustassay.sample import Document, Sample
-from trustassay.show.first_card import Excerpt, excerpt_of, problem_of
+from trustassay.show.first_card import ResponseExcerpt, excerpt_of, problem_of
 from trustassay.show.text import cut, number
 from trustassay.text.words import amount
-from trustassay.views import Mark, PassageNote, Tie, View
+from trustassay.views import EvidenceLink, Mark, PassageNote, View
 
 MAX_UNKNOWN_IDS = 5
 """Ids without an answer that the message lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class RaterSaid:
+class RaterRatings:
     """All ratings of one answer by one rater."""
 
     name: str
@@ -44,7 +44,7 @@ class RaterSaid:
 class AnswerRatings:
     """The ratings of one answer; each rater counts once, with the mean of their ratings."""
 
-    raters: Sequence[RaterSaid]
+    raters: Sequence[RaterRatings]
     """The raters of the answer."""
 
     @property
@@ -75,7 +75,7 @@ class AnswerRatings:
 
 
 @dataclass(frozen=True, slots=True)
-class RatingsTold:
+class RatingsSummary:
     """A summary of the ratings that were joined to the answers of a run."""
 
     source: str
@@ -132,7 +132,7 @@ class AnswerChance:
 
 
 @dataclass(frozen=True, slots=True)
-class ChancesTold:
+class ChancesSummary:
     """The findings of a calibrator on a run."""
 
     sentences: Sequence[str]
@@ -145,7 +145,7 @@ MAX_QUESTION_CHARACTERS = 180
 """Characters of a question in the list of answers."""
 GENERIC_TEMPLATE = "evidence.html.jinja"
 """The template of evidence that no metric draws."""
-OF_METRICS = "metric:"
+METRIC_TEMPLATE_PREFIX = "metric:"
 """The prefix of names of templates that belong to a metric; the path follows."""
 
 
@@ -154,11 +154,11 @@ class Citing(NamedTuple):
 
     result: int
     """The place of the result, from 0, whose evidence it is."""
-    tie: Tie
+    tie: EvidenceLink
     """The link to the place."""
 
 
-class Gold(NamedTuple):
+class UnshownGold(NamedTuple):
     """A gold answer that no metric shows."""
 
     text: str
@@ -168,7 +168,7 @@ class Gold(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PassageCard:
     """A document of the sample with the findings of the metrics on it."""
 
     number: int
@@ -190,7 +190,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MetricResult:
     """The result of one metric for an answer."""
 
     place: int
@@ -228,13 +228,13 @@ class Result:
         if not self.problem or self.assessment.error is not None:
             return _capitalise(self.problem or reason)
         # The metric's own reason for the whole answer.
-        if self.view.why:
-            return self.view.why
+        if self.view.reason:
+            return self.view.reason
         judged = self.view.judged
         detail = (
             reason
             if not judged
-            else next((piece.why for piece in judged if piece.mark.tone == "bad"), "")
+            else next((piece.reason for piece in judged if piece.mark.tone == "bad"), "")
         )
         # The problem of a single piece is said by its reason.
         if len(judged) == 1 and detail:
@@ -244,7 +244,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerCard:
     """The card of one answer."""
 
     position: int
@@ -258,11 +258,11 @@ class Answer:
     link: str
     """Its id as a fragment of the page's address. The page of several runs adds ``&model=MODEL``,
     since their samples share ids."""
-    results: Sequence[Result]
+    results: Sequence[MetricResult]
     """The results of the metrics."""
-    passages: Sequence[Passage]
+    passages: Sequence[PassageCard]
     """The documents of the sample."""
-    golds: Sequence[Gold]
+    golds: Sequence[UnshownGold]
     """The gold answers, if no metric shows them."""
     problem: bool
     """Whether any metric has a problem with it."""
@@ -274,13 +274,13 @@ class Answer:
     """The probability that it is right, by a calibrator."""
 
     @property
-    def worst(self) -> Result | None:
+    def worst(self) -> MetricResult | None:
         """The result that a reader should see first: one with a problem, or else the first."""
         with_problem = [result for result in self.results if result.problem]
         return next(iter([*with_problem, *self.results]), None)
 
     @property
-    def excerpt(self) -> Excerpt:
+    def excerpt(self) -> ResponseExcerpt:
         """An excerpt of the response, with its bad pieces marked."""
         judged = self.worst.view.judged if self.worst else ()
         return excerpt_of(self.sample.response or "", judged)
@@ -291,7 +291,7 @@ class Answer:
         return self.question == self.sample.question.strip()
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """A metric of the run, as the list of answers needs it."""
 
     place: int
@@ -304,7 +304,7 @@ class Column(NamedTuple):
     """The metric itself, which reads its evidence; ``None`` if it is not installed here."""
 
 
-def beside(metric: Metric, what: str) -> str:
+def find_template(metric: Metric, what: str) -> str:
     """Return the name of a template in the folder of a metric's module.
 
     Args:
@@ -320,7 +320,7 @@ def beside(metric: Metric, what: str) -> str:
     path = module.parent / getattr(metric, what)
     if not path.is_file():
         raise FileNotFoundError(f"{what}: there is no file {path.name} beside {module.name}")
-    return f"{OF_METRICS}{path}"
+    return f"{METRIC_TEMPLATE_PREFIX}{path}"
 
 
 def answer_of(
@@ -328,18 +328,18 @@ def answer_of(
     place: int,
     sample: Sample,
     assessments: Sequence[Assessment],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, MetricColumn],
     ratings: AnswerRatings | None = None,
     chance: AnswerChance | None = None,
-) -> Answer:
+) -> AnswerCard:
     """Build the card of an answer from its sample and assessments."""
-    results: list[Result] = []
+    results: list[MetricResult] = []
     # One after the other, as evidence that an earlier result shows is not shown again.
     for result_place, assessment in enumerate(assessments):
         results.append(
             _build_result(result_place, sample, assessment, columns.get(assessment.metric), results)
         )
-    return Answer(
+    return AnswerCard(
         position=position,
         place=place,
         sample=sample,
@@ -348,9 +348,9 @@ def answer_of(
         question=cut(sample.question, MAX_QUESTION_CHARACTERS),
         results=results,
         passages=_build_passages(sample, results),
-        golds=() if any(result.view.tells_golds for result in results) else _build_golds(sample),
+        golds=() if any(result.view.shows_golds for result in results) else _build_golds(sample),
         problem=any(result.problem for result in results),
-        response_apart=not any(result.view.tells_response for result in results),
+        response_apart=not any(result.view.shows_response for result in results),
         ratings=ratings,
         chance=chance,
     )
@@ -360,22 +360,22 @@ def _build_result(
     place: int,
     sample: Sample,
     assessment: Assessment,
-    column: Column | None,
-    earlier: Sequence[Result],
-) -> Result:
+    column: MetricColumn | None,
+    earlier: Sequence[MetricResult],
+) -> MetricResult:
     # A stored assessment of a metric that the run does not list is shown without one.
-    column = column or Column(-1, assessment.metric, (0.0, 1.0))
+    column = column or MetricColumn(-1, assessment.metric, (0.0, 1.0))
     view, template, note = View(), GENERIC_TEMPLATE, ""
     if column.metric:
         try:
             view = column.metric.view(sample, assessment)
             if column.metric.evidence_template is not None:
-                template = beside(column.metric, "evidence_template")
+                template = find_template(column.metric, "evidence_template")
         except Exception as error:  # of another package's metric: its evidence is listed
             note = f"the evidence could not be shown: {type(error).__name__}: {error}"
-    same = (result.title for result in earlier if result.view.shows == view.shows)
+    same = (result.title for result in earlier if result.view.shared_key == view.shared_key)
     problem = problem_of(column.metric, assessment)
-    return Result(
+    return MetricResult(
         place=place,
         metric=None if column.place < 0 else column.place,
         name=assessment.metric,
@@ -387,11 +387,13 @@ def _build_result(
         problem=problem,
         mark=_choose_mark(view, assessment, problem, column),
         note=note,
-        shown_above="" if view.shows is None else next(same, ""),
+        shown_above="" if view.shared_key is None else next(same, ""),
     )
 
 
-def _choose_mark(view: View, assessment: Assessment, problem: str | None, column: Column) -> Mark:
+def _choose_mark(
+    view: View, assessment: Assessment, problem: str | None, column: MetricColumn
+) -> Mark:
     """Return the judgement of an answer: the metric's own mark, or its verdict with a colour."""
     if assessment.error is not None:
         return Mark("bad", "✕", "not scored")
@@ -409,7 +411,7 @@ def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _build_passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
+def _build_passages(sample: Sample, results: Sequence[MetricResult]) -> list[PassageCard]:
     passages = []
     for index, document in enumerate(sample.documents or (), start=1):
         # A passage may have notes of several metrics: the last one on its support counts, and all
@@ -424,7 +426,7 @@ def _build_passages(sample: Sample, results: Sequence[Result]) -> list[Passage]:
         )
         citing = [(place, note) for place, note in notes if note.citing is not None]
         passages.append(
-            Passage(
+            PassageCard(
                 number=index,
                 document=document,
                 supports=last.supports or (),
@@ -453,7 +455,7 @@ def _name_supported_golds(sample: Sample, document: Document) -> Sequence[str] |
     return [name for name, flag in zip(names, flags, strict=True) if flag]
 
 
-def _build_golds(sample: Sample) -> list[Gold]:
+def _build_golds(sample: Sample) -> list[UnshownGold]:
     # An answer without any alias has nothing to show.
-    answers = [Gold(aliases[0], aliases[1:]) for aliases in sample.answers if aliases]
-    return answers + [Gold(claim, ()) for claim in sample.claims]
+    answers = [UnshownGold(aliases[0], aliases[1:]) for aliases in sample.answers if aliases]
+    return answers + [UnshownGold(claim, ()) for claim in sample.claims]

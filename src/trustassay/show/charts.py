@@ -14,9 +14,23 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from trustassay.show.distributions import BINS, SHOWN_BINS, Group, Groups, Histogram, Series
-from trustassay.show.text import NO_BREAK, finalized, number, score_text, with_error, with_interval
-from trustassay.statistics.regression import Line as FittedLine
+from trustassay.show.distributions import (
+    BINS,
+    SHOWN_BINS,
+    Histogram,
+    ScoreGroup,
+    ScoreGroups,
+    Series,
+)
+from trustassay.show.text import (
+    NO_BREAK,
+    number,
+    score_text,
+    spell_out_hidden,
+    with_error,
+    with_interval,
+)
+from trustassay.statistics.regression import RegressionLine as FittedLine
 from trustassay.text.words import amount
 
 MIN_HEIGHT = 1.5  # one answer among a million stays visible
@@ -28,7 +42,7 @@ def _load_drawings() -> Any:
     environment = Environment(
         loader=PackageLoader("trustassay.show"),
         autoescape=True,
-        finalize=finalized,
+        finalize=spell_out_hidden,
         undefined=StrictUndefined,
         trim_blocks=True,
     )
@@ -38,7 +52,7 @@ def _load_drawings() -> Any:
     return environment.get_template("drawings.html.jinja").module
 
 
-def drawn(macro: str, **context: Any) -> Markup:
+def draw_macro(macro: str, **context: Any) -> Markup:
     """Draw by a macro of ``drawings.html.jinja``."""
     result: Markup = getattr(_load_drawings(), macro)(**context)
     return result
@@ -47,7 +61,9 @@ def drawn(macro: str, **context: Any) -> Markup:
 def histogram_svg(histogram: Histogram) -> Markup:
     """Draw the distribution as stacked bars, with a colour for each verdict."""
     series, label = Series.all_of(histogram), histogram_text(histogram)
-    return drawn("histogram", label=label, histogram=histogram, series=series, least=MIN_HEIGHT)
+    return draw_macro(
+        "histogram", label=label, histogram=histogram, series=series, least=MIN_HEIGHT
+    )
 
 
 def histogram_text(histogram: Histogram) -> str:
@@ -75,12 +91,12 @@ def percent_svg(value: float, interval: tuple[float, float] | None) -> Markup:
         # An interval may go beyond the scale; the label has its true ends.
         band = [min(100.0, max(0.0, bound)) for bound in interval]
         label += f", interval {number(float(interval[0]))} to {number(float(interval[1]))}"
-    return drawn("percent", label=label, value=value, band=band)
+    return draw_macro("percent", label=label, value=value, band=band)
 
 
 def meter_svg(score: float, low: float, high: float) -> Markup:
     """Draw one score as a short bar; the number is next to it."""
-    return drawn("meter", share=min(1.0, max(0.0, (score - low) / (high - low))))
+    return draw_macro("meter", share=min(1.0, max(0.0, (score - low) / (high - low))))
 
 
 def interval_text(interval: tuple[float, float], digits: int = 1) -> str:
@@ -93,11 +109,11 @@ WIDTH, HEIGHT = 400.0, 100.0
 """The size of a stretched drawing, in its own units."""
 MIN_FINE_SCORES = 1500
 """Scores below which bins are drawn twice as wide."""
-TOO_FEW = 10
+MIN_PEAK_SCORES = 10
 """Scores below which a group does not influence the height of the rows: one score fills a bin."""
 
 
-class Mark(NamedTuple):
+class ChartMark(NamedTuple):
     """A vertical line across a drawing."""
 
     kind: str
@@ -123,18 +139,20 @@ def _draw(
     kind: str,
     label: str,
     boxes: Sequence[Box] = (),
-    marks: Sequence[Mark] = (),
+    marks: Sequence[ChartMark] = (),
     curves: Sequence[Curve] = (),
 ) -> Markup:
     size = {"width": WIDTH, "height": HEIGHT}
-    return drawn("drawing", kind=kind, label=label, **size, boxes=boxes, marks=marks, curves=curves)
+    return draw_macro(
+        "drawing", kind=kind, label=label, **size, boxes=boxes, marks=marks, curves=curves
+    )
 
 
 def bars_svg(
     shares: Sequence[float],
     peak: float,
     label: str,
-    marks: Sequence[Mark] = (),
+    marks: Sequence[ChartMark] = (),
     kind: str = "ridge",
     titles: Sequence[str] = (),
 ) -> Markup:
@@ -156,7 +174,7 @@ def interval_svg(interval: tuple[float, float] | None, at: float, label: str) ->
     low, high = (WIDTH * min(1.0, max(0.0, end)) for end in interval or (0.0, 0.0))
     # Half as high as the drawing, so that the line of the estimate stands out.
     boxes = [(low, high, HEIGHT / 4, HEIGHT / 2, "")] if interval is not None else []
-    return _draw("ridge", label, boxes, [Mark("mean", at)])
+    return _draw("ridge", label, boxes, [ChartMark("mean", at)])
 
 
 def box_svg(five: Sequence[float], label: str) -> Markup:
@@ -168,10 +186,10 @@ def box_svg(five: Sequence[float], label: str) -> Markup:
     # A box 4 high serves as the line: strokes would be stretched with the drawing.
     whiskers = (least, largest, HEIGHT / 2 - 2, 4.0, "")
     box = (low, high, HEIGHT / 5, 3 * HEIGHT / 5, "")
-    return _draw("ridge", label, [whiskers, box], [Mark("mean", middle / WIDTH)])
+    return _draw("ridge", label, [whiskers, box], [ChartMark("mean", middle / WIDTH)])
 
 
-def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[Mark] = ()) -> Markup:
+def curves_svg(curves: Sequence[Curve], label: str, marks: Sequence[ChartMark] = ()) -> Markup:
     """Draw curves in one picture; their classes differ in colour and dashes."""
     return _draw("curves", label, marks=marks, curves=curves)
 
@@ -189,7 +207,7 @@ class Ridges(NamedTuple):
     """Whether a bar of a small group is higher than that, and cut off."""
 
 
-def ridges_of(groups: Groups) -> Ridges:
+def ridges_of(groups: ScoreGroups) -> Ridges:
     """Choose the axis, the bins and the height for the rows of a metric's groups."""
     axis = groups.axis()
     step = axis // SHOWN_BINS
@@ -202,21 +220,21 @@ def ridges_of(groups: Groups) -> Ridges:
     tallest = [(group.n, float(_compute_shares(ridges, group).max())) for group in groups_drawn]
     most = max(share for _, share in tallest)
     # Small groups may be cut off; without any large group the highest bar sets the scale.
-    peak = max((share for n, share in tallest if n >= TOO_FEW and share), default=most)
+    peak = max((share for n, share in tallest if n >= MIN_PEAK_SCORES and share), default=most)
     return ridges._replace(peak=peak, cut=most > peak)
 
 
-def _compute_shares(ridges: Ridges, group: Group) -> np.ndarray:
+def _compute_shares(ridges: Ridges, group: ScoreGroup) -> np.ndarray:
     counts = group.counts[: ridges.axis].reshape(-1, ridges.step).sum(axis=1)
     return np.asarray(counts / max(group.n, 1))
 
 
-def beyond(ridges: Ridges, group: Group) -> int:
+def beyond(ridges: Ridges, group: ScoreGroup) -> int:
     """Return the number of scores beyond the axis."""
     return int(group.counts[ridges.axis :].sum())
 
 
-def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
+def ridge_svg(groups: ScoreGroups, group: ScoreGroup, ridges: Ridges) -> Markup:
     """Draw one group's row: the share of scores in each bin, the mean, the bound of stability."""
     shares = _compute_shares(ridges, group)
     top = groups.value(ridges.axis)
@@ -224,10 +242,10 @@ def ridge_svg(groups: Groups, group: Group, ridges: Ridges) -> Markup:
     def at(score: float) -> float:
         return (score - groups.low) / (top - groups.low)
 
-    marks = [Mark("mean", at(group.scores.mean))]
+    marks = [ChartMark("mean", at(group.scores.mean))]
     # A bound beyond a shortened axis is not drawn.
     if groups.stable_below is not None and groups.stable_below < top:
-        marks.insert(0, Mark("bound", at(groups.stable_below)))
+        marks.insert(0, ChartMark("bound", at(groups.stable_below)))
     titles = [
         f"{score_text(groups.value(i * ridges.step))} to "
         f"{score_text(groups.value((i + 1) * ridges.step))}: {number(100 * share)} %"
@@ -261,7 +279,7 @@ def stacked_svg(parts: Sequence[tuple[str, float]], names: Sequence[str], label:
         pieces.append((names.index(name), at, width, f"{name}: {number(share, 1)} %"))
         at += width
     shares_text = ", ".join(f"{name} {number(share, 1)} %" for name, share in parts)
-    return drawn(
+    return draw_macro(
         "stacked", label=f"{label}: {shares_text}", pieces=pieces, width=WIDTH, height=HEIGHT
     )
 
@@ -275,7 +293,7 @@ CURVES_SIZE = (300.0, 260.0)
 """Width and height of a drawing of curves."""
 CURVES_ROOM = (38.0, 8.0, 10.0, 36.0)
 """Margins around curves: left, right, top, bottom."""
-MOST_CURVES = 6
+MAX_CURVES = 6
 """Curves in one picture: more colours cannot be told apart."""
 CELL_WIDTH, NAMES_WIDTH = 64.0, 150.0
 """Width of a cell of a matrix, and of the names on its left."""
@@ -319,7 +337,7 @@ class Axes(NamedTuple):
         return [mark for mark in marks if self.least - 1e-9 <= mark <= self.most + 1e-9]
 
 
-def ratings_of(groups: Groups) -> Axes:
+def ratings_of(groups: ScoreGroups) -> Axes:
     """Choose axes that hold the ratings of all drawn groups with their errors."""
     ends = []
     for group in [groups.whole, *groups.shown().values()]:
@@ -331,7 +349,7 @@ def ratings_of(groups: Groups) -> Axes:
     return Axes(groups.low, groups.value(groups.axis()), marks[0], marks[-1])
 
 
-def rating_svg(groups: Groups, group: Group, axes: Axes) -> Markup:
+def rating_svg(groups: ScoreGroups, group: ScoreGroup, axes: Axes) -> Markup:
     """Draw mean ratings by score with their standard errors, and the least-squares line."""
     bins, line, bound = groups.rated_bins(group), group.line, groups.stable_below
     label = "No ratings."
@@ -343,7 +361,7 @@ def rating_svg(groups: Groups, group: Group, axes: Axes) -> Markup:
         label = f"Mean ratings by score: {means}." + (f" {line_text(line)}" if line else "")
     fit = None if line is None else _clip_line(line, axes)
     bound = None if bound is None or bound >= axes.high else bound
-    return drawn("ratings", label=label, axes=axes, bins=bins, line=line, fit=fit, bound=bound)
+    return draw_macro("ratings", label=label, axes=axes, bins=bins, line=line, fit=fit, bound=bound)
 
 
 def _clip_line(line: FittedLine, axes: Axes) -> tuple[float, float] | None:
@@ -364,7 +382,7 @@ def line_text(line: FittedLine) -> str:
     return f"m = {slope}, b = {intercept}".replace("-", "−")
 
 
-class Line(NamedTuple):
+class NamedCurve(NamedTuple):
     """A curve of a plot."""
 
     name: str
@@ -389,7 +407,7 @@ class Plot:
     """The label of the horizontal axis, which runs from 0 to 1."""
     y: str
     """The label of the vertical axis."""
-    lines: Sequence[Line]
+    lines: Sequence[NamedCurve]
     """The curves."""
     span: tuple[float, float] = (0.0, 1.0)
     """The range of the vertical axis, which is extended to round numbers."""
@@ -403,10 +421,10 @@ class Plot:
         names = ", ".join(line.name for line in self.lines)
         label = f"{self.title}: {self.y} by {self.x} of {names}"
         axes = Axes(0.0, 1.0, marks[0], marks[-1], CURVES_SIZE, CURVES_ROOM)
-        return drawn("xy", label=label, axes=axes, plot=self)
+        return draw_macro("xy", label=label, axes=axes, plot=self)
 
 
-class Parting(NamedTuple):
+class RescueCount(NamedTuple):
     """How often one score is right where another one is wrong."""
 
     first: str
@@ -419,7 +437,7 @@ class Parting(NamedTuple):
     """Answers on which the second is wrong."""
 
 
-def heat_svg(parting: Sequence[Parting]) -> Markup:
+def heat_svg(parting: Sequence[RescueCount]) -> Markup:
     """Draw a matrix: of the answers on which the score above is wrong, the share on which the score
     on the left is right.
     """
@@ -427,4 +445,4 @@ def heat_svg(parting: Sequence[Parting]) -> Markup:
         dict.fromkeys([pair.first for pair in parting] + [pair.second for pair in parting])
     )
     size = {"cell": CELL_WIDTH, "left": NAMES_WIDTH, "top": 24.0, "longest": MAX_NAME_CHARACTERS}
-    return drawn("heat", parting=parting, names=names, **size)
+    return draw_macro("heat", parting=parting, names=names, **size)

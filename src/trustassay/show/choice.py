@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
-from trustassay.metric import Assessment, MetricInfo, badness_of
+from trustassay.metric import Assessment, MetricInfo, compute_badness
 
 Where = TypeVar("Where")
 
@@ -30,7 +30,7 @@ LONGEST_NAME = 60
 MAX_DETAIL_CHARACTERS = 160
 
 
-class Level(IntEnum):
+class AnswerPriority(IntEnum):
     """The importance of an answer for a reader, the highest first."""
 
     FAILURE = 0
@@ -38,13 +38,17 @@ class Level(IntEnum):
     REST = 2
 
 
-LEVEL_NAMES = {Level.FAILURE: "failures", Level.PROBLEM: "problems", Level.REST: "others"}
+LEVEL_NAMES = {
+    AnswerPriority.FAILURE: "failures",
+    AnswerPriority.PROBLEM: "problems",
+    AnswerPriority.REST: "others",
+}
 
 
-class Kind(NamedTuple):
+class AnswerKind(NamedTuple):
     """A group of answers with the same verdict and reason of a metric."""
 
-    level: Level
+    level: AnswerPriority
     """The importance for a reader."""
     metric: str
     """The name of the metric."""
@@ -54,10 +58,10 @@ class Kind(NamedTuple):
     """The reason without numbers and quotes; empty where reasons are not distinguished."""
 
 
-class Finding(NamedTuple):
+class MetricFinding(NamedTuple):
     """The result of one metric for one answer."""
 
-    kind: Kind
+    kind: AnswerKind
     """The group that the answer belongs to."""
     badness: float
     """0 to 1; larger is worse."""
@@ -69,27 +73,27 @@ class Finding(NamedTuple):
     """The place of its verdict among those of the metric."""
 
 
-def need_of(findings: Sequence[Finding]) -> tuple[int, float, int]:
+def need_of(findings: Sequence[MetricFinding]) -> tuple[int, float, int]:
     """Return a sort key by which the answers that need a look most come first.
 
     Answers that a metric flags come first, then those that could not be scored, then the others.
-    Within each group the worst come first (:func:`~trustassay.metric.badness_of`), and of equally
+    Within each group the worst come first (:func:`~trustassay.metric.compute_badness`), and of equally
     bad ones those with the later verdict.
     """
-    failed = any(finding.kind.level == Level.FAILURE for finding in findings)
+    failed = any(finding.kind.level == AnswerPriority.FAILURE for finding in findings)
     worst = worst_of(findings)
     if worst is None:
         return 2, 0.0, 0
     return 0 if worst.flagged else 1 if failed else 2, -worst.badness, -worst.place
 
 
-def worst_of(findings: Sequence[Finding]) -> Finding | None:
+def worst_of(findings: Sequence[MetricFinding]) -> MetricFinding | None:
     """Return the finding that decides the place of an answer in the order of :func:`need_of`.
 
     It is the worst of the flagged ones, or else of the failures, or else of all.
     """
     flagged = [finding for finding in findings if finding.flagged]
-    failed = [finding for finding in findings if finding.kind.level == Level.FAILURE]
+    failed = [finding for finding in findings if finding.kind.level == AnswerPriority.FAILURE]
     candidates = flagged or failed or findings
     return max(candidates, key=lambda finding: (finding.badness, finding.place), default=None)
 
@@ -97,7 +101,7 @@ def worst_of(findings: Sequence[Finding]) -> Finding | None:
 class KindCount(NamedTuple):
     """The counts of a kind."""
 
-    kind: Kind
+    kind: AnswerKind
     """The kind."""
     total: int
     """The number of its answers."""
@@ -124,30 +128,34 @@ class Selection:
 
 def finding_of(
     metric: MetricInfo, assessment: Assessment, *, flagged: bool | None = None
-) -> Finding:
+) -> MetricFinding:
     """Return the kind of an assessment, and its badness within the kind.
 
     An answer that the metric flags is a problem. Where the metric has no rule, or is not installed
     (``None``), a problem is a score in the worse half of the metric's range, or any verdict but the
     first that the metric declares, unless the score is the best possible: a refusal can be right.
     """
-    badness = badness_of(metric, assessment)
+    badness = compute_badness(metric, assessment)
     if assessment.error is not None:
         detail = _without_specifics(assessment.error)
-        return Finding(Kind(Level.FAILURE, metric.name, FAILED, detail), 1.0, None)
+        return MetricFinding(
+            AnswerKind(AnswerPriority.FAILURE, metric.name, FAILED, detail), 1.0, None
+        )
     verdict = assessment.verdict or NO_VERDICT
     detail = _without_specifics(assessment.reason)
     # No score and no error: refused, or nothing to assess.
     if badness is None:
-        level = Level.PROBLEM if flagged else Level.REST
-        return Finding(Kind(level, metric.name, NO_SCORE, detail), 0.0, None, bool(flagged))
+        level = AnswerPriority.PROBLEM if flagged else AnswerPriority.REST
+        return MetricFinding(
+            AnswerKind(level, metric.name, NO_SCORE, detail), 0.0, None, bool(flagged)
+        )
     # The first declared verdict is the one of trust.
     distrusted = bool(metric.verdicts) and verdict != metric.verdicts[0]
     problem = badness > 0.5 or (distrusted and badness > 0) if flagged is None else flagged
-    level = Level.PROBLEM if problem else Level.REST
-    kind = Kind(level, metric.name, verdict[:LONGEST_NAME], detail)
+    level = AnswerPriority.PROBLEM if problem else AnswerPriority.REST
+    kind = AnswerKind(level, metric.name, verdict[:LONGEST_NAME], detail)
     place = metric.verdicts.index(verdict) if verdict in metric.verdicts else 0
-    return Finding(kind, badness, assessment.score, bool(flagged), place)
+    return MetricFinding(kind, badness, assessment.score, bool(flagged), place)
 
 
 # Quoted texts; numbers and ids such as "12", "0.5", "req-81f3".
@@ -182,7 +190,7 @@ class _HeapEntry(NamedTuple, Generic[Where]):
     badness: float
     # The position with a minus sign, so that later answers are smaller.
     negative_position: int
-    findings: Sequence[Finding]
+    findings: Sequence[MetricFinding]
     where: Where
 
 
@@ -213,17 +221,17 @@ class _WorstOfKind(Generic[Where]):
         return sorted(self._heap, key=lambda entry: entry[:2], reverse=True)
 
 
-class Choice(Generic[Where]):
+class AnswerSelector(Generic[Where]):
     """Selects ``most`` answers of those that are added in input order."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._position = 0
-        self._kinds: dict[Kind, _WorstOfKind[Where]] = {}
-        self._reasons: dict[Kind, set[Kind] | None] = {}
+        self._kinds: dict[AnswerKind, _WorstOfKind[Where]] = {}
+        self._reasons: dict[AnswerKind, set[AnswerKind] | None] = {}
         """The kinds of each verdict's reasons; ``None`` once they are no longer distinguished."""
 
-    def add(self, findings: Sequence[Finding], where: Where) -> None:
+    def add(self, findings: Sequence[MetricFinding], where: Where) -> None:
         """Add the next answer: the findings of all metrics, and the place to find it again."""
         for result in findings:
             kind = self._assign_kind(result.kind)
@@ -233,7 +241,7 @@ class Choice(Generic[Where]):
             self._kinds[kind].add(entry)
         self._position += 1
 
-    def _assign_kind(self, kind: Kind) -> Kind:
+    def _assign_kind(self, kind: AnswerKind) -> AnswerKind:
         """Return the kind that an answer of ``kind`` counts as.
 
         A new kind is distinguished until there are too many verdicts or reasons.
@@ -254,14 +262,14 @@ class Choice(Generic[Where]):
                 self._reasons[verdict] = None
         return self._find_counted_kind(kind)
 
-    def _find_counted_kind(self, kind: Kind) -> Kind:
+    def _find_counted_kind(self, kind: AnswerKind) -> AnswerKind:
         """Return the kind under which answers of ``kind`` are counted now."""
         verdict = kind._replace(detail="")
         if verdict not in self._reasons:
             return kind._replace(verdict=OTHER, detail="")
         return verdict if self._reasons[verdict] is None else kind
 
-    def chosen(self) -> list[Where]:
+    def choose(self) -> list[Where]:
         """Return the places of the selected answers, the most important first.
 
         The kinds of failures and problems take turns in the order of :meth:`selection`. Each gives
@@ -284,7 +292,7 @@ class Choice(Generic[Where]):
     def selection(self) -> Selection:
         """Return the kinds: failures, then problems, then the rest, each by frequency."""
         chosen = self._select_entries()
-        listed: dict[Kind, list[float | None]] = {}
+        listed: dict[AnswerKind, list[float | None]] = {}
         for entry in chosen:
             for result in entry.findings:
                 listed.setdefault(self._find_counted_kind(result.kind), []).append(result.score)
@@ -298,17 +306,19 @@ class Choice(Generic[Where]):
             counts.append(KindCount(kind, self._kinds[kind].total, len(of_kind), between))
         return Selection(len(chosen), counts)
 
-    def _sort_kinds(self) -> list[Kind]:
+    def _sort_kinds(self) -> list[AnswerKind]:
         return sorted(self._kinds, key=lambda kind: (kind.level, -self._kinds[kind].total, kind))
 
     def _select_entries(self) -> list[_HeapEntry[Where]]:
         result: dict[int, _HeapEntry[Where]] = {}
         entries_by_kind = [(kind, self._kinds[kind].sort_entries()) for kind in self._sort_kinds()]
-        problems = [entries for kind, entries in entries_by_kind if kind.level != Level.REST]
+        problems = [
+            entries for kind, entries in entries_by_kind if kind.level != AnswerPriority.REST
+        ]
         other_entries = [
             entry
             for kind, entries in entries_by_kind
-            if kind.level == Level.REST
+            if kind.level == AnswerPriority.REST
             for entry in entries
         ]
         other_entries.sort(key=lambda entry: entry[:2], reverse=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.statistics.regression import Line, LineSums, Moments
+from trustassay.statistics.regression import LineSums, Moments, RegressionLine
 
 BINS = 20
 """Bins of the histogram of a metric."""
@@ -18,11 +18,11 @@ MOST_SERIES = 6
 """Colours of a stacked histogram."""
 NO_VERDICT = "no verdict"
 OTHER = "other"
-FINE = 400
+FINE_BINS = 400
 """Bins that are counted; a drawing merges neighbouring ones."""
-MOST_KEPT = 200
+MAX_COUNTED_GROUPS = 200
 """Groups that are distinguished while counting; later ones count as others."""
-MOST_SHOWN = 60
+MAX_DRAWN_GROUPS = 60
 """Groups that are drawn: ten models in three domains, as in the paper, and twice as many."""
 LONGEST_NAME = 200
 MAX_RATING = 1e100
@@ -146,7 +146,7 @@ class RatedBin(NamedTuple):
 
 
 @dataclass
-class Group:
+class ScoreGroup:
     """Sums of one group's scores and ratings; groups can be added."""
 
     scores: Moments = field(default_factory=Moments)
@@ -159,7 +159,7 @@ class Group:
     """The ratings of stable answers."""
     sums: LineSums = field(default_factory=LineSums)
     """Sums for the regression of rating on score."""
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(FINE, np.int64))
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(FINE_BINS, np.int64))
     """The number of scores in each fine bin."""
     rated: list[Moments] | None = None
     """The ratings in each fine bin; ``None`` without a rating."""
@@ -170,7 +170,7 @@ class Group:
         return self.scores.n
 
     @property
-    def line(self) -> Line | None:
+    def line(self) -> RegressionLine | None:
         """The least-squares line of rating over score."""
         return self.sums.line()
 
@@ -185,19 +185,19 @@ class Group:
             self.sums.add(score, rating)
             # Most runs have no ratings: the 400 bins are allocated on the first one.
             if self.rated is None:
-                self.rated = [Moments() for _ in range(FINE)]
+                self.rated = [Moments() for _ in range(FINE_BINS)]
             self.rated[place].add(rating)
             if stable:
                 self.stable_ratings.add(rating)
 
-    def __add__(self, other: "Group") -> "Group":
+    def __add__(self, other: "ScoreGroup") -> "ScoreGroup":
         # Without ratings on one side those of the other are taken as they are.
         rated = self.rated or other.rated
         if self.rated and other.rated:
             rated = [a + b for a, b in zip(self.rated, other.rated, strict=True)]
         names = ("scores", "stable", "ratings", "stable_ratings", "sums", "counts")
         sums = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return Group(**sums, rated=rated)
+        return ScoreGroup(**sums, rated=rated)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form; empty parts are left out."""
@@ -218,39 +218,43 @@ class Group:
         return result
 
 
-class Row(NamedTuple):
+class GroupRow(NamedTuple):
     """A group in a column."""
 
     model: str | None
     """The model; ``None`` for all models, or for samples that name none."""
-    group: Group
+    group: ScoreGroup
     """Its scores and ratings."""
     margin: bool = False
     """Whether it holds all models."""
 
 
-class Column(NamedTuple):
+class GroupColumn(NamedTuple):
     """The groups of one domain."""
 
     domain: str | None
     """The domain; ``None`` for all domains, or for samples that name none."""
-    rows: Sequence[Row]
+    rows: Sequence[GroupRow]
     """A row for each model, all models first."""
     margin: bool = False
     """Whether it holds all domains."""
 
 
 def _build_column(
-    domain: str | None, cells: Mapping[Name, Group], margin_group: Group, *, margin: bool = False
-) -> Column:
-    rows = [Row(name.model, group) for name, group in cells.items()]
+    domain: str | None,
+    cells: Mapping[Name, ScoreGroup],
+    margin_group: ScoreGroup,
+    *,
+    margin: bool = False,
+) -> GroupColumn:
+    rows = [GroupRow(name.model, group) for name, group in cells.items()]
     if len(rows) > 1:
-        rows.insert(0, Row(None, margin_group, margin=True))
-    return Column(domain, rows, margin)
+        rows.insert(0, GroupRow(None, margin_group, margin=True))
+    return GroupColumn(domain, rows, margin)
 
 
 @dataclass(eq=False)
-class Groups:
+class ScoreGroups:
     """The scores of one metric by model and domain."""
 
     low: float = 0.0
@@ -264,9 +268,9 @@ class Groups:
     """Bound below which scores count as stable, where the metric has one."""
     domain_field: str = "domain"
     """The name of the field that holds a sample's domain."""
-    cells: dict[Name, Group] = field(default_factory=dict)
+    cells: dict[Name, ScoreGroup] = field(default_factory=dict)
     """The groups by model and domain."""
-    others: Group = field(default_factory=Group)
+    others: ScoreGroup = field(default_factory=ScoreGroup)
     """The samples of groups that came after the first :data:`MOST_KEPT`."""
 
     def add(self, model: str | None, domain: object, score: float, rating: float | None) -> None:
@@ -276,18 +280,18 @@ class Groups:
         if group is None:
             group = self.others
             # Bounded: a field with free text may be given as the domain.
-            if len(self.cells) < MOST_KEPT:
-                group = self.cells[name] = Group()
+            if len(self.cells) < MAX_COUNTED_GROUPS:
+                group = self.cells[name] = ScoreGroup()
         share = (score - self.low) / (self.high - self.low)
         # The small term keeps a score of exactly k/400 in bin k in spite of rounding.
-        place = min(FINE - 1, max(0, math.floor(share * FINE + 1e-9)))
+        place = min(FINE_BINS - 1, max(0, math.floor(share * FINE_BINS + 1e-9)))
         stable = self.stable_below is not None and score < self.stable_below
         group.add(place, score, rating, stable=stable)
 
     @property
-    def whole(self) -> Group:
+    def whole(self) -> ScoreGroup:
         """All samples together."""
-        return sum([*self.cells.values(), self.others], Group())
+        return sum([*self.cells.values(), self.others], ScoreGroup())
 
     @property
     def several(self) -> bool:
@@ -304,39 +308,39 @@ class Groups:
         """Whether any sample names a domain."""
         return any(name.domain is not None for name in self.cells)
 
-    def shown(self) -> dict[Name, Group]:
+    def shown(self) -> dict[Name, ScoreGroup]:
         """Return the largest groups, sixty at most, by domain.
 
         The models are in the same order in each domain, the one with the best mean score first.
         """
         # The largest first, then by domain size and by the rank of the model over all domains.
-        largest = sorted(self.cells.items(), key=lambda item: -item[1].n)[:MOST_SHOWN]
+        largest = sorted(self.cells.items(), key=lambda item: -item[1].n)[:MAX_DRAWN_GROUPS]
         models = {name.model: self._rank(self.model(name.model)) for name, _ in largest}
         sizes = {
             domain: -sum(group.n for name, group in largest if name.domain == domain)
             for domain in {name.domain for name, _ in largest}
         }
 
-        def order(item: tuple[Name, Group]) -> tuple[int, str, float, str]:
+        def order(item: tuple[Name, ScoreGroup]) -> tuple[int, str, float, str]:
             domain, model = item[0].domain, item[0].model
             return sizes[domain], domain or "", models[model], model or ""
 
         return dict(sorted(largest, key=order))
 
-    def by_domain(self) -> dict[str | None, dict[Name, Group]]:
+    def by_domain(self) -> dict[str | None, dict[Name, ScoreGroup]]:
         """Return the shown groups by their domain."""
-        result: dict[str | None, dict[Name, Group]] = {}
+        result: dict[str | None, dict[Name, ScoreGroup]] = {}
         for name, group in self.shown().items():
             result.setdefault(name.domain, {})[name] = group
         return result
 
-    def models(self) -> dict[Name, Group]:
+    def models(self) -> dict[Name, ScoreGroup]:
         """Return the models of the shown groups over all of their domains, best mean first."""
         names = dict.fromkeys(name.model for name in self.shown())
         result = {Name(model, None): self.model(model) for model in names}
         return dict(sorted(result.items(), key=lambda item: self._rank(item[1])))
 
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[GroupColumn]:
         """Return the drawn groups in columns, as in Figure 1 of the paper.
 
         There is a column for each domain with all models first, and last one of all domains. A
@@ -350,21 +354,25 @@ class Groups:
             result.append(_build_column(None, self.models(), self.whole, margin=True))
         return result
 
-    def domain(self, domain: str | None) -> Group:
+    def domain(self, domain: str | None) -> ScoreGroup:
         """Return all samples of a domain."""
-        return sum((group for name, group in self.cells.items() if name.domain == domain), Group())
+        return sum(
+            (group for name, group in self.cells.items() if name.domain == domain), ScoreGroup()
+        )
 
-    def model(self, model: str | None) -> Group:
+    def model(self, model: str | None) -> ScoreGroup:
         """Return all samples of a model."""
-        return sum((group for name, group in self.cells.items() if name.model == model), Group())
+        return sum(
+            (group for name, group in self.cells.items() if name.model == model), ScoreGroup()
+        )
 
-    def rest(self) -> tuple[int, bool, Group]:
+    def rest(self) -> tuple[int, bool, ScoreGroup]:
         """Return the number of groups that are not drawn, whether there are more, and their sum."""
         drawn = self.shown()
         remaining = [group for name, group in self.cells.items() if name not in drawn]
-        return len(remaining), bool(self.others.n), sum([*remaining, self.others], Group())
+        return len(remaining), bool(self.others.n), sum([*remaining, self.others], ScoreGroup())
 
-    def _rank(self, group: Group) -> float:
+    def _rank(self, group: ScoreGroup) -> float:
         return group.scores.mean if self.lower_is_better else -group.scores.mean
 
     def axis(self) -> int:
@@ -374,7 +382,7 @@ class Groups:
         """
         counts = self.whole.counts
         if not self.lower_is_better or not counts.sum():
-            return FINE
+            return FINE_BINS
         # Cumulative counts at each tenth of the range; argmax finds the first that is enough.
         is_enough = (
             np.cumsum(counts)[SHOWN_BINS - 1 :: SHOWN_BINS] >= MIN_SHARE_ON_AXIS * counts.sum()
@@ -383,9 +391,9 @@ class Groups:
 
     def value(self, place: float) -> float:
         """Return the score at the lower edge of a fine bin."""
-        return self.low + (self.high - self.low) * place / FINE
+        return self.low + (self.high - self.low) * place / FINE_BINS
 
-    def rated_bins(self, group: Group) -> list[RatedBin]:
+    def rated_bins(self, group: ScoreGroup) -> list[RatedBin]:
         """Return the ratings in ten bins of the axis, without empty ones; the last has no end."""
         if not group.rated:
             return []

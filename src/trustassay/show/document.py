@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from trustassay.files import write_whole
+from trustassay.files import write_atomic
 from trustassay.show.charts import Plot, interval_svg, ticks
 from trustassay.show.page import write_template
 from trustassay.show.text import with_interval
-from trustassay.views import Piece, word_differences
+from trustassay.views import Piece, diff_words
 
 MEAN = Markup('<span class="sign mean"></span> ')
 """The sign of a mean in a drawing."""
@@ -26,7 +26,7 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that a spreadsheet would take for a formula."""
 
 
-class Row(NamedTuple):
+class DocumentRow(NamedTuple):
     """A row of a table of figures."""
 
     name: str
@@ -55,7 +55,7 @@ class Table:
     """The heading of the rows' names."""
     columns: Sequence[str]
     """The headings of the other columns."""
-    rows: Sequence[Row]
+    rows: Sequence[DocumentRow]
     """The rows."""
     title: str = ""
     """The heading above the table."""
@@ -103,7 +103,7 @@ class Legend:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class DrawingBlock:
     """A single drawing above its axis."""
 
     drawing: Markup
@@ -134,7 +134,7 @@ class Panels:
     """The charts, from the left."""
 
 
-class Item(NamedTuple):
+class LinkItem(NamedTuple):
     """A line of a list."""
 
     text: str
@@ -146,12 +146,12 @@ class Item(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedBlock:
     """A list that is closed until a reader opens it."""
 
     title: str
     """The line that is visible while it is closed."""
-    items: Sequence[Item]
+    items: Sequence[LinkItem]
     """Its lines."""
 
 
@@ -172,7 +172,7 @@ class ChangedAnswer(NamedTuple):
     @property
     def pieces(self) -> list[Piece] | None:
         """The differences of both responses in pieces; ``None`` if they are too long."""
-        return word_differences(*self.responses)
+        return diff_words(*self.responses)
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class ChangedAnswers:
     """Whether the list is closed until a reader opens it."""
 
 
-Block = Text | Table | Bars | Legend | Drawing | Chart | Panels | Folded | ChangedAnswers
+Block = Text | Table | Bars | Legend | DrawingBlock | Chart | Panels | FoldedBlock | ChangedAnswers
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Document:
+class PageDocument:
     """The content of a page."""
 
     command: str
@@ -228,7 +228,7 @@ def curves(names: Sequence[str], plots: Sequence[Plot]) -> list[Block]:
     """Return a legend and the plots side by side; an empty list without plots."""
     if not plots:
         return []
-    charts = [Chart(plot.title, plot.note, [Drawing(plot.drawing)]) for plot in plots]
+    charts = [Chart(plot.title, plot.note, [DrawingBlock(plot.drawing)]) for plot in plots]
     return [Legend(names, lines=True), Panels(charts)]
 
 
@@ -263,7 +263,7 @@ def interval_bars(
     return Bars(bars, (f"{low:g}", f"{high:g}"), style)
 
 
-def defused(text: str) -> str:
+def defuse_formula(text: str) -> str:
     """Return a text as a cell that no spreadsheet evaluates as a formula."""
     # Spreadsheets skip leading spaces. The quote marks a text, and is hidden by most of them.
     return f"'{text}" if text.lstrip(" \n").startswith(FORMULA_STARTS) else text
@@ -282,7 +282,10 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: 
         text = io.StringIO(newline="")
         writer = csv.writer(text, delimiter="\t" if suffix == ".tsv" else ",")
         # Only texts: a number may begin with a minus sign.
-        cells = ([defused(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+        cells = (
+            [defuse_formula(cell) if isinstance(cell, str) else cell for cell in row]
+            for row in rows
+        )
         writer.writerows([columns, *cells])
         content = text.getvalue()
     elif suffix == ".md":
@@ -290,7 +293,7 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]], path: 
         content = "".join(f"| {' | '.join(map(_format_cell, line))} |\n" for line in lines)
     else:
         raise ValueError(f"{path}: expected a name that ends with .csv, .tsv or .md")
-    write_whole(path, content.encode())
+    write_atomic(path, content.encode())
 
 
 def _format_cell(value: object) -> str:

@@ -10,11 +10,11 @@ from trustassay.core.outcome import (
     NOT_ASSESSABLE,
     OTHER_REASONS,
     Outcome,
-    counts_in_words,
+    format_counts,
 )
 from trustassay.metric import Assessment, Metric
 from trustassay.text.words import amount
-from trustassay.views import Judged
+from trustassay.views import JudgedPiece
 
 
 def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
@@ -33,7 +33,7 @@ def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
 
 
 @dataclass
-class Looked:
+class ReviewCounts:
     """Counts of the answers of a run that need a look, and of those that no metric judged."""
 
     lines: bool = True
@@ -87,7 +87,7 @@ class Looked:
         if not n:
             return "There are no answers"
         if not self.judged:
-            reasons = counts_in_words(dict(self.reasons.most_common()))
+            reasons = format_counts(dict(self.reasons.most_common()))
             return f"0 of {amount(n, 'answer')} could be judged: {reasons}"
         if self.flagged:
             verb = "needs" if self.flagged == 1 else "need"
@@ -111,7 +111,7 @@ class Looked:
 
 
 @dataclass(frozen=True)
-class Line:
+class FlagRule:
     """The rule by which answers need a look, of one metric."""
 
     title: str
@@ -131,15 +131,15 @@ class Line:
         return "The method draws no line between good and bad answers; sorted by score."
 
 
-def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[Line]:
+def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[FlagRule]:
     """Return the rule of each metric of a run; ``metrics`` are those installed here, by name."""
     return [
-        Line(title, metrics[name].line if name in metrics else "", name in metrics)
+        FlagRule(title, metrics[name].line if name in metrics else "", name in metrics)
         for name, title in titles.items()
     ]
 
 
-MOST = 420
+MAX_EXCERPT_CHARACTERS = 420
 """Characters of the response in an excerpt, and of a single bad piece."""
 MAX_CONTEXT = 110
 """Characters before and after a bad piece of a longer response."""
@@ -147,7 +147,7 @@ GAP_MARK = " … "
 """The mark of a gap."""
 
 
-class Piece(NamedTuple):
+class ExcerptPiece(NamedTuple):
     """A piece of the response."""
 
     text: str
@@ -156,16 +156,16 @@ class Piece(NamedTuple):
     """What is wrong with it; empty if nothing is."""
 
 
-class Excerpt(NamedTuple):
+class ResponseExcerpt(NamedTuple):
     """An excerpt of a response."""
 
-    pieces: Sequence[Piece]
+    pieces: Sequence[ExcerptPiece]
     """Its pieces, in the order of the response."""
     marked: bool
     """Whether any piece is bad."""
 
 
-def excerpt_of(response: str, judged: Sequence[Judged]) -> Excerpt:
+def excerpt_of(response: str, judged: Sequence[JudgedPiece]) -> ResponseExcerpt:
     """Return the response with its bad pieces marked; a long one is cut to these and their context.
 
     A judged text that is not in the response word for word, such as a claim that a model wrote, is
@@ -173,14 +173,16 @@ def excerpt_of(response: str, judged: Sequence[Judged]) -> Excerpt:
     """
     pieces = list(_split_pieces(response, judged))
     marked = any(piece.word for piece in pieces)
-    if len(response) <= MOST:
-        return Excerpt(pieces, marked)
+    if len(response) <= MAX_EXCERPT_CHARACTERS:
+        return ResponseExcerpt(pieces, marked)
     if not marked:
-        return Excerpt([Piece(_cut_end(response, MOST))], marked=False)
-    return Excerpt(list(_shorten_pieces(pieces)), marked)
+        return ResponseExcerpt(
+            [ExcerptPiece(_cut_end(response, MAX_EXCERPT_CHARACTERS))], marked=False
+        )
+    return ResponseExcerpt(list(_shorten_pieces(pieces)), marked)
 
 
-def _split_pieces(response: str, judged: Sequence[Judged]) -> Iterator[Piece]:
+def _split_pieces(response: str, judged: Sequence[JudgedPiece]) -> Iterator[ExcerptPiece]:
     position = 0
     for item in judged:
         text = item.text.strip()
@@ -190,30 +192,30 @@ def _split_pieces(response: str, judged: Sequence[Judged]) -> Iterator[Piece]:
         if item.mark.tone != "bad" or start < 0:
             continue
         if start > position:
-            yield Piece(response[position:start])
+            yield ExcerptPiece(response[position:start])
         position = start + len(text)
-        yield Piece(text, item.mark.word)
+        yield ExcerptPiece(text, item.mark.word)
     if position < len(response):
-        yield Piece(response[position:])
+        yield ExcerptPiece(response[position:])
 
 
-def _shorten_pieces(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _shorten_pieces(pieces: Sequence[ExcerptPiece]) -> Iterator[ExcerptPiece]:
     """Shorten the text between bad pieces, and stop when the excerpt is long enough."""
     length = 0
     for place, piece in enumerate(pieces):
-        if length >= MOST:
-            yield Piece(GAP_MARK)
+        if length >= MAX_EXCERPT_CHARACTERS:
+            yield ExcerptPiece(GAP_MARK)
             return
         text = piece.text
         # A bad piece is shown up to the same length as a whole excerpt.
         if piece.word:
-            text = _cut_end(text, MOST)
+            text = _cut_end(text, MAX_EXCERPT_CHARACTERS)
         else:
             first, last = place == 0, place == len(pieces) - 1
             # At the ends of the response only the side next to a bad piece matters.
             text = _cut_middle(text, 0 if first else MAX_CONTEXT, 0 if last else MAX_CONTEXT)
         length += len(text)
-        yield Piece(text, piece.word)
+        yield ExcerptPiece(text, piece.word)
 
 
 def _cut_middle(text: str, head: int, tail: int) -> str:

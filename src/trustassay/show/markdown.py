@@ -29,7 +29,7 @@ BLOCK_RULES = (
     "table",
 )
 INLINE_RULES = ("backticks", "emphasis", "newline")
-LONGEST = 30_000
+MAX_MARKDOWN_CHARACTERS = 30_000
 """Longest text that is parsed; a longer one could take seconds, and is shown as it is."""
 HEADING_OFFSET = 2
 """Levels by which headings of a text are lowered, since the page has headings above it."""
@@ -42,7 +42,7 @@ def markdown_html(text: str) -> Markup:
     The parser drops table cells without a column, and content that is nested too deeply.
     """
     text = text.replace("\r\n", "\n")
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_MARKDOWN_CHARACTERS:
         parser = _build_parser()
         tokens = parser.parse(text)
         # Compare the text with all that the tokens hold; white space and markup do not count.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trustassay.metric import Figure, Metric, Summary
-from trustassay.show.text import rounded
+from trustassay.show.text import format_figure
 
 BINS = 20
 """Bars of the picture of scores."""
@@ -20,7 +20,7 @@ COLOURS = (GOOD, "#c07f0c", BAD, "#4d8fd1", "#9a6fd0")
 
 
 @dataclass(frozen=True)
-class MetricShown:
+class NotebookMetric:
     """A metric of a run."""
 
     metric: Metric
@@ -34,7 +34,7 @@ class MetricShown:
 
 
 @dataclass(frozen=True)
-class RunShown:
+class NotebookRun:
     """A run."""
 
     path: str
@@ -43,7 +43,7 @@ class RunShown:
     """For each metric the line with its outcomes and, if there is one, that with the reasons."""
     sentence: str
     """How many answers need a look."""
-    metrics: Sequence[MetricShown]
+    metrics: Sequence[NotebookMetric]
     """Its metrics."""
     worst: Sequence[tuple[str, str, str, str]]
     """Id, question, verdict and reason of the worst answers."""
@@ -51,7 +51,7 @@ class RunShown:
     """How far its entailer can be believed."""
 
 
-def as_text(run: RunShown) -> str:
+def as_text(run: NotebookRun) -> str:
     """Return a run in a few lines of text, without control characters."""
     lines = [line for outcome_lines in run.outcomes for line in outcome_lines]
     lines.append(f"{run.sentence}.")
@@ -70,16 +70,16 @@ def as_text(run: RunShown) -> str:
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in lines)
 
 
-def as_html(run: RunShown) -> str:
+def as_html(run: NotebookRun) -> str:
     """Return a run as HTML: outcomes, a picture and a table for each metric, the worst answers."""
     # Imported late: Jinja is needed in notebooks only.
-    from trustassay.show.page import rendered
+    from trustassay.show.page import render_template
 
     metrics = [
         (item, _draw_verdicts(item), headline_rows(item.summary, item.metric.figures))
         for item in run.metrics
     ]
-    return rendered("notebook.html.jinja", run=run, metrics=metrics, width=WIDTH)
+    return render_template("notebook.html.jinja", run=run, metrics=metrics, width=WIDTH)
 
 
 def headline_rows(
@@ -92,8 +92,10 @@ def headline_rows(
         # Figures of undeclared keys have no meaning to show.
         if figure is None or not figure.headline:
             continue
-        text = "n/a" if value is None else f"{rounded(value, figure.unit)} {figure.unit}".strip()
-        ends = [rounded(end, figure.unit) for end in summary.intervals.get(key) or ()]
+        text = (
+            "n/a" if value is None else f"{format_figure(value, figure.unit)} {figure.unit}".strip()
+        )
+        ends = [format_figure(end, figure.unit) for end in summary.intervals.get(key) or ()]
         n = f"{summary.support.get(key, summary.n):,}"
         n += f" ({summary.units[key]:,} units)" if key in summary.units else ""
         meaning = summary.not_applicable.get(key, figure.explanation)
@@ -118,7 +120,7 @@ class _Picture(NamedTuple):
     texts: Sequence[_Text]
 
 
-def _draw_verdicts(item: MetricShown) -> _Picture:
+def _draw_verdicts(item: NotebookMetric) -> _Picture:
     """Draw one bar divided by verdicts, with a legend; for a metric without verdicts its scores."""
     if not item.metric.verdicts:
         return _draw_scores(item)
@@ -158,7 +160,7 @@ def _choose_colour(metric: Metric, verdict: str) -> str:
     return COLOURS[min(place, len(COLOURS) - 1)]
 
 
-def _draw_scores(item: MetricShown) -> _Picture:
+def _draw_scores(item: NotebookMetric) -> _Picture:
     """Draw a bar for each part of the range, the worse half in another colour."""
     most, step = max([*item.scores, 1]), WIDTH / BINS
     rectangles: list[_Rectangle] = []

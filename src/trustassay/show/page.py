@@ -22,14 +22,14 @@ from markupsafe import Markup
 
 from trustassay.core.outcome import Outcomes
 from trustassay.entailer_quality import EntailerQuality
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Assessment, Figure, Metric, Summary
 from trustassay.sample import Sample
 from trustassay.show import answers, charts, text
-from trustassay.show.answers import Answer
+from trustassay.show.answers import AnswerCard
 from trustassay.show.choice import Selection
-from trustassay.show.distributions import Groups, Histogram, Series
-from trustassay.show.first_card import Line, Looked
+from trustassay.show.distributions import Histogram, ScoreGroups, Series
+from trustassay.show.first_card import FlagRule, ReviewCounts
 from trustassay.show.text import with_error
 from trustassay.text.words import amount
 
@@ -53,7 +53,7 @@ class ReportMetric:
     """The definitions of its figures, by key."""
     histogram: Histogram | None = None
     """Its scores by verdict."""
-    groups: Groups | None = None
+    groups: ScoreGroups | None = None
     """Its scores by model and domain."""
     metric: Metric | None = None
     """The metric itself, which draws its evidence; ``None`` if it is not installed here."""
@@ -87,7 +87,7 @@ class ReportRun:
     """The metrics of the run."""
     total: int
     """The number of samples of the run."""
-    shown: Iterable[ReportSample] = field(repr=False)
+    samples: Iterable[ReportSample] = field(repr=False)
     """The samples on the page, in the order of need; read once, while the page is written."""
     selection: Selection | None = None
     """Which samples are on the page, where it does not hold all."""
@@ -95,17 +95,17 @@ class ReportRun:
     """Warnings that a reader must see."""
     notes: Sequence[str] = ()
     """Other notes."""
-    ratings: answers.RatingsTold | None = None
+    ratings: answers.RatingsSummary | None = None
     """What ratings were joined to the answers, if any."""
     outcomes: Sequence[Outcomes] = ()
     """The first lines of the page, one for each metric."""
-    looked: Looked = field(default_factory=lambda: Looked(lines=False))
+    looked: ReviewCounts = field(default_factory=lambda: ReviewCounts(lines=False))
     """The counts of answers that need a look."""
-    lines: Sequence[Line] = ()
+    lines: Sequence[FlagRule] = ()
     """The rule of each metric."""
     judge: EntailerQuality | None = None
     """How far the entailer can be believed."""
-    chances: answers.ChancesTold | None = None
+    chances: answers.ChancesSummary | None = None
     """The findings of a calibrator."""
 
 
@@ -132,25 +132,25 @@ def write_template(template: str, path: Path, **context: Any) -> None:
     context |= {"style": style, "script": script, "policy": policy}
     stream = environment().get_template(template).stream(**context)
     stream.enable_buffering(BUFFERED_PIECES)
-    with whole(path) as file:
+    with open_atomic(path) as file:
         file.writelines(piece.encode() for piece in stream)
         file.flush()
         # On the disk before the new file replaces the old one.
         os.fsync(file.fileno())
 
 
-def rendered(template: str, **context: Any) -> str:
+def render_template(template: str, **context: Any) -> str:
     """Render one of this package's templates."""
     return environment().get_template(template).render(**context)
 
 
-def _build_answers(run: ReportRun) -> Iterator[Answer]:
+def _build_answers(run: ReportRun) -> Iterator[AnswerCard]:
     columns = {}
     for place, metric in enumerate(run.metrics):
         histogram = metric.histogram
         score_range = (histogram.low, histogram.high) if histogram else (0.0, 1.0)
-        columns[metric.name] = answers.Column(place, metric.title, score_range, metric.metric)
-    for place, item in enumerate(run.shown):
+        columns[metric.name] = answers.MetricColumn(place, metric.title, score_range, metric.metric)
+    for place, item in enumerate(run.samples):
         position = place + 1 if item.number is None else item.number
         yield answers.answer_of(
             position, place, item.sample, item.assessments, columns, item.ratings, item.chance
@@ -161,14 +161,14 @@ def summary_template(metric: ReportMetric) -> str | None:
     """Return the template that draws a summary's details; ``None`` if there are none."""
     if metric.metric is None or not metric.metric.summary_template or not metric.summary.details:
         return None
-    return answers.beside(metric.metric, "summary_template")
+    return answers.find_template(metric.metric, "summary_template")
 
 
 def _read_metric_template(name: str) -> str | None:
     """Return the source of a metric's template, by its name from :func:`find_template`."""
-    if not name.startswith(answers.OF_METRICS):
+    if not name.startswith(answers.METRIC_TEMPLATE_PREFIX):
         return None
-    path = Path(name.removeprefix(answers.OF_METRICS))
+    path = Path(name.removeprefix(answers.METRIC_TEMPLATE_PREFIX))
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
@@ -177,10 +177,10 @@ class _TemplateEnvironment(Environment):
 
     def join_path(self, template: str, parent: str) -> str:
         # Templates of this package are found by name; only paths between metrics are relative.
-        if not (parent.startswith(answers.OF_METRICS) and template.startswith("../")):
+        if not (parent.startswith(answers.METRIC_TEMPLATE_PREFIX) and template.startswith("../")):
             return template
-        folder = Path(parent.removeprefix(answers.OF_METRICS)).parent
-        return f"{answers.OF_METRICS}{os.path.normpath(folder / template)}"
+        folder = Path(parent.removeprefix(answers.METRIC_TEMPLATE_PREFIX)).parent
+        return f"{answers.METRIC_TEMPLATE_PREFIX}{os.path.normpath(folder / template)}"
 
 
 def _hash_content(content: str) -> str:
@@ -209,7 +209,7 @@ def environment() -> Environment:
         autoescape=True,
         # Templates do not change while a page is written; checking their files would cost time.
         auto_reload=False,
-        finalize=text.finalized,
+        finalize=text.spell_out_hidden,
         # A misspelled name in a template is an error and no empty text.
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -232,7 +232,7 @@ def environment() -> Environment:
         "series": Series.all_of,
         "figure_groups": figure_groups,
         "summary_template": summary_template,
-        "too_few": charts.TOO_FEW,
+        "too_few": charts.MIN_PEAK_SCORES,
     }
     return environment
 
@@ -276,7 +276,7 @@ class AskedQuestion(NamedTuple):
     """The question."""
     models: int
     """The number of models that answered it."""
-    answers: Sequence[tuple[str, str, Answer]]
+    answers: Sequence[tuple[str, str, AnswerCard]]
     """(model, run, answer), the best answer first."""
     best: float
     """The best score of the first metric."""
@@ -291,7 +291,7 @@ class PooledMetric(NamedTuple):
     """Its name."""
     title: str
     """Its title."""
-    groups: Groups
+    groups: ScoreGroups
     """The scores of all runs by model and domain."""
 
 
@@ -303,9 +303,9 @@ class PooledPage:
     """The heading."""
     facts: Mapping[str, str]
     """What identifies the runs."""
-    looked: Looked
+    looked: ReviewCounts
     """The counts of answers that need a look, over all runs."""
-    lines: Sequence[Line]
+    lines: Sequence[FlagRule]
     """The rule of each metric."""
     warnings: Sequence[str]
     """Warnings that a reader must see."""

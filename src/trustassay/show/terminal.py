@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from typer import Exit
 
 if TYPE_CHECKING:
-    from trustassay.show.document import Row
+    from trustassay.show.document import DocumentRow
 
 # File descriptors of standard output and standard error.
 OUTPUT, ERRORS = 1, 2
@@ -80,10 +80,10 @@ def print_json(content: Mapping[str, Any]) -> None:
     try:
         print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
     except OSError as error:
-        output_failed(error)
+        exit_output_failed(error)
 
 
-def output_failed(error: OSError) -> NoReturn:
+def exit_output_failed(error: OSError) -> NoReturn:
     """Print a message that standard output could not be written, and exit with status 1.
 
     If the reader has closed the pipe, as ``head`` does, nothing is printed.
@@ -149,7 +149,7 @@ def results_on_output(on: bool = True) -> Iterator[None]:
             # Flush inside of the block, where an error is still reported.
             sys.stdout.flush()
     except OSError as error:
-        output_failed(error)
+        exit_output_failed(error)
     finally:
         _says_on_output = before
 
@@ -168,7 +168,7 @@ def complain(text: str, *, fold: bool = True) -> None:
     fold: wrap long lines between words; False for a command that the user is to copy.
     """
     text, width = visible(text), terminal_width() if fold else None
-    lines = text.split("\n") if width is None else folded(text, width)
+    lines = text.split("\n") if width is None else wrap_lines(text, width)
     print("\n".join(lines), file=sys.stdout if _says_on_output else sys.stderr)
 
 
@@ -186,7 +186,7 @@ WIDE_CHARACTER = re.compile("([\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\uf
 """Characters of scripts without spaces; a line may break after each of them."""
 
 
-def folded(text: str, width: int, later: str | None = None) -> list[str]:
+def wrap_lines(text: str, width: int, later: str | None = None) -> list[str]:
     """Wrap text into lines of at most ``width`` cells, between words.
 
     A longer word, such as a path or a URI, gets a line of its own. Continuation lines have the
@@ -276,7 +276,7 @@ def show_table(
 def show_rows(
     first: str,
     columns: Sequence[str],
-    rows: "Iterable[Row]",
+    rows: "Iterable[DocumentRow]",
     texts: Collection[str] = (),
     *,
     wide: bool = False,
@@ -318,5 +318,5 @@ def _format_as_list(
         for heading, cell in zip(headings[1:], cells, strict=True):
             if cell:
                 label = " ".join(heading.split())
-                lines += folded(f"  {label}: {' '.join(cell.split())}", width, "    ")
+                lines += wrap_lines(f"  {label}: {' '.join(cell.split())}", width, "    ")
     return lines

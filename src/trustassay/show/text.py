@@ -44,7 +44,7 @@ def visible(text: str) -> Markup:
     return Markup("").join([*pieces, escape(text[position:])])
 
 
-def finalized(value: Any) -> Any:
+def spell_out_hidden(value: Any) -> Any:
     """Spell out hidden characters in plain text, for text and attributes.
 
     The templates' environment passes every expression through this function, so that a template
@@ -99,7 +99,7 @@ def figure(value: float, unit: str, digits: int = 1) -> str:
     return measure(value, unit, digits)
 
 
-def rounded(value: float, unit: str, sign: str = "") -> str:
+def format_figure(value: float, unit: str, sign: str = "") -> str:
     """Format a figure: percentages and degrees with one decimal, other numbers with three.
 
     sign: ``+`` for a change, which is then written with its sign.

@@ -29,23 +29,23 @@ from numpy.typing import ArrayLike
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.regression import sigmoid
 
-EXPLORED = 0.3
+EVEN_SHARE = 0.3
 """Share of the probability that is spread evenly: no weight is above 1 / 0.3 of the even one."""
-FEWEST_TO_CHOOSE = 20
+MIN_LABELS_TO_CHOOSE = 20
 """Labels below which all units are equally likely, since no link of scores and labels is known."""
-STIFFNESS = 1.0
+PRIOR_PRECISION = 1.0
 """Prior precision of a slope of the logistic predictions; of the intercept a tenth."""
-EVERY_FIT = 20
+DRAWS_BEFORE_SPARSE_FITS = 20
 """Up to this many draws predictions are refitted for each draw; later after 5 % more draws."""
-SURE = 0.02
+MIN_UNCERTAINTY = 0.02
 """Predictions are clipped to this distance from 0 and 1 where they decide which unit is drawn."""
 LARGEST_WEIGHT = 0.45
 """The weight of one draw above which the variance formula is close to its pole at a half."""
-NEAR = 1e-4
+MIN_NEWTON_STEP = 1e-4
 """The Newton step at which a fit stops; it may be coarse, as any predictions give no bias."""
 
 
-class Draw(NamedTuple):
+class UnitDraw(NamedTuple):
     """A unit that was labelled."""
 
     unit: int
@@ -55,7 +55,7 @@ class Draw(NamedTuple):
     came from elsewhere, before the next draw."""
 
 
-def chances(spread: ArrayLike, explored: float = EXPLORED) -> Floats:
+def draw_probabilities(spread: ArrayLike, explored: float = EVEN_SHARE) -> Floats:
     """Return the probabilities with which units are drawn, shape (m,), summing to 1.
 
     (1 - explored) s / sum(s) + explored / m. Those proportional to the spread s, the standard
@@ -72,13 +72,13 @@ def chances(spread: ArrayLike, explored: float = EXPLORED) -> Floats:
     return np.asarray((1 - explored) * share + explored / len(s))
 
 
-def explored_with(labels: int) -> float:
+def exploration_share(labels: int) -> float:
     """Return the share of the probability that is spread evenly, given the number of labels."""
-    return EXPLORED if labels >= FEWEST_TO_CHOOSE else 1.0
+    return EVEN_SHARE if labels >= MIN_LABELS_TO_CHOOSE else 1.0
 
 
 def draw_units(
-    spread: ArrayLike, number: int, rng: np.random.Generator, explored: float = EXPLORED
+    spread: ArrayLike, number: int, rng: np.random.Generator, explored: float = EVEN_SHARE
 ) -> list[tuple[int, float]]:
     """Draw ``number`` units one after another without replacement, all if there are fewer.
 
@@ -88,7 +88,7 @@ def draw_units(
     remaining = np.arange(len(s))
     result: list[tuple[int, float]] = []
     while len(result) < number and len(remaining):
-        q = chances(s[remaining], explored)
+        q = draw_probabilities(s[remaining], explored)
         # The probabilities are renewed for each draw, since they are among the remaining units.
         place = int(rng.choice(len(remaining), p=q))
         result.append((int(remaining[place]), float(q[place])))
@@ -97,7 +97,7 @@ def draw_units(
 
 
 @dataclass(frozen=True)
-class Target:
+class FigureTarget:
     """A figure of all N answers, as a linear function of their labels.
 
     ``slope * label + beside`` is the influence of an answer in a sample of questions; the
@@ -108,22 +108,22 @@ class Target:
     """The figure itself."""
     slope: Floats
     """Its derivative with respect to each answer's label, shape (N,)."""
-    beside: Floats
+    offset: Floats
     """How much each answer moves the figure apart from its label, shape (N,)."""
 
-    def __sub__(self, other: "Target") -> "Target":
-        beside = self.beside - other.beside
-        return Target(self.value - other.value, self.slope - other.slope, beside)
+    def __sub__(self, other: "FigureTarget") -> "FigureTarget":
+        beside = self.offset - other.offset
+        return FigureTarget(self.value - other.value, self.slope - other.slope, beside)
 
 
-def mean_target(labels: Floats, among: Bools) -> Target:
+def mean_target(labels: Floats, among: Bools) -> FigureTarget:
     """Return the mean label of the answers for which ``among`` is true, at least one."""
     share = among / among.sum()
     value = float(share @ labels)
-    return Target(value, share, -value * share)
+    return FigureTarget(value, share, -value * share)
 
 
-def auroc_target(labels: Floats, scores: ArrayLike) -> Target | None:
+def auroc_target(labels: Floats, scores: ArrayLike) -> FigureTarget | None:
     """Return the AUROC of scores; a score is NaN where an answer has none.
 
     It is the share of pairs of a right and a wrong answer in which the right one scores higher,
@@ -150,11 +150,11 @@ def auroc_target(labels: Floats, scores: ArrayLike) -> Target | None:
     otherwise = (above - value * (positives - y)) / pairs
     slope, beside = np.zeros(len(x)), np.zeros(len(x))
     slope[has_score], beside[has_score] = right - otherwise, otherwise
-    return Target(value, slope, beside)
+    return FigureTarget(value, slope, beside)
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ActiveEstimate:
     """A figure with its variance, and how further draws would change the variance."""
 
     value: float
@@ -167,7 +167,7 @@ class Estimate:
     """How many units were drawn."""
     effective: float
     """How many draws of equal weight these are worth."""
-    left: int
+    units_left: int
     """How many units can still be drawn."""
     even: float
     """The variance of a single draw with equal probabilities and without predictions."""
@@ -178,7 +178,7 @@ class Estimate:
         It is c (1/n - 1/m), as for a simple random sample of n of m units, with c from the draws so
         far. ``evenly``: the same for draws with equal probabilities and without predictions.
         """
-        units = self.draws + self.left
+        units = self.draws + self.units_left
         of_one = self.even
         if not evenly:
             so_far = 1 / self.draws - 1 / units
@@ -192,7 +192,7 @@ class Estimate:
         result is larger than the number of units.
         """
         share = 1 if evenly else self.effective / self.draws
-        numbers = range(1, self.draws + self.left + 1)
+        numbers = range(1, self.draws + self.units_left + 1)
         return 1 + bisect_left(
             numbers, True, key=lambda n: enough(self.variance_at(n, evenly=evenly), n * share)
         )
@@ -211,7 +211,7 @@ class Labels:
     """
 
     def __init__(
-        self, features: ArrayLike, units: ArrayLike, draws: Sequence[Draw], labels: ArrayLike
+        self, features: ArrayLike, units: ArrayLike, draws: Sequence[UnitDraw], labels: ArrayLike
     ) -> None:
         x = np.asarray(features, dtype=np.float64)
         # a column of ones for the intercept
@@ -241,7 +241,7 @@ class Labels:
                 )
                 self._fits.append((place, coefficients))
                 # A refit costs more as labels accumulate, and changes less.
-                next_fit = place + 1 + place // EVERY_FIT
+                next_fit = place + 1 + place // DRAWS_BEFORE_SPARSE_FITS
             members = self._members[unit]
             has_label = ~np.isnan(self._y[members])
             labelled_members.append(members[has_label])
@@ -264,7 +264,7 @@ class Labels:
         the root of the number of its answers. Answers to a question count as independent given the
         predictions.
         """
-        p = np.clip(self.predictions, SURE, 1 - SURE)
+        p = np.clip(self.predictions, MIN_UNCERTAINTY, 1 - MIN_UNCERTAINTY)
         noise = np.bincount(self._units, slope**2 * p * (1 - p), self._count)
         return np.asarray(np.sqrt(noise / np.bincount(self._units, minlength=self._count)))
 
@@ -342,7 +342,7 @@ class Labels:
                 result[members] += weights[place] * (self._y[members] - at[members]) / q
         return result
 
-    def estimate(self, target: Target) -> Estimate | None:
+    def estimate(self, target: FigureTarget) -> ActiveEstimate | None:
         """Return the estimate of a figure with its variances; ``None`` for fewer than two draws."""
         drawn = [draw.probability is not None for draw in self._draws]
         if sum(drawn) < 2:
@@ -351,7 +351,7 @@ class Labels:
         sums = self._estimate_sums(target.slope)
         # With every unit labelled the figure is exact.
         variance = _variance_of_mean(sums, weights) if len(self.left) else 0.0
-        influence = target.slope * np.nan_to_num(self._y) + target.beside
+        influence = target.slope * np.nan_to_num(self._y) + target.offset
         of_unit = np.bincount(self._units, influence, self._count)[[d.unit for d in self._draws]]
         # The second variance comes from how the influences of the drawn units scatter. Each drawn
         # unit stands for several units; on average these numbers sum to the number of all units.
@@ -361,7 +361,7 @@ class Labels:
         m = sum(drawn) + len(self.left)
         effective, between = 1 / float(weights @ weights), self._count * square_mean
         numbers = sum(drawn), effective, len(self.left), m**2 * square_mean
-        return Estimate(target.value, variance, between, *numbers)
+        return ActiveEstimate(target.value, variance, between, *numbers)
 
 
 def _variance_of_mean(sums: Floats, weights: Floats) -> float:
@@ -382,9 +382,9 @@ def _fit_logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
 
     The posterior is maximised by Newton's steps, which are halved where they overshoot.
     """
-    stiff = np.full(x.shape[1], STIFFNESS)
+    stiff = np.full(x.shape[1], PRIOR_PRECISION)
     # The base rate of right answers is less predictable than that scores point the right way.
-    stiff[0] = STIFFNESS / 10
+    stiff[0] = PRIOR_PRECISION / 10
 
     def loss(b: Floats) -> float:
         eta = x @ b
@@ -395,7 +395,7 @@ def _fit_logistic(x: Floats, y: Floats, prior: Floats, start: Floats) -> Floats:
         p = sigmoid(x @ b)
         gradient = x.T @ (y - p) - stiff * (b - prior)
         step = np.linalg.solve((x.T * (p * (1 - p))) @ x + np.diag(stiff), gradient)
-        if np.abs(step).max() < NEAR:
+        if np.abs(step).max() < MIN_NEWTON_STEP:
             break
         size = 1.0
         while (next_loss := loss(b + size * step)) > current_loss and size > 1e-3:

@@ -73,7 +73,7 @@ def cohen_kappa(
     return 1.0 - float(n.sum()) * float((weight * table).sum()) / expected
 
 
-def counts_of(ratings: ArrayLike, levels: Floats | None = None) -> Floats:
+def count_categories(ratings: ArrayLike, levels: Floats | None = None) -> Floats:
     """Count how often each category was given to each item, shape (items, categories).
 
     Args:
@@ -139,7 +139,7 @@ def krippendorff_alpha(
     if not table.size:
         return None
     levels = np.unique(table[~np.isnan(table)])
-    counts = counts_of(table, levels)
+    counts = count_categories(table, levels)
     # Pairs of ratings of one item, each item weighing as many ratings as it has.
     shares = counts * (weights / (counts.sum(axis=1) - 1))[:, None]
     pairs = shares.T @ counts - np.diag(shares.sum(axis=0))
@@ -192,7 +192,7 @@ def gwet_ac(
     rated = table[~np.isnan(table)]
     levels = _scale_levels(rated, categories)
     _level_places(levels, rated)  # raises where a rating is strange
-    counts = counts_of(table, levels)
+    counts = count_categories(table, levels)
     # items that nobody rated are dropped; those with one rating stay for the shares below
     ratings_per_item, n = counts.sum(axis=1), _item_weights(times, len(counts))
     counts, ratings_per_item, n = (
@@ -284,7 +284,7 @@ def intraclass(
 
 MIN_EFFECTIVE_UNITS: Mapping[Scale, float] = {"nominal": 14, "ordinal": 10, "interval": 12}
 """The effective units (:func:`_effective_units`) that an interval needs, by kind of distance."""
-MOST_LEFT_OUT = 1000
+MAX_JACKKNIFE_GROUPS = 1000
 """Units that the jackknife leaves out in turn; more units are put into this many groups."""
 
 
@@ -293,7 +293,7 @@ def item_interval(
     ratings: Floats,
     units: Places | None = None,
     scale: Scale | None = "nominal",
-    fewest: int = intervals.FEWEST,
+    fewest: int = intervals.MIN_UNITS,
 ) -> Interval | str:
     """Return the interval of a coefficient of agreement, or the reason why there is none.
 
@@ -317,8 +317,8 @@ def item_interval(
     unit_of_item = intervals.unit_places(units, n)
     count, worth = int(unit_of_item.max(initial=-1)) + 1, intervals.effective_size(unit_of_item)
     # Where distances are squared, few ratings far from the others decide.
-    fewest = max(fewest, intervals.FEWEST_FOR_MEANS) if scale == "interval" else fewest
-    if reason := intervals.too_few_units(n, count, worth, fewest, "items"):
+    fewest = max(fewest, intervals.MIN_UNITS_FOR_MEANS) if scale == "interval" else fewest
+    if reason := intervals.reason_too_few_units(n, count, worth, fewest, "items"):
         return reason
     if scale and _effective_units(ratings, unit_of_item, scale) < MIN_EFFECTIVE_UNITS[scale]:
         return "nearly all ratings are the same: too few units differ from them"
@@ -327,8 +327,8 @@ def item_interval(
     kinds, which = np.where(np.isinf(kinds), np.nan, kinds), which.ravel()
     times: Floats = np.bincount(which, minlength=kinds.shape[1]).astype(np.float64)
     # Leaving out groups bounds the work, and changes the interval little.
-    if count > MOST_LEFT_OUT:
-        unit_of_item, count = unit_of_item % MOST_LEFT_OUT, MOST_LEFT_OUT
+    if count > MAX_JACKKNIFE_GROUPS:
+        unit_of_item, count = unit_of_item % MAX_JACKKNIFE_GROUPS, MAX_JACKKNIFE_GROUPS
     order = np.argsort(unit_of_item, kind="stable")
     ends = np.searchsorted(unit_of_item[order], np.arange(1, count))
     # Units with the same multiset of items give the same value when left out: compute it once.

@@ -14,18 +14,24 @@ from numpy.typing import ArrayLike
 from trustassay.statistics import Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import bisection, normal_quantile
-from trustassay.statistics.intervals import Interval, Term, sum_interval, too_few, unit_numbers
-from trustassay.statistics.resampling import Tested
+from trustassay.statistics.intervals import (
+    Interval,
+    Term,
+    reason_too_few,
+    sum_interval,
+    unit_numbers,
+)
+from trustassay.statistics.resampling import PairedTest
 
-FEWEST_OF_CLASS = 5
+MIN_UNITS_OF_CLASS = 5
 """Units of each class that an AUROC needs to get an interval; with fewer the interval would be
 wider than half of the possible range."""
-UNSEEN = 1.0
+UNSEEN_UNITS = 1.0
 """Wrongly ordered units, as of independent answers, that are added to the observed ones."""
 UNSEEN_PAIRED_UNITS = 0.25
 """The same for the correlation of two AUROCs: scores that order these answers alike may order
 other answers differently."""
-STEPS = 40
+BISECTION_STEPS = 40
 """Halvings of a bisection."""
 MAX_STANDARD_ERRORS = 40.0
 """Standard errors from which on a p-value is 0."""
@@ -69,7 +75,7 @@ def mean_auroc_interval(
     """
     aurocs = [_compute_placements(*sample) for sample in samples]
     rarer = min(min(auroc.positives, auroc.negatives) for auroc in aurocs)
-    if reason := too_few("independent answers of one kind", rarer, FEWEST_OF_CLASS):
+    if reason := reason_too_few("independent answers of one kind", rarer, MIN_UNITS_OF_CLASS):
         return reason
     return _auroc_interval(_average_aurocs(aurocs), normal_quantile((1 + level) / 2))
 
@@ -80,7 +86,7 @@ def auroc_difference(
     labels: ArrayLike,
     units: ArrayLike | None = None,
     level: float = 0.95,
-) -> Tested:
+) -> PairedTest:
     """Test whether two scores of the same answers have the same AUROC; the value is first - second.
 
     Args:
@@ -93,10 +99,10 @@ def auroc_difference(
     """
     a, b = _compute_placements(first, labels, units), _compute_placements(second, labels, units)
     value = a.value - b.value
-    if reason := too_few(
-        "independent answers of one kind", min(a.positives, a.negatives), FEWEST_OF_CLASS
+    if reason := reason_too_few(
+        "independent answers of one kind", min(a.positives, a.negatives), MIN_UNITS_OF_CLASS
     ):
-        return Tested(value, None, None, reason)
+        return PairedTest(value, None, None, reason)
     correlation = _correlation(a, b)
 
     def interval(z: float) -> Interval:
@@ -111,9 +117,9 @@ def auroc_difference(
         return not low <= 0 <= high
 
     # The interval widens with z: the z at which it first contains 0 gives the p-value.
-    _, far = bisection(apart, 0.0, MAX_STANDARD_ERRORS, STEPS)
+    _, far = bisection(apart, 0.0, MAX_STANDARD_ERRORS, BISECTION_STEPS)
     p = 2 * NormalDist().cdf(-far) if value else 1.0
-    return Tested(value, interval(normal_quantile((1 + level) / 2)), p)
+    return PairedTest(value, interval(normal_quantile((1 + level) / 2)), p)
 
 
 class _PlacementValues(NamedTuple):
@@ -205,12 +211,12 @@ def _auroc_interval(auroc: _PlacementValues, z: float) -> Interval:
         else 0.0
     )
     # pulls the design effect towards 1 where few wrong orders were seen
-    effect = (auroc.events * effect + UNSEEN) / (auroc.events + UNSEEN)
+    effect = (auroc.events * effect + UNSEEN_UNITS) / (auroc.events + UNSEEN_UNITS)
 
     def near(t: float) -> bool:
         return (result - t) ** 2 <= z * z * effect * _variance(t, m, n)
 
-    low, high = (bisection(near, result, bound, STEPS)[0] for bound in (0.0, 1.0))
+    low, high = (bisection(near, result, bound, BISECTION_STEPS)[0] for bound in (0.0, 1.0))
     return low, high
 
 

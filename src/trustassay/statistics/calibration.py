@@ -12,17 +12,19 @@ from numpy.typing import ArrayLike
 
 from trustassay.statistics import Floats, Places, intervals, regression
 
-BINS = 15
+RELIABILITY_BINS = 15
 """Bins of equal width, as in Guo et al. 2017."""
 
 
-def places_in_bins(chances: ArrayLike, bins: int = BINS) -> Places:
+def assign_bins(chances: ArrayLike, bins: int = RELIABILITY_BINS) -> Places:
     """Return the bin of each probability, from 0; of equal width, and 1 belongs to the last."""
     probabilities = np.asarray(chances, dtype=np.float64)
     return np.minimum((probabilities * bins).astype(np.int64), bins - 1)
 
 
-def calibration_error(chances: ArrayLike, truth: ArrayLike, bins: int = BINS) -> float | None:
+def calibration_error(
+    chances: ArrayLike, truth: ArrayLike, bins: int = RELIABILITY_BINS
+) -> float | None:
     """Return the expected calibration error, 0 to 1 (Guo et al. 2017, eq. 3).
 
     It is the mean over bins of equal width of the distance between the mean probability and the
@@ -35,7 +37,7 @@ def calibration_error(chances: ArrayLike, truth: ArrayLike, bins: int = BINS) ->
     probabilities, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if not len(probabilities):
         return None
-    place = places_in_bins(probabilities, bins)
+    place = assign_bins(probabilities, bins)
     # Sums instead of means: the weights by the bins' sizes cancel against the means' denominators.
     gaps = np.abs(np.bincount(place, probabilities, bins) - np.bincount(place, true, bins))
     return float(gaps.sum() / len(probabilities))
@@ -59,10 +61,11 @@ def reliability_bins(chances: ArrayLike, truth: ArrayLike) -> list[ReliabilityBi
         chances: probabilities, shape (n,). truth: whether each is true, shape (n,).
     """
     probabilities, true = np.asarray(chances, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    place = places_in_bins(probabilities)
-    n = np.bincount(place, minlength=BINS)
+    place = assign_bins(probabilities)
+    n = np.bincount(place, minlength=RELIABILITY_BINS)
     means = [
-        np.bincount(place, values, BINS) / np.maximum(n, 1) for values in (probabilities, true)
+        np.bincount(place, values, RELIABILITY_BINS) / np.maximum(n, 1)
+        for values in (probabilities, true)
     ]
     columns = zip(n.tolist(), *(values.tolist() for values in means), strict=True)
     return [ReliabilityBin(*column) for column in columns if column[0]]
@@ -104,7 +107,7 @@ def balanced_accuracy_interval(
         return None
     columns = np.eye(4)
     means = [sums.ratio(columns[at + 1], columns[at]) for at in (0, 2)]
-    if min(mean.units for mean in means) < intervals.FEWEST - 1e-9:
+    if min(mean.units for mean in means) < intervals.MIN_UNITS - 1e-9:
         return None
     shares = np.array([[mean.mean] for mean in means])
     # Units with pairs of both classes make the accuracies covary; a ratio's gradient is (y - r x) /
@@ -330,7 +333,7 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike) -> regression.Isotonic:
     )
 
 
-class Choice(NamedTuple):
+class MethodChoice(NamedTuple):
     """The choice between the methods of fitting."""
 
     method: Method
@@ -347,7 +350,7 @@ FITS: Mapping[Method, Fit] = {
 
 def choose_method(
     scores: ArrayLike, labels: ArrayLike, clusters: ArrayLike, rng: np.random.Generator
-) -> Choice:
+) -> MethodChoice:
     """Choose between a logistic and an isotonic curve by the log loss out of fold.
 
     There are fewer folds where few clusters contain the rarer class. With a single such cluster the
@@ -360,7 +363,7 @@ def choose_method(
     cluster_of_sample = np.asarray(clusters, dtype=np.int64)
     rarer = min(len(np.unique(cluster_of_sample[y == kind])) for kind in (0, 1))
     if rarer < 2:
-        return Choice("logistic", {})
+        return MethodChoice("logistic", {})
     fold = fold_numbers(cluster_of_sample, y, min(INNER_FOLDS, rarer), rng)
     losses = {
         name: mean_log_loss(out_of_fold(fit, x, y, cluster_of_sample, fold.tolist()), y)
@@ -368,7 +371,7 @@ def choose_method(
     }
     # A tie goes to the logistic curve, which has fewer parameters.
     best: Method = "isotonic" if losses["isotonic"] < losses["logistic"] else "logistic"
-    return Choice(best, losses)
+    return MethodChoice(best, losses)
 
 
 def mean_log_loss(chances: ArrayLike, labels: ArrayLike) -> float:

@@ -15,8 +15,12 @@ from numpy.typing import ArrayLike
 
 from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.distributions import incomplete_beta
-from trustassay.statistics.intervals import FEWEST, Estimate, Term
-from trustassay.statistics.resampling import drawn_counts, expanded_interval, interval_of
+from trustassay.statistics.intervals import MIN_UNITS, Estimate, Term
+from trustassay.statistics.resampling import (
+    draw_counts,
+    resample_interval,
+    student_percentile_interval,
+)
 
 MAX_SIGNS_AT_ONCE = 4_000_000
 """Entries of the largest matrix of signs that is held in memory."""
@@ -34,7 +38,7 @@ class Difference(NamedTuple):
 
 
 def _make_term(mean: intervals.UnitMean, bounds: tuple[float, float], weight: float) -> Term:
-    ends = intervals.bounded_interval(mean, bounds)
+    ends = intervals.interval_within_bounds(mean, bounds)
     assert ends
     return Term(mean.mean, ends, weight)
 
@@ -43,7 +47,7 @@ def mean_of_differences(
     differences: ArrayLike,
     largest: float = 1.0,
     units: Places | None = None,
-    fewest: int = intervals.FEWEST_FOR_MEANS,
+    fewest: int = intervals.MIN_UNITS_FOR_MEANS,
 ) -> Difference:
     """Return the mean of paired differences, second minus first.
 
@@ -63,13 +67,13 @@ def mean_of_differences(
     mean = intervals.unit_mean(sample, units)
     value, n = mean.mean, mean.units
     what = "pairs" if n == len(sample) else "questions (of equal size)"
-    if reason := intervals.too_few(what, math.floor(n + 1e-9), fewest):
+    if reason := intervals.reason_too_few(what, math.floor(n + 1e-9), fewest):
         return Difference(value, None, reason)
     place = intervals.unit_places(units, len(sample))
     moved = np.bincount(place, sample - sample.mean())
     # n > 25 g^2 with g = m3 / m2^(3/2), without dividing: all may be the same.
     if n * float(np.mean(moved**2)) ** 3 > 25 * float(np.mean(moved**3)) ** 2:
-        return Difference(value, intervals.bounded_interval(mean, (-largest, largest)))
+        return Difference(value, intervals.interval_within_bounds(mean, (-largest, largest)))
     # The two sides exclude each other, so they are correlated negatively: no sample rises and
     # falls.
     sides = [np.maximum(sample, 0.0), np.maximum(-sample, 0.0)]
@@ -126,13 +130,13 @@ def sign_flip_ps(
     return np.asarray((1 + reached) / (1 + permutations))
 
 
-FEWEST_CHANGED = 6
+MIN_CHANGED_QUESTIONS = 6
 """Changed questions that a significant difference needs: if rises and falls are equally likely,
 five of five changes go the same way one time in 16, six of six one time in 32."""
 
 
-def paired_difference(
-    value: float, drawn: Floats, units: int, changed: int, fewest: int = intervals.FEWEST
+def difference_from_resamples(
+    value: float, drawn: Floats, units: int, changed: int, fewest: int = intervals.MIN_UNITS
 ) -> Difference:
     """Return a difference, second less first, with its interval from paired resamples.
 
@@ -147,23 +151,23 @@ def paired_difference(
     The interval is the expanded percentile interval (Hesterberg 2015). Without any change it is
     (0, 0); with fewer than :data:`MIN_CHANGED_QUESTIONS` changes it is made wide enough to hold 0.
     """
-    if reason := intervals.too_few("questions", units, fewest):
+    if reason := intervals.reason_too_few("questions", units, fewest):
         return Difference(value, None, reason)
     defined = drawn[~np.isnan(drawn)]
     # Percentiles of the remaining tenth-and-more undefined draws would favour the defined ones.
     if changed and len(defined) < 0.9 * len(drawn):
         return Difference(value, None, "too few answers make up the figure")
-    interval = expanded_interval(defined, units) if changed else (0.0, 0.0)
-    return with_few_changes(Difference(value, interval), changed)
+    interval = student_percentile_interval(defined, units) if changed else (0.0, 0.0)
+    return widen_for_few_changes(Difference(value, interval), changed)
 
 
-def with_few_changes(difference: Difference, changed: int) -> Difference:
+def widen_for_few_changes(difference: Difference, changed: int) -> Difference:
     """Adjust the interval of a difference that few changes make up.
 
     Without any change the interval is (0, 0); with fewer than :data:`MIN_CHANGED_QUESTIONS`
     changes it is extended to contain 0.
     """
-    if difference.interval is None or changed >= FEWEST_CHANGED:
+    if difference.interval is None or changed >= MIN_CHANGED_QUESTIONS:
         return difference
     low, high = difference.interval if changed else (0.0, 0.0)
     return Difference(difference.value, (min(low, 0.0), max(high, 0.0)))
@@ -199,16 +203,16 @@ def share_rise_p(risen: int, fallen: int, n: int, margin: float = 0.0) -> float:
     return 1 - NormalDist().cdf((risen - fallen - n * margin) / error)
 
 
-POINTS = 51
+STORED_QUANTILES = 51
 """Quantiles by which a distribution is stored."""
-DIGITS = 6
+QUANTILE_DIGITS = 6
 """Significant digits of a stored quantile."""
 KOLMOGOROV_TERMS = 100
 """Terms of Kolmogorov's series; the sum is exact to all digits long before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class DistributionSummary:
     """A distribution of scores, stored by some of its quantiles."""
 
     size: float
@@ -222,7 +226,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Unlike:
+class DistributionDistance:
     """The distance of two distributions."""
 
     distance: float
@@ -231,7 +235,7 @@ class Unlike:
     """The probability of a distance as large by chance."""
 
 
-def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:
+def summarise_distribution(values: ArrayLike, clusters: ArrayLike) -> DistributionSummary:
     """Return the distribution of values, shape (n,), in 51 quantiles; NaN is a missing value.
 
     Raises:
@@ -243,17 +247,19 @@ def spread_of(values: ArrayLike, clusters: ArrayLike) -> Spread:
     finite = x[~np.isnan(x)]
     points: list[float] = []
     if len(finite):
-        result = np.quantile(finite, np.linspace(0, 1, POINTS), method="inverted_cdf")
+        result = np.quantile(finite, np.linspace(0, 1, STORED_QUANTILES), method="inverted_cdf")
         # Rounded so that a stored file is the same on every machine; equal quantiles become one
         # point.
-        points = sorted({float(f"{point:.{DIGITS}g}") for point in result.tolist()})
+        points = sorted({float(f"{point:.{QUANTILE_DIGITS}g}") for point in result.tolist()})
     shares = [float((finite <= point).mean()) for point in points]
-    return Spread(
+    return DistributionSummary(
         intervals.effective_size(clusters), float(np.isnan(x).mean()), tuple(points), tuple(shares)
     )
 
 
-def unlikeness(stored: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike:
+def compare_distribution(
+    stored: DistributionSummary, values: ArrayLike, clusters: ArrayLike
+) -> DistributionDistance:
     """Compare values with a distribution by the two-sample test of Kolmogorov and Smirnov.
 
     A missing value counts as lower than all others. The distance is taken at the stored points
@@ -265,14 +271,14 @@ def unlikeness(stored: Spread, values: ArrayLike, clusters: ArrayLike) -> Unlike
     """
     x = np.asarray(values, dtype=np.float64)
     if not len(x):
-        return Unlike(0.0, 1.0)
+        return DistributionDistance(0.0, 1.0)
     ranked = np.sort(np.where(np.isnan(x), -np.inf, x))
     # -inf stands for the missing values
     at = np.array([-np.inf, *stored.points])
     share_below = np.searchsorted(ranked, at, side="right") / len(x)
     stored_share_below = stored.missing + (1 - stored.missing) * np.array([0.0, *stored.shares])
     distance = float(np.abs(share_below - stored_share_below).max())
-    return Unlike(
+    return DistributionDistance(
         distance, kolmogorov_p_value(distance, stored.size, intervals.effective_size(clusters))
     )
 
@@ -297,12 +303,12 @@ def kolmogorov_p_value(distance: float, first: float, second: float) -> float:
     return min(1.0, max(0.0, 2 * math.fsum(terms)))
 
 
-ALLOWED = 0.01
+NORMAL_FLIP_SHARE = 0.01
 """The share of flipped verdicts that counts as normal when a judge is asked the same again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ChangeEffect:
     """The effect of a change on the scores and verdicts of ``flips.n`` answers."""
 
     shift: Estimate
@@ -322,14 +328,14 @@ class Moved:
         }
 
 
-def moved(
+def measure_change_effect(
     change: Floats,
     flipped: Bools,
     units: Places,
     width: float,
     rng: np.random.Generator,
     calm: Bools | None = None,
-) -> Moved:
+) -> ChangeEffect:
     """Measure the effect of a change on scores and verdicts of n answers, 1 or more.
 
     p is twice the smaller p-value of two tests: that the scores do not shift, by sign flips over
@@ -347,7 +353,9 @@ def moved(
     place = intervals.unit_places(units, len(flipped))
     has_both, flips = ~np.isnan(change), flipped.astype(np.float64)
     mean = intervals.unit_mean(flips, place)
-    reason = intervals.too_few("questions (of equal size)", math.floor(mean.units + 1e-9), FEWEST)
+    reason = intervals.reason_too_few(
+        "questions (of equal size)", math.floor(mean.units + 1e-9), MIN_UNITS
+    )
     share = Estimate.of(mean.mean, len(flips), reason or intervals.mean_interval(*mean))
     by_unit = np.bincount(place, flips if calm is None else flips - calm)
     more, fewer, count = int((by_unit > 0).sum()), int((by_unit < 0).sum()), len(by_unit)
@@ -356,7 +364,7 @@ def moved(
     else:
         # A unit with several answers may flip in any of them, so its probability is raised
         # accordingly.
-        allowed = 1 - (1 - ALLOWED) ** (len(flips) / count)
+        allowed = 1 - (1 - NORMAL_FLIP_SHARE) ** (len(flips) / count)
         ps = [incomplete_beta(more, count - more + 1, allowed) if more else 1.0]
     shift = Estimate(None, 0, None, "no answer has both scores")
     if has_both.any():
@@ -364,7 +372,7 @@ def moved(
         shift = Estimate(value, int(has_both.sum()), ends, reason or "")
         # Flips of whole units: answers of one unit do not move independently.
         ps.append(sign_flip_p(np.bincount(place[has_both], change[has_both]), rng))
-    return Moved(shift, share, min(1.0, len(ps) * min(ps)))
+    return ChangeEffect(shift, share, min(1.0, len(ps) * min(ps)))
 
 
 def movement_ratios(changes: Floats, units: Places, rng: np.random.Generator) -> Sequence[Estimate]:
@@ -391,6 +399,6 @@ def movement_ratios(changes: Floats, units: Places, rng: np.random.Generator) ->
         return np.where(np.isfinite(parts), parts, np.nan)
 
     count, n = sums.shape[1], int(sizes[-1].sum())
-    drawn = np.concatenate([ratios(weights) for weights in drawn_counts(count, rng)])
+    drawn = np.concatenate([ratios(weights) for weights in draw_counts(count, rng)])
     pairs = zip(ratios(np.ones((1, count)))[0].tolist(), drawn.T, strict=True)
-    return [Estimate.of(value, n, interval_of(column, count)) for value, column in pairs]
+    return [Estimate.of(value, n, resample_interval(column, count)) for value, column in pairs]

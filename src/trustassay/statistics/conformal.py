@@ -23,16 +23,16 @@ from numpy.typing import ArrayLike
 from trustassay.statistics import Places
 from trustassay.statistics.distributions import incomplete_beta
 
-MOST_TESTS = 20
+MAX_TESTS = 20
 """The most thresholds that are tested; each takes its part of the permitted error."""
-LOOKED_AT = 200
+ESTIMATE_THRESHOLDS = 200
 """Thresholds from which :func:`questions_needed` estimates how many labels are enough."""
-STEP = 1.2
+MIN_COUNT_RATIO = 1.2
 """The least ratio of the numbers of accepted questions of two successive tests."""
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class AcceptanceThreshold:
     """A threshold for accepting answers, and what it accepts of the labelled set."""
 
     above: float
@@ -76,7 +76,7 @@ def binomial_p_value(wrong: int, accepted: int, alpha: float) -> float:
     return incomplete_beta(accepted - wrong, wrong + 1, 1 - alpha)
 
 
-def tested_counts(n: int, alpha: float, delta: float) -> list[int]:
+def choose_test_counts(n: int, alpha: float, delta: float) -> list[int]:
     """Return how many of n questions each tested threshold accepts, rising.
 
     The counts depend only on these numbers, which keeps the tests valid. They run from the fewest
@@ -84,7 +84,10 @@ def tested_counts(n: int, alpha: float, delta: float) -> list[int]:
     larger, so there are as many tests as still fit.
     """
     tests = 0
-    while tests < MOST_TESTS and fewest_questions(alpha, delta / (tests + 1)) * STEP**tests <= n:
+    while (
+        tests < MAX_TESTS
+        and fewest_questions(alpha, delta / (tests + 1)) * MIN_COUNT_RATIO**tests <= n
+    ):
         tests += 1
     if not tests:
         return []
@@ -100,7 +103,7 @@ def selective_threshold(
     alpha: float,
     delta: float,
     rng: np.random.Generator | None = None,
-) -> Threshold | None:
+) -> AcceptanceThreshold | None:
     """Return the lowest threshold whose accepted answers are wrong at most with the share alpha.
 
     The promise holds with a probability of at least 1 - delta. ``None`` where no threshold passes.
@@ -124,15 +127,15 @@ def selective_threshold(
     """
     answers = _LabelledAnswers(scores, wrong, clusters)
     drawn = (rng or np.random.default_rng(0)).permutation(len(answers.wrong))
-    counts = tested_counts(answers.questions, alpha, delta)
-    best: Threshold | None = None
+    counts = choose_test_counts(answers.questions, alpha, delta)
+    best: AcceptanceThreshold | None = None
     for count in counts:
         above = answers.threshold_of(count)
         accepted = answers.count_accepted(above)
         p = binomial_p_value(answers.count_wrong_of_one_each(above, drawn), accepted[0], alpha)
         if p <= delta / len(counts):
             # The counts rise, so the last threshold that passes accepts most.
-            best = Threshold(above, *accepted, p)
+            best = AcceptanceThreshold(above, *accepted, p)
     return best
 
 
@@ -152,7 +155,7 @@ def questions_needed(
     """
     answers = _LabelledAnswers(scores, wrong, clusters)
     result: list[int] = []
-    counts = np.geomspace(1, max(1, answers.questions), LOOKED_AT).round().astype(int)
+    counts = np.geomspace(1, max(1, answers.questions), ESTIMATE_THRESHOLDS).round().astype(int)
     for count in np.unique(counts[counts <= answers.questions]).tolist():
         questions, accepted, bad = answers.count_accepted(answers.threshold_of(count))
         risk = (bad + 1) / (accepted + 1)
@@ -170,7 +173,7 @@ def _questions_to_pass(share: float, risk: float, alpha: float, delta: float, mo
 
     def passes(n: int) -> bool:
         accepted = math.floor(n * share)
-        return binomial_p_value(math.floor(accepted * risk), accepted, alpha) <= delta / MOST_TESTS
+        return binomial_p_value(math.floor(accepted * risk), accepted, alpha) <= delta / MAX_TESTS
 
     high = fewest_questions(alpha, delta)
     while not passes(high) and high < most:
@@ -179,9 +182,9 @@ def _questions_to_pass(share: float, risk: float, alpha: float, delta: float, mo
     return min(bisect_left(range(high), True, high // 2 + 1, key=passes), most)
 
 
-def accepted_and_wrong_threshold(
+def risk_control_threshold(
     scores: ArrayLike, wrong: ArrayLike, clusters: ArrayLike, *, alpha: float
-) -> Threshold | None:
+) -> AcceptanceThreshold | None:
     """Return the lowest threshold at which at most a share alpha of answers is accepted and wrong.
 
     The share is that of a new question's answers, in expectation over labelled sets and questions.
@@ -207,7 +210,7 @@ def accepted_and_wrong_threshold(
     # budget is the threshold, which excludes the group itself.
     beyond = ends[losses[ends] > budget]
     above = float(ranked[beyond[0]]) if len(beyond) else -math.inf
-    return Threshold(above, *answers.count_accepted(above))
+    return AcceptanceThreshold(above, *answers.count_accepted(above))
 
 
 class _LabelledAnswers:

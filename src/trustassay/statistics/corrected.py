@@ -30,18 +30,18 @@ from trustassay.statistics.intervals import (
     unit_places,
 )
 
-DRAWS = 4000
+POSTERIOR_DRAWS = 4000
 """Draws from a posterior: a bound is off by about a fiftieth of half the interval."""
-PRIOR_LABELS, JEFFREYS = 0.8, 0.5
+PRIOR_LABELS, JEFFREYS_PRIOR = 0.8, 0.5
 """Prior numbers of right answers, and of wrong ones: of all strata together, and of each of the
 shares that describe a judge's errors."""
-ENDS = 0.025, 0.975
+INTERVAL_ENDS = 0.025, 0.975
 """The quantiles at the ends of a 95 % interval."""
 MAX_STRATA = 3
 """The number of equal parts into which scores without a verdict are divided."""
 
 
-class Rate(NamedTuple):
+class LabelCorrectedShare(NamedTuple):
     """A corrected share of right answers."""
 
     value: float
@@ -54,7 +54,7 @@ class Rate(NamedTuple):
     """The unit of each answer, shape (n,)."""
 
 
-def strata_of(scores: ArrayLike) -> Places:
+def assign_strata(scores: ArrayLike) -> Places:
     """Return the stratum of each score, from 0 without gaps, shape (n,).
 
     Up to three different values have a stratum each; otherwise the strata are tertiles.
@@ -68,7 +68,7 @@ def strata_of(scores: ArrayLike) -> Places:
 
 def prediction_powered(
     strata: Places, labels: Floats, units: Places, rng: np.random.Generator
-) -> Rate:
+) -> LabelCorrectedShare:
     """Return the share of right answers if the labelled answers are a random sample of all.
 
     Args:
@@ -92,7 +92,7 @@ def prediction_powered(
     effect = design_effect(influence, units, has_label)
     low, high = strata_bounds(all_ / effect, right / effect, n / effect, rng).tolist()
     # With few labels the posterior's prior may put the value itself outside of the interval.
-    return Rate(value, (min(low, value), max(high, value)), influence, units)
+    return LabelCorrectedShare(value, (min(low, value), max(high, value)), influence, units)
 
 
 def strata_bounds(all_: Floats, right: Floats, n: Floats, rng: np.random.Generator) -> Floats:
@@ -102,17 +102,17 @@ def strata_bounds(all_: Floats, right: Floats, n: Floats, rng: np.random.Generat
         all_, right, n: the numbers of answers, of labels that mean right, and of labels, by
             stratum, shape (..., K).
     """
-    shape, prior = (DRAWS, *np.shape(n)), PRIOR_LABELS / np.shape(n)[-1]
+    shape, prior = (POSTERIOR_DRAWS, *np.shape(n)), PRIOR_LABELS / np.shape(n)[-1]
     rates = rng.beta(right + prior, n - right + prior, shape)
     # Normalised gamma draws are a Dirichlet draw: the sizes of strata are uncertain, too.
-    weights = rng.gamma(all_ + JEFFREYS, size=shape)
+    weights = rng.gamma(all_ + JEFFREYS_PRIOR, size=shape)
     drawn = (weights * rates).sum(axis=-1) / weights.sum(axis=-1)
-    return np.asarray(np.quantile(drawn, ENDS, axis=0))
+    return np.asarray(np.quantile(drawn, INTERVAL_ENDS, axis=0))
 
 
 def rogan_gladen(
     good: Bools, units: Places, labelled: tuple[Bools, Bools, Places], rng: np.random.Generator
-) -> Rate:
+) -> LabelCorrectedShare:
     """Return the share of right answers from a judge's verdicts and its measured errors.
 
     Args:
@@ -141,7 +141,7 @@ def rogan_gladen(
     if interval and lean > 0:
         interval = min(interval[0], p), max(interval[1], p)
     influence = np.concatenate([judged_influence, -errors]) / (lean if lean > 0 else 1.0)
-    return Rate(p, interval, influence, np.concatenate([units, theirs]))
+    return LabelCorrectedShare(p, interval, influence, np.concatenate([units, theirs]))
 
 
 def error_bounds(counts: Floats, rng: np.random.Generator) -> Interval | None:
@@ -156,8 +156,8 @@ def error_bounds(counts: Floats, rng: np.random.Generator) -> Interval | None:
     leaves no p, the bounds are quantiles of the draws with a p from 0 to 1; ``None`` if there are
     none: the judge errs differently on these answers.
     """
-    yes, no = counts.T[..., None] + JEFFREYS
-    q, se, fp = rng.beta(yes, no, (3, DRAWS))
+    yes, no = counts.T[..., None] + JEFFREYS_PRIOR
+    q, se, fp = rng.beta(yes, no, (3, POSTERIOR_DRAWS))
     solved, better = (q - fp) / (se - fp), se > fp
     # For each p of the grid, the share of draws whose solution lies below it. Where the judge is
     # worse than chance (se < fp), the inequality turns round, so those draws are counted from
@@ -166,11 +166,11 @@ def error_bounds(counts: Floats, rng: np.random.Generator) -> Interval | None:
     below, above = (
         np.searchsorted(np.sort(solved[is_side]), grid) for is_side in (better, ~better)
     )
-    share = (better.sum() - below + above) / DRAWS
-    possible = grid[(share >= ENDS[0]) & (share <= ENDS[1])]
+    share = (better.sum() - below + above) / POSTERIOR_DRAWS
+    possible = grid[(share >= INTERVAL_ENDS[0]) & (share <= INTERVAL_ENDS[1])]
     if not len(possible):
         possible = solved[better & (solved >= 0) & (solved <= 1)]
-        possible = np.quantile(possible, ENDS) if len(possible) else possible
+        possible = np.quantile(possible, INTERVAL_ENDS) if len(possible) else possible
     return (float(possible[0]), float(possible[-1])) if len(possible) else None
 
 
@@ -194,7 +194,7 @@ def design_effect(influence: Floats, units: Places, has_label: Bools | None = No
     if not independent_square:
         return len(counted) / effective_size(counted)
     together = np.bincount(unit_places(units, len(units)), influence)
-    wider = student_t_quantile(ENDS[1], count - 1) / normal_quantile(ENDS[1])
+    wider = student_t_quantile(INTERVAL_ENDS[1], count - 1) / normal_quantile(INTERVAL_ENDS[1])
     return max(
         1.0, float(together @ together) / independent_square * wider**2 * count / (count - 1)
     )
@@ -220,7 +220,9 @@ def rank_sum_z(first: Floats, second: Floats) -> float:
     return float((ranks[:n].sum() - n * (total + 1) / 2) / math.sqrt(variance))
 
 
-def difference_of_rates(first: Rate, second: Rate) -> tuple[float, Interval | None]:
+def difference_of_rates(
+    first: LabelCorrectedShare, second: LabelCorrectedShare
+) -> tuple[float, Interval | None]:
     """Return second minus first, with its interval (Zou and Donner 2008).
 
     Each share has its own errors; units that both share are paired.

@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustassay.statistics import Floats, Places
-from trustassay.statistics.calibration import BINS, places_in_bins
+from trustassay.statistics.calibration import RELIABILITY_BINS, assign_bins
 
 Measure = Callable[[ArrayLike, ArrayLike], float | None]
-Figure = Callable[[Floats], Floats]
-WeightedMeasure = Callable[[ArrayLike, ArrayLike], Figure]
+WeightedFigure = Callable[[Floats], Floats]
+WeightedMeasure = Callable[[ArrayLike, ArrayLike], WeightedFigure]
 
 MAX_LABELS_TO_SORT = 8
 """The most different labels with which tau-b sorts; with more it uses a matrix of all pairs."""
 MAX_ANSWERS_FOR_MATRIX = 4000
 """The most answers for a matrix of all pairs; with more tau-b sorts."""
-NOTHING = 1e-12
+ROUNDING_SHARE = 1e-12
 """Variances below this share of the sum of squares are rounding errors."""
 
 
@@ -49,7 +49,7 @@ def ranks(values: ArrayLike) -> Floats:
     return np.asarray((last - (counts - 1) / 2)[places], dtype=np.float64)
 
 
-def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """AUROC: the share of pairs of a positive and a negative in which the positive scores higher.
 
     Ties count half; labels above 0 are positive.
@@ -70,7 +70,7 @@ def weighted_auroc(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return figure
 
 
-def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Average precision: the area under the curve of precision by recall, as steps.
 
     It is sum (R_k - R_{k-1}) P_k over the different scores from the highest down, where R_k and P_k
@@ -94,7 +94,7 @@ def weighted_average_precision(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return figure
 
 
-def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Prediction rejection ratio: the gain of rejecting by score over that of the best order.
 
     It is at most 1, and 0 for a random order (Malinin and Gales 2021; in the form of Vashurin et
@@ -116,12 +116,12 @@ def weighted_prediction_rejection_ratio(scores: ArrayLike, labels: ArrayLike) ->
         # the area of the best order: labels themselves as scores
         most = best.area(weights, harmonic) - n * mean
         scale = weights @ np.abs(centred)
-        return _divide(total, np.where(most > NOTHING * scale, most, 0.0))
+        return _divide(total, np.where(most > ROUNDING_SHARE * scale, most, 0.0))
 
     return figure
 
 
-def weighted_pearson(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_pearson(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Pearson's r: the covariance of two samples over both standard deviations."""
     x, y = (_centre(values) for values in _as_pair(scores, labels))
     # One product with the weights gives all sums that r needs, for all resamples at once.
@@ -134,7 +134,7 @@ def weighted_pearson(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return figure
 
 
-def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Spearman's rho: Pearson's r of the ranks; ties get the mean of their ranks."""
     x, y = _as_pair(scores, labels)
     of_x, of_y = _Ties(x), _Ties(y)
@@ -150,7 +150,7 @@ def weighted_spearman(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return figure
 
 
-def weighted_kendall_tau_b(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_kendall_tau_b(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Kendall's tau-b (Kendall 1945).
 
     It is concordant minus discordant pairs, over the root of the product of the number of pairs
@@ -173,7 +173,7 @@ def weighted_kendall_tau_b(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return figure
 
 
-def _surplus_by_matrix(x: Floats, y: Floats) -> Figure:
+def _surplus_by_matrix(x: Floats, y: Floats) -> WeightedFigure:
     """Return a function that counts concordant minus discordant pairs, by the sign of each pair."""
     signs = np.sign(x[:, None] - x) * np.sign(y[:, None] - y)
     signs = signs.astype(np.float32)  # sums of fewer than 2^24 signs are exact
@@ -184,7 +184,7 @@ def _surplus_by_matrix(x: Floats, y: Floats) -> Figure:
     return figure
 
 
-def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
+def _surplus_by_sorting(x: Floats, y: Floats) -> WeightedFigure:
     """Return a function that counts concordant minus discordant pairs, by sorting (Knight 1966).
 
     It is all pairs minus ties, minus twice the inversions of the labels in the order of the scores,
@@ -215,14 +215,14 @@ def _surplus_by_sorting(x: Floats, y: Floats) -> Figure:
     return figure
 
 
-def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_brier_score(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Brier score: the mean squared distance of probabilities from labels of 0 and 1 (1950)."""
     x, y = _as_pair(scores, labels)
     squares = (x - y) ** 2
     return lambda weights: _divide(weights @ squares, weights.sum(axis=1))
 
 
-def weighted_log_loss(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_log_loss(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Log loss: the mean of -log p of the true class, in nats; infinite where p = 0 is wrong."""
     x, y = _as_pair(scores, labels)
     with np.errstate(divide="ignore"):
@@ -230,11 +230,11 @@ def weighted_log_loss(scores: ArrayLike, labels: ArrayLike) -> Figure:
     return lambda weights: _divide(weights @ losses, weights.sum(axis=1))
 
 
-def weighted_calibration_error(scores: ArrayLike, labels: ArrayLike) -> Figure:
+def weighted_calibration_error(scores: ArrayLike, labels: ArrayLike) -> WeightedFigure:
     """Expected calibration error, see :func:`~.calibration.calibration_error`."""
     x, y = _as_pair(scores, labels)
-    gaps = np.zeros((len(x), BINS))
-    gaps[np.arange(len(x)), places_in_bins(x, BINS)] = x - y
+    gaps = np.zeros((len(x), RELIABILITY_BINS))
+    gaps[np.arange(len(x)), assign_bins(x, RELIABILITY_BINS)] = x - y
     return lambda weights: _divide(np.abs(weights @ gaps).sum(axis=1), weights.sum(axis=1))
 
 
@@ -326,7 +326,7 @@ class _RejectionOrder:
         return np.asarray(label.sum(axis=1) + _products(offset, steps))
 
 
-def _inversion_counter(ranks: Places, digit: int) -> Figure:
+def _inversion_counter(ranks: Places, digit: int) -> WeightedFigure:
     """Return a function that counts the inversions that one binary digit of the ranks decides.
 
     Among ranks with the same higher digits, each 0 is inverted with every 1 before it.
@@ -355,7 +355,7 @@ def _correlation(
         # A difference of nearly equal sums: what is left of a constant sample is rounding, taken as
         # 0.
         about_mean = square - _divide(total**2, n, 0.0)
-        variances.append(np.where(about_mean > NOTHING * square, about_mean, 0.0))
+        variances.append(np.where(about_mean > ROUNDING_SHARE * square, about_mean, 0.0))
     together = products - _divide(sums[0] * sums[1], n, 0.0)
     return np.clip(_divide(together, np.sqrt(variances[0] * variances[1])), -1.0, 1.0)
 
@@ -409,7 +409,7 @@ def roc_curve(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
     return result[0], result[1]
 
 
-def kept_means(scores: ArrayLike, labels: ArrayLike) -> Floats:
+def mean_label_of_top(scores: ArrayLike, labels: ArrayLike) -> Floats:
     """Return the mean label of the k answers with the highest scores, for k = 1 ... n, shape (n,).
 
     Where the k-th score is tied, the mean is the expected one of a random choice among the ties.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
-STEPS = 20_000
+MAX_FRACTION_TERMS = 20_000
 """The most terms of the continued fraction; it takes about the root of the larger parameter."""
 
 
@@ -83,7 +83,7 @@ def _beta_fraction(a: float, b: float, x: float) -> float:
     """
     tiny = 1e-300
     value, c, d = 1.0, 1.0, 0.0
-    for step in range(1, STEPS):
+    for step in range(1, MAX_FRACTION_TERMS):
         m, odd = divmod(step, 2)
         if odd:
             term = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))

@@ -23,16 +23,16 @@ from trustassay.statistics.distributions import (
 
 Interval = tuple[float, float]
 
-FEWEST = 20
+MIN_UNITS = 20
 """Samples that a figure needs to get an interval."""
-FEWEST_FOR_MEANS = 40
+MIN_UNITS_FOR_MEANS = 40
 """Samples that a mean of scores of any size needs: if a tenth of the samples makes up most of the
 mean, one set of 20 in eight contains none of that tenth (docs/intervals.md)."""
-UNSEEN = 1.0
+UNSEEN_EVENTS = 1.0
 """Events of the largest possible size that :func:`mean_interval` adds to the observed ones."""
-SAME = 1e-12
+NO_DESIGN_EFFECT = 1e-12
 """Design effects up to here are rounding errors: all numbers are the same."""
-MANY = 1000
+MIN_COUNT_FOR_WILSON = 1000
 """Successes and failures (each) from which Wilson's interval replaces the mid-P one."""
 
 
@@ -59,12 +59,12 @@ class Estimate:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def too_few(what: str, count: int, needed: int) -> str | None:
+def reason_too_few(what: str, count: int, needed: int) -> str | None:
     """Return the reason why a figure has no interval; ``None`` if there are enough samples."""
     return f"too few {what}: {count:,}; at least {needed:,} are needed" if count < needed else None
 
 
-def too_few_units(
+def reason_too_few_units(
     samples: int, units: int, worth: float, needed: int, what: str = "samples"
 ) -> str | None:
     """Return the reason why a figure has no interval; ``None`` if there are enough samples.
@@ -76,8 +76,8 @@ def too_few_units(
         needed: the samples, or units of equal size, that the figure needs.
     """
     if units == samples:
-        return too_few(what, samples, needed)
-    return too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
+        return reason_too_few(what, samples, needed)
+    return reason_too_few("independent units (of equal size)", math.floor(worth + 1e-9), needed)
 
 
 class RowSums:
@@ -93,7 +93,7 @@ class RowSums:
     def __init__(self, width: int) -> None:
         self.n = 0
         self.total: Floats = np.zeros(width)
-        self.alone: Floats = np.zeros(width)
+        self.single_rows_total: Floats = np.zeros(width)
         self._single_count = 0
         self._products: Floats = np.zeros((width, width))
         self._grouped_sums: dict[int, Floats] = {}
@@ -108,7 +108,7 @@ class RowSums:
         self.n += len(rows)
         self.total += rows.sum(axis=0)
         single_rows = rows if units is None else rows[units < 0]
-        self.alone += single_rows.sum(axis=0)
+        self.single_rows_total += single_rows.sum(axis=0)
         self._single_count += len(single_rows)
         # A unit of one row needs no place of its own: its square goes into the common matrix at
         # once.
@@ -217,7 +217,7 @@ def unit_places(units: ArrayLike | None, n: int) -> Places:
     return np.unique(unit_numbers(units, n), return_inverse=True)[1]
 
 
-def units_in(units: Places) -> int:
+def count_units(units: Places) -> int:
     """Return the number of different units; each row below 0 is a unit by itself."""
     together = units[units >= 0]
     return len(units) - len(together) + len(np.unique(together))
@@ -259,7 +259,7 @@ def binomial_interval(successes: float, n: float, level: float = 0.95) -> Interv
     """
     if not 0 <= successes <= n or n <= 0:
         raise ValueError(f"expected 0 <= successes <= n and n above 0, got {successes} of {n}")
-    if min(successes, n - successes) >= MANY:
+    if min(successes, n - successes) >= MIN_COUNT_FOR_WILSON:
         return wilson_interval(successes, n, level)
     # Wilson's bounds are only the first guesses of Newton's method below.
     low, high = wilson_interval(successes, n, level)
@@ -329,12 +329,12 @@ def mean_interval(mean: float, variance: float, n: float, level: float = 0.95) -
     # the design effect d of the docstring
     effect = max(variance, 0.0) * n / binary_variance if binary_variance > 0 else 0.0
     # no scatter at all: only the number of samples bounds what was not seen
-    if effect <= SAME:
+    if effect <= NO_DESIGN_EFFECT:
         unseen = 1 - (1 - level) ** (1 / n)
         return mean - unseen * mean, mean + unseen * (1 - mean)
     events = min(mean, 1 - mean) * n / effect
     # one unseen event of the largest size
-    effect = (events * effect + UNSEEN) / (events + UNSEEN)
+    effect = (events * effect + UNSEEN_EVENTS) / (events + UNSEEN_EVENTS)
     p = (1 + level) / 2
     estimated = (student_t_quantile(p, n - 1) / normal_quantile(p)) ** 2 * n / (n - 1)
     effective_n = n / effect / (1 + max(1 - effect, 0.0) * (estimated - 1))
@@ -353,7 +353,7 @@ def t_interval(mean: float, variance: float, n: float, level: float = 0.95) -> I
     return mean - reach, mean + reach
 
 
-def bounded_interval(mean: UnitMean, bounds: Interval | None) -> Interval | None:
+def interval_within_bounds(mean: UnitMean, bounds: Interval | None) -> Interval | None:
     """Return the interval of a mean of numbers that lie between bounds.
 
     The mean is scaled to 0 to 1 for :func:`mean_interval`; without finite bounds the interval is
@@ -402,7 +402,7 @@ def jackknife_interval(
     if n < 2 or not math.isfinite(middle) or not np.isfinite(moved).all():
         return None
     error = math.sqrt((n - 1) * float(moved.var()))
-    if error <= SAME:
+    if error <= NO_DESIGN_EFFECT:
         return None
     reach = student_t_quantile((1 + level) / 2, n - 1) * error
     return back(middle - reach), back(middle + reach)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from trustassay.statistics.distributions import normal_quantile
 from trustassay.statistics.resampling import holm
 
-REACH = 5
+MAX_SIDE_FIGURES = 5
 """The most figures that are combined on each side of a step."""
-LEVEL = 0.05
+STEP_SIGNIFICANCE = 0.05
 """The probability of finding any step in a line without one."""
 
 
-class Estimate(NamedTuple):
+class LevelEstimate(NamedTuple):
     """A figure of the line."""
 
     value: float
@@ -27,14 +27,14 @@ class Estimate(NamedTuple):
     """How many answers it is computed from."""
 
 
-class Step(NamedTuple):
+class LevelStep(NamedTuple):
     """A place where a line changed its level."""
 
     at: int
     """The number of the first figure after the step, from 0."""
-    before: Estimate
+    before: LevelEstimate
     """The level before the step."""
-    after: Estimate
+    after: LevelEstimate
     """The level after the step."""
     counts: tuple[int, int]
     """How many figures the levels before and after are combined from."""
@@ -47,7 +47,9 @@ class Step(NamedTuple):
         return self.after.value - self.before.value
 
 
-def steps(line: Sequence[Estimate], broken: Collection[int] = ()) -> list[Step]:
+def find_level_steps(
+    line: Sequence[LevelEstimate], broken: Collection[int] = ()
+) -> list[LevelStep]:
     """Return the places where a line of independent figures changed, in their order.
 
     Each place is tested three times: up to :data:`MAX_SIDE_FIGURES` figures before it against as
@@ -69,33 +71,40 @@ def steps(line: Sequence[Estimate], broken: Collection[int] = ()) -> list[Step]:
         candidate for start, end in pairwise(ends) for candidate in _test_places(line, start, end)
     ]
     corrected = holm([candidate.p for _, candidate in tested])
-    result: list[Step] = []
+    result: list[LevelStep] = []
     # clearest first, so that a weaker test of the same step finds it taken
     for p, (_, candidate) in sorted(
         zip(corrected, tested, strict=True), key=lambda each: -each[1][0]
     ):
-        near = [other for other in result if abs(other.at - candidate.at) < REACH]
-        if p < LEVEL and not any((other.rise > 0) == (candidate.rise > 0) for other in near):
+        near = [other for other in result if abs(other.at - candidate.at) < MAX_SIDE_FIGURES]
+        if p < STEP_SIGNIFICANCE and not any(
+            (other.rise > 0) == (candidate.rise > 0) for other in near
+        ):
             result.append(candidate._replace(p=p))
     return sorted(result)
 
 
-def _test_places(line: Sequence[Estimate], start: int, end: int) -> Iterator[tuple[float, Step]]:
+def _test_places(
+    line: Sequence[LevelEstimate], start: int, end: int
+) -> Iterator[tuple[float, LevelStep]]:
     """Yield the distance of the two sides in standard errors, and the step, of each test."""
     for at in range(start + 1, end):
-        back, forth = min(REACH, at - start), min(REACH, end - at)
+        back, forth = min(MAX_SIDE_FIGURES, at - start), min(MAX_SIDE_FIGURES, end - at)
         # Near an end two of the three comparisons may be the same; each counts as one test.
         for counts in dict.fromkeys([(back, forth), (back, 1), (1, forth)]):
-            before, after = together(line[at - counts[0] : at]), together(line[at : at + counts[1]])
+            before, after = (
+                combine_estimates(line[at - counts[0] : at]),
+                combine_estimates(line[at : at + counts[1]]),
+            )
             below, above = sorted((before, after))
             # Only the facing sides of the intervals matter: the upper one of the lower level, and
             # vice versa.
             if reach := math.hypot(below.high - below.value, above.value - above.low):
                 z = (above.value - below.value) / reach * normal_quantile(0.975)
-                yield z, Step(at, before, after, counts, math.erfc(z / math.sqrt(2)))
+                yield z, LevelStep(at, before, after, counts, math.erfc(z / math.sqrt(2)))
 
 
-def together(line: Sequence[Estimate]) -> Estimate:
+def combine_estimates(line: Sequence[LevelEstimate]) -> LevelEstimate:
     """Return the mean of one or more figures, weighted by their numbers of answers.
 
     Its interval is combined from those of the figures (Zou and Donner 2008).
@@ -105,4 +114,4 @@ def together(line: Sequence[Estimate]) -> Estimate:
     value = sum(weight * figure.value for weight, figure in weighted)
     down = math.hypot(*(weight * (figure.value - figure.low) for weight, figure in weighted))
     up = math.hypot(*(weight * (figure.high - figure.value) for weight, figure in weighted))
-    return Estimate(value, value - down, value + up, sum(figure.n for figure in line))
+    return LevelEstimate(value, value - down, value + up, sum(figure.n for figure in line))

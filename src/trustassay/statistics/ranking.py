@@ -14,14 +14,14 @@ from trustassay.statistics import Floats
 from trustassay.statistics.comparison import mean_of_differences, sign_flip_ps
 from trustassay.statistics.correlation import kendall_tau_b, spearman
 from trustassay.statistics.intervals import (
-    FEWEST,
-    FEWEST_FOR_MEANS,
+    MIN_UNITS,
+    MIN_UNITS_FOR_MEANS,
     Interval,
-    bounded_interval,
-    too_few,
+    interval_within_bounds,
+    reason_too_few,
     unit_mean,
 )
-from trustassay.statistics.resampling import REPLICATES, drawn_counts, holm
+from trustassay.statistics.resampling import REPLICATES, draw_counts, holm
 
 MIN_FLIPS = 9_999
 """Sign flips of the tests of pairs of models."""
@@ -57,7 +57,7 @@ class PairDifference:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class OrderAgreement:
     """The agreement of the order by score with the order by truth; ``None`` if not defined."""
 
     kendall: float | None
@@ -85,7 +85,7 @@ class RankedModels:
     """The difference of every two models."""
     truth: Floats | None = None
     """The mean truth of each model, where it is known, shape (M,)."""
-    agreement: Agreement | None = None
+    agreement: OrderAgreement | None = None
     """The agreement of means and truth, where truth is known."""
 
 
@@ -126,23 +126,23 @@ def rank_models(
     s = s[order]
     n = s.shape[1]
     # Means need more questions than the ranks below, whose probabilities make no such promise.
-    without = too_few("questions", n, FEWEST_FOR_MEANS)
+    without = reason_too_few("questions", n, MIN_UNITS_FOR_MEANS)
     probabilities = None
-    if n >= FEWEST:
+    if n >= MIN_UNITS:
         # Questions are drawn, not answers, so that the models stay paired in each resample.
-        drawn = np.concatenate([counts @ s.T / n for counts in drawn_counts(n, rng, REPLICATES)])
+        drawn = np.concatenate([counts @ s.T / n for counts in draw_counts(n, rng, REPLICATES)])
         probabilities = _rank_probabilities(sign * drawn)
     means = s.mean(axis=1)
     true_means = None if t is None else t[order].mean(axis=1)
     agreement = None
     if true_means is not None:
-        agreement = Agreement(
+        agreement = OrderAgreement(
             kendall_tau_b(sign * means, true_means), spearman(sign * means, true_means)
         )
     return RankedModels(
         tuple(order.tolist()),
         means,
-        tuple(None if without else bounded_interval(unit_mean(row), bounds) for row in s),
+        tuple(None if without else interval_within_bounds(unit_mean(row), bounds) for row in s),
         without,
         probabilities,
         tuple(_compare_pairs(s, rng, bounds)),
@@ -162,7 +162,7 @@ def _compare_pairs(
     # Without bounds the largest difference that occurs stands for the range; 1 if all are equal.
     largest = float(np.abs(apart).max()) or 1.0 if bounds is None else bounds[1] - bounds[0]
     p = [1.0] * len(pairs)
-    if n >= FEWEST:
+    if n >= MIN_UNITS:
         p = holm(sign_flip_ps(apart, rng, max(MIN_FLIPS, MIN_FLIPS_A_PAIR * len(pairs))).tolist())
     changes = [mean_of_differences(difference, largest) for difference in apart]
     return [
@@ -185,7 +185,7 @@ def _rank_probabilities(drawn: Floats) -> Floats:
     return result
 
 
-def ordered_alike(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
+def count_concordant_pairs(scores: ArrayLike, truth: ArrayLike) -> tuple[int, int]:
     """Count the pairs of models that scores and truth order alike, question by question.
 
     Args:

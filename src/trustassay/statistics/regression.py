@@ -47,7 +47,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RegressionLine:
     """The least-squares line y = slope x + intercept."""
 
     n: int
@@ -91,7 +91,7 @@ class LineSums:
         between = steps * self.x.n * other.x.n / max(x.n, 1)
         return LineSums(x, y, self.products + other.products + between)
 
-    def line(self, level: float = 0.95) -> Line | None:
+    def line(self, level: float = 0.95) -> RegressionLine | None:
         """Return the line; ``None`` for fewer than two points, or where all x are equal."""
         n, x = self.x.n, self.x
         if n < 2 or x.squares <= 0:
@@ -99,21 +99,23 @@ class LineSums:
         slope = self.products / x.squares
         intercept = self.y.mean - slope * x.mean
         if n < 3:
-            return Line(n, slope, intercept, None, None)
+            return RegressionLine(n, slope, intercept, None, None)
         # Rounding may leave the residual of points on one line slightly below 0.
         residual = max(self.y.squares - slope * self.products, 0.0) / (n - 2)
         t = student_t_quantile((1 + level) / 2, n - 2)
         by_slope = t * math.sqrt(residual / x.squares)
         by_intercept = t * math.sqrt(residual * (1 / n + x.mean**2 / x.squares))
         ends = (slope - by_slope, slope + by_slope)
-        return Line(n, slope, intercept, ends, (intercept - by_intercept, intercept + by_intercept))
+        return RegressionLine(
+            n, slope, intercept, ends, (intercept - by_intercept, intercept + by_intercept)
+        )
 
 
 MAX_NEWTON_STEPS = 100
 """The most Newton steps of a fit; about ten are usual."""
 MAX_HALVINGS = 60
 """The most halvings of a step; after these it is too small to change a coefficient."""
-EXACT = 1e-10
+MAX_GRADIENT = 1e-10
 """The fit is complete when no derivative, over the number of rows, is larger than this."""
 
 
@@ -170,7 +172,7 @@ def logistic_regression(
     for _ in range(MAX_NEWTON_STEPS):
         chance = sigmoid(design @ b)
         slope = design.T @ (chance - y) + penalties * b
-        if np.abs(slope).max() <= EXACT * len(y):
+        if np.abs(slope).max() <= MAX_GRADIENT * len(y):
             break
         curvature = (design * (chance * (1 - chance))[:, None]).T @ design
         # lstsq, not solve: the curvature is singular where the fit is nearly certain.

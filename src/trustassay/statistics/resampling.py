@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.distributions import incomplete_beta, student_t_quantile
-from trustassay.statistics.intervals import FEWEST, Interval, too_few
+from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 
 
 def generator(seed: int, *purpose: str) -> np.random.Generator:
@@ -35,11 +35,11 @@ MAX_DRAWS_AT_ONCE = 4_000_000
 """Entries of the largest matrix of draws that is held in memory."""
 REPLICATES, MIN_REPLICATES = 2000, 200
 """Replicates of a bootstrap: the usual number, and the least for very many units."""
-DRAWS = 20_000_000
+MAX_TOTAL_DRAWS = 20_000_000
 """The most units that are drawn in total; beyond this there are fewer replicates."""
 
 
-def drawn_counts(
+def draw_counts(
     units: int, rng: np.random.Generator, replicates: int | None = None
 ) -> Iterator[Floats]:
     """Yield how often each unit is drawn, in bootstrap samples of as many units (Efron 1979).
@@ -54,7 +54,7 @@ def drawn_counts(
     """
     # The work grows with units times replicates, so many units get fewer replicates.
     if replicates is None:
-        replicates = max(MIN_REPLICATES, min(REPLICATES, DRAWS // units))
+        replicates = max(MIN_REPLICATES, min(REPLICATES, MAX_TOTAL_DRAWS // units))
     at_once = max(1, MAX_DRAWS_AT_ONCE // units)
     for start in range(0, replicates, at_once):
         size = min(at_once, replicates - start)
@@ -77,7 +77,9 @@ def percentile_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, 
     return float(low), float(high)
 
 
-def expanded_interval(values: ArrayLike, n: int, level: float = 0.95) -> tuple[float, float]:
+def student_percentile_interval(
+    values: ArrayLike, n: int, level: float = 0.95
+) -> tuple[float, float]:
     """Return the expanded percentile interval (Hesterberg 2015, section 4.4).
 
     Plain percentiles are too narrow by the factor sqrt((n - 1) / n), and because they ignore the
@@ -99,7 +101,7 @@ MAX_WEIGHTS_AT_ONCE = 1 << 18
 """Entries of one matrix of weights: small enough for a processor's cache."""
 MIN_CLUSTERS_IF_BIASED = 1000
 """Clusters that the interval of a biased figure needs."""
-FEWEST_OF_CLASS = 10
+MIN_SAMPLES_OF_CLASS = 10
 """Samples of the rarer class that a figure of two classes needs."""
 MAX_UNDEFINED_SHARE = 0.1
 """The share of undefined resamples from which a figure has no interval."""
@@ -138,7 +140,7 @@ def cluster_weights(
         yield times[:, cluster_of_sample].astype(np.float64)
 
 
-def interval_of(
+def resample_interval(
     drawn: ArrayLike, clusters: int, *, biased: float | None = None, rarer: int | None = None
 ) -> Interval | str:
     """Return the interval of a figure from its resamples, or the reason why there is none.
@@ -155,10 +157,12 @@ def interval_of(
         rarer: samples of the rarer class, if the figure depends on two classes; with fewer than 10
             its percentiles contain the truth only 84 times in a hundred.
     """
-    if rarer is not None and (reason := too_few("answers of one kind", rarer, FEWEST_OF_CLASS)):
+    if rarer is not None and (
+        reason := reason_too_few("answers of one kind", rarer, MIN_SAMPLES_OF_CLASS)
+    ):
         return reason
-    if reason := too_few(
-        "questions", clusters, FEWEST if biased is None else MIN_CLUSTERS_IF_BIASED
+    if reason := reason_too_few(
+        "questions", clusters, MIN_UNITS if biased is None else MIN_CLUSTERS_IF_BIASED
     ):
         return reason
     values = np.asarray(drawn, dtype=np.float64)
@@ -167,7 +171,7 @@ def interval_of(
         return "not defined in more than a tenth of the resamples"
     if defined.min() == defined.max():
         return "the same in every resample, which says nothing of other samples"
-    low, high = expanded_interval(defined, clusters)
+    low, high = student_percentile_interval(defined, clusters)
     if biased is None:
         return low, high
     # Once for the bias of the figure, once more for that of the resamples around it.
@@ -175,7 +179,7 @@ def interval_of(
     return max(0.0, low - shift), max(0.0, high - shift)
 
 
-class Tested(NamedTuple):
+class PairedTest(NamedTuple):
     """A tested difference of two figures of the same samples."""
 
     value: float
@@ -188,7 +192,9 @@ class Tested(NamedTuple):
     """Why there is no interval and no p-value."""
 
 
-def paired_test(value: float, drawn: ArrayLike, clusters: int, level: float = 0.95) -> Tested:
+def bootstrap_test(
+    value: float, drawn: ArrayLike, clusters: int, level: float = 0.95
+) -> PairedTest:
     """Test whether a difference is 0 by the paired bootstrap of clusters.
 
     t is the difference over the standard deviation of its resamples, with clusters - 1 degrees of
@@ -201,24 +207,24 @@ def paired_test(value: float, drawn: ArrayLike, clusters: int, level: float = 0.
         clusters: how many clusters were drawn from.
         level: of the interval.
     """
-    if reason := too_few("questions", clusters, FEWEST):
-        return Tested(value, None, None, reason)
+    if reason := reason_too_few("questions", clusters, MIN_UNITS):
+        return PairedTest(value, None, None, reason)
     values = np.asarray(drawn, dtype=np.float64)
     defined = values[~np.isnan(values)]
     # two values at least, for a standard deviation
     if len(defined) < max(2.0, (1 - MAX_UNDEFINED_SHARE) * len(values)):
         message = "not defined in more than a tenth of the resamples"
-        return Tested(value, None, None, message)
+        return PairedTest(value, None, None, message)
     if defined.min() == defined.max():
         # Two scores with the same order agree in every resample: a difference of exactly 0.
         if value == 0 == defined[0]:
-            return Tested(0.0, (0.0, 0.0), 1.0)
-        return Tested(value, None, None, "the same difference in every resample")
+            return PairedTest(0.0, (0.0, 0.0), 1.0)
+        return PairedTest(value, None, None, "the same difference in every resample")
     error = float(defined.std(ddof=1))
     freedom = clusters - 1
     p = incomplete_beta(freedom / 2, 0.5, freedom / (freedom + (value / error) ** 2))
     reach = student_t_quantile((1 + level) / 2, freedom) * error
-    return Tested(value, (value - reach, value + reach), p)
+    return PairedTest(value, (value - reach, value + reach), p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

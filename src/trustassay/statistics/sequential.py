@@ -24,11 +24,11 @@ STAKES = np.array([0.5, 1.0])
 """Stakes as shares of the largest bet that cannot lose everything; each has half of the capital.
 Any choice keeps the promise; these decide early where nearly all values agree
 (``benchmarks.uncertainty_auto``)."""
-ROUNDING = 1e-9
+SUM_TOLERANCE = 1e-9
 """A sum this close to N b counts as neither below nor above it."""
 
 
-def decisions(values: ArrayLike, line: float, total: int, confidence: float) -> Places:
+def decide_sides(values: ArrayLike, line: float, total: int, confidence: float) -> Places:
     """Decide after each value on which side of the line the mean of all N values is.
 
     A side is decided where the remaining values cannot change it, or where a bet on it has raised
@@ -63,15 +63,15 @@ def decisions(values: ArrayLike, line: float, total: int, confidence: float) -> 
         above = above * (1 + STAKES * (gain / c)[..., None])
         sum_so_far = sum_so_far + now
         short = sum_so_far < (i + 1) * line
-        surely_below = sum_so_far + remaining < line_sum - ROUNDING
-        surely_above = sum_so_far >= line_sum + ROUNDING
+        surely_below = sum_so_far + remaining < line_sum - SUM_TOLERANCE
+        surely_above = sum_so_far >= line_sum + SUM_TOLERANCE
         is_below = surely_below | (short & ~surely_above & (below.mean(axis=-1) >= enough))
         is_above = surely_above | (~short & ~surely_below & (above.mean(axis=-1) >= enough))
         result[..., i] = is_above.astype(np.int64) - is_below
     return result
 
 
-def fewest_more(values: ArrayLike, line: float, total: int, confidence: float) -> int:
+def min_further_values(values: ArrayLike, line: float, total: int, confidence: float) -> int:
     """Return the least number of further values after which the side may be decided, 1 to N - t.
 
     That many values can be requested at once, and none of them is superfluous.
@@ -84,7 +84,7 @@ def fewest_more(values: ArrayLike, line: float, total: int, confidence: float) -
     remaining = total - len(observed)
     # Nothing decides earlier than further values that are all 0 or all 1.
     same = [np.append(observed, np.full(remaining, value)) for value in (0.0, 1.0)]
-    is_decided = np.any(decisions(same, line, total, confidence)[:, len(observed) :], axis=0)
+    is_decided = np.any(decide_sides(same, line, total, confidence)[:, len(observed) :], axis=0)
     return int(is_decided.argmax()) + 1 if is_decided.any() else remaining
 
 

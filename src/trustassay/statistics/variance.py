@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike
 from trustassay.statistics import Floats, Places
 
 ANSWER, RATER, BOTH, REPEAT = COMPONENTS = ("answer", "rater", "answer x rater", "repeat")
-REST = "answer x rater and repeat"
+UNSEPARATED = "answer x rater and repeat"
 """The last two components together, where no rater rated an answer twice."""
-WEIGHTS_AT_ONCE = 1 << 20
+MAX_WEIGHTS = 1 << 20
 """Entries of one matrix of weights of answers."""
-MOST_LEFT_OUT = 1000
+MAX_LEFT_OUT_GROUPS = 1000
 """Units that the jackknife leaves out in turn; more units are put into this many groups."""
 MAX_CONDITION = 1e10
 """The condition number beyond which the equations do not separate the components."""
@@ -35,7 +35,7 @@ class NotEstimableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Cells:
+class RatingCells:
     """Sums over the ratings of each answer (row) by each rater (column)."""
 
     counts: Floats
@@ -64,7 +64,7 @@ class Cells:
         all_once = np.ones((1, len(self.counts)))
         w = all_once if weights is None else np.asarray(weights, dtype=float)
         matrix, squares = self._equations(w)
-        indices = [COMPONENTS.index(BOTH if name == REST else name) for name in self.names]
+        indices = [COMPONENTS.index(BOTH if name == UNSEPARATED else name) for name in self.names]
         # Components that the ratings cannot separate are dropped from the equations.
         matrix, squares = matrix[:, indices][:, :, indices], squares[:, indices]
         result = np.full(squares.shape, np.nan)
@@ -122,9 +122,9 @@ class Cells:
         return matrix.transpose(2, 0, 1), (contrasts @ t).T
 
 
-def cells(
+def build_cells(
     answers: Sequence[int], raters: Sequence[int], values: ArrayLike, size: tuple[int, int]
-) -> Cells:
+) -> RatingCells:
     """Sum ratings by answer and rater.
 
     Args:
@@ -157,11 +157,11 @@ def cells(
     if not several:
         names = (ANSWER, REPEAT)
     elif not repeated:
-        names = (ANSWER, RATER, REST)
-    return Cells(counts[rows], sums[rows], squares[rows], rows, names)
+        names = (ANSWER, RATER, UNSEPARATED)
+    return RatingCells(counts[rows], sums[rows], squares[rows], rows, names)
 
 
-def shares(components: ArrayLike) -> Floats:
+def percent_shares(components: ArrayLike) -> Floats:
     """Return each component as a percentage of their sum, of the same shape, components last.
 
     Components below 0 count as 0; if all are 0 (all ratings are the same), the result is NaN.
@@ -173,7 +173,7 @@ def shares(components: ArrayLike) -> Floats:
     return result
 
 
-def weights_without(units: Places, groups: int = MOST_LEFT_OUT) -> Iterator[Floats]:
+def leave_one_out_weights(units: Places, groups: int = MAX_LEFT_OUT_GROUPS) -> Iterator[Floats]:
     """Yield weights of answers that leave out each unit in turn, in pieces of shape (b, n).
 
     Args:
@@ -182,7 +182,7 @@ def weights_without(units: Places, groups: int = MOST_LEFT_OUT) -> Iterator[Floa
     """
     group_of_answer = np.asarray(units, dtype=np.int64) % groups
     count = int(group_of_answer.max(initial=-1)) + 1
-    at_once = max(1, WEIGHTS_AT_ONCE // max(len(group_of_answer), 1))
+    at_once = max(1, MAX_WEIGHTS // max(len(group_of_answer), 1))
     for start in range(0, count, at_once):
         left_out = np.arange(start, min(start + at_once, count))
         yield (group_of_answer != left_out[:, None]).astype(np.float64)

@@ -55,7 +55,7 @@ _TAG = re.compile(
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,10}|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
 
 
-def answer_part(text: MappedText) -> MappedText:
+def extract_answer(text: MappedText) -> MappedText:
     """Return the part of an output that is its answer, without markup."""
     if "<" in text.text or "[THINK]" in text.text or "◁" in text.text:
         text = text.cut(_find_reasoning_spans(text.text)).sub(_STRUCK, "")
@@ -66,7 +66,7 @@ def answer_part(text: MappedText) -> MappedText:
     elif len({match[1].lower() for match in _REACT_LINE.finditer(text.text)}) > 1:
         # Two different keywords make a log. A single "Observation: ..." may be part of the answer.
         text = text.sub(_REACT_LINE, "")
-    return without_html(text)
+    return strip_html(text)
 
 
 def _find_reasoning_spans(text: str) -> list[Span]:
@@ -82,7 +82,7 @@ def _find_reasoning_spans(text: str) -> list[Span]:
     return sorted(spans)
 
 
-def without_html(text: MappedText) -> MappedText:
+def strip_html(text: MappedText) -> MappedText:
     """Return a text with the structure of its HTML as Markdown, and without other tags."""
     if ("<" in text.text and _TAG.search(text.text)) or "<br" in text.text:
         # Cells first: the rows become a Markdown table, which the block parser reads later. The

@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from trustassay.text.grammar import states
+from trustassay.text.grammar import is_statement
 from trustassay.text.mapped import MappedText, Span
 from trustassay.text.words import is_negation, plain_words
 
 # Markers ----------------------------------------------------------------------------------------
 
-LONGEST_RANGE = 20
+MAX_RANGE_NUMBERS = 20
 """A longer range, such as "[1-999]", stands for its two ends alone, so that a response cannot make
 its list of citations arbitrarily long."""
 _NUMBER = r"\d{1,3}"  # a longer one in brackets is text: a year, say
@@ -97,7 +97,7 @@ class CitationMarker(NamedTuple):
     """The numbers that it cites, as written; empty where it names a page or a work."""
 
 
-def citation_markers(text: str) -> list[CitationMarker]:
+def find_citations(text: str) -> list[CitationMarker]:
     """Find the citations of a text in reading order.
 
     ``[1]``, ``[1, 2]``, ``[1-3]``, ``[^1]``, ``[#1]``, ``[[1]]``, ``[Doc 2]``, ``[2](https://...)``,
@@ -108,7 +108,7 @@ def citation_markers(text: str) -> list[CitationMarker]:
     two ends. Text, and no citation, are ``[note]``, ``[2023]``, intervals from 0 (``[0, 1]``), what
     is counted (``step [2]``), and code: what is between backticks, ``a[1]``, ``x = [1, 2]``.
     """
-    text = masked(text)
+    text = mask_code_brackets(text)
     result: list[tuple[int, int, list[int]]] = []
     for match in _MARKER.finditer(text):
         start, end = match.span()
@@ -138,7 +138,7 @@ def _expand_numbers(inside: str) -> list[int]:
         if single:
             numbers.append(int(single))
         # A range that runs backwards or is too long stands for its two ends.
-        elif 0 <= int(last) - int(first) < LONGEST_RANGE:
+        elif 0 <= int(last) - int(first) < MAX_RANGE_NUMBERS:
             numbers.extend(range(int(first), int(last) + 1))
         else:
             # "[9-2]": not a range, so both numbers are cited.
@@ -151,20 +151,20 @@ def spell_superscripts(text: MappedText) -> MappedText:
     return text.sub(_SUPERSCRIPT, lambda match: f" [{match[1].translate(_RAISED)}]")
 
 
-def cites(response: str, documents: int) -> bool:
+def cites_document(response: str, document_count: int) -> bool:
     """Whether a response cites one of its documents, apart from a list of references."""
     # The list of references at the end names all documents, cited or not.
     text = spell_superscripts(MappedText.of(response)).text
-    markers = citation_markers(text[: references_start(text)])
-    return any(0 < number <= documents for marker in markers for number in marker.numbers)
+    markers = find_citations(text[: find_references_start(text)])
+    return any(0 < number <= document_count for marker in markers for number in marker.numbers)
 
 
-def without_citations(text: str) -> str:
+def strip_citations(text: str) -> str:
     """Remove citation markers and the blanks before them; nothing else changes."""
-    return MappedText.of(text).cut(marker_spans(text, citation_markers(text))).text
+    return MappedText.of(text).cut(find_marker_spans(text, find_citations(text))).text
 
 
-def marker_spans(text: str, markers: list[CitationMarker]) -> Iterator[Span]:
+def find_marker_spans(text: str, markers: list[CitationMarker]) -> Iterator[Span]:
     """Yield the span of each marker together with the blanks before it."""
     position = 0
     for marker in markers:
@@ -173,13 +173,13 @@ def marker_spans(text: str, markers: list[CitationMarker]) -> Iterator[Span]:
         position = marker.end
 
 
-def citations_as_in_paper(text: str) -> tuple[int, ...]:
+def find_citations_as_in_paper(text: str) -> tuple[int, ...]:
     """Return the number after each ``[`` that digits follow at once; ``[1, 2]`` gives 1 alone."""
     numbers = re.findall(r"\[(\d+)", text)
     return tuple(int(digits[:18]) for digits in numbers)  # of more the exact number does not matter
 
 
-def without_citations_as_in_paper(text: str) -> str:
+def strip_citations_as_in_paper(text: str) -> str:
     """Delete `` [`` + digits, ``[`` + digits, `` |`` and every ``]``, in this order (spec 4.2)."""
     text = re.sub(r" \[\d+", "", text)
     text = re.sub(r"\[\d+", "", text)
@@ -199,7 +199,7 @@ _CODE = re.compile(
 _OPENING = str.maketrans("[【", "\ue000\ue001")
 
 
-def masked(text: str) -> str:
+def mask_code_brackets(text: str) -> str:
     """Return a text of the same length in which the brackets of code do not open a citation.
 
     Each opening bracket inside code is replaced by a character for private use.
@@ -235,7 +235,7 @@ _LABEL = re.compile(r"[^.!?]{0,80}?:\s+|[*_\"“].{0,200}?[*_\"”]|\([^()]{0,40
 _CAPITAL = re.compile(r"\b[A-Z]")
 
 
-def references_start(text: str) -> int:
+def find_references_start(text: str) -> int:
     """Return where the list of references begins that ends a response; its length without one.
 
     The list consists of lines that begin with a marker. It stands below a heading such as
@@ -291,7 +291,7 @@ def _names_work(entry: str) -> bool:
     """
     text = _LOCATOR.sub("", entry).strip(" .,:-–—")
     words = text.split()
-    if any(map(is_negation, plain_words(text))) or re.search(r"\d", text) or states(text):
+    if any(map(is_negation, plain_words(text))) or re.search(r"\d", text) or is_statement(text):
         return False
     # Most words begin with a capital, or a locator was removed from the entry.
     return 2 * len(_CAPITAL.findall(text)) > len(words) or len(words) < len(entry.split())
@@ -306,4 +306,4 @@ def _is_statement(entry: str) -> bool:
     is_title = 2 * len(_CAPITAL.findall(text)) > len(text.split())
     if _LABEL.match(text) or is_title:
         return False
-    return states(text) or any(map(is_negation, plain_words(text)))
+    return is_statement(text) or any(map(is_negation, plain_words(text)))

@@ -96,7 +96,7 @@ def is_common_word(word: str) -> bool:
     return not tag_of(word).startswith("NNP") and tag_of(word) != ""
 
 
-def finite_verb(words: Sequence[str]) -> int | None:
+def find_finite_verb(words: Sequence[str]) -> int | None:
     """Return the place of the first finite verb among words; ``None`` if there is none."""
     lower = [word.lower() for word in words]
     for place, word in enumerate(lower):
@@ -164,10 +164,10 @@ def is_imperative(words: Sequence[str]) -> bool:
     )
 
 
-def states(text: str) -> bool:
+def is_statement(text: str) -> bool:
     """Whether a text is a sentence with a subject and a finite verb, and no question."""
     words = words_of(text)
-    place = finite_verb(words)
+    place = find_finite_verb(words)
     # A verb in the first place has no subject, except in a short form: "It's closed".
     subject = place is not None and (
         place > 0 or _SHORT_FORM.fullmatch(words[0].lower()) is not None

@@ -14,9 +14,9 @@ OTHER_LANGUAGE = "other_language"
 """The name of the assessment part for an answer in another language, which no model judges."""
 LATIN = "la"
 """Left out: names of species and elements, markup and filler text are taken for it."""
-SHORT = 5
+MAX_SHORT_ANSWER_WORDS = 5
 """Words up to which an answer is too short for its language to be told without the question."""
-ALONE, MIN_LOG_ODDS_IN_CONTEXT = -2.0, -1.0
+MIN_LOG_ODDS_ALONE, MIN_LOG_ODDS_IN_CONTEXT = -2.0, -1.0
 """Log-odds of English below which a text is in another language, alone and with its context."""
 CERTAIN_LOG_ODDS = 0.7
 """Log-odds of English from which a longer text is English without a look at its context."""
@@ -26,11 +26,11 @@ _NAMES = re.compile(r"\b[^\W\d_a-zß-öø-ÿ][^\W\d_]+")
 """Words that begin with a capital letter."""
 _ENGLISH = frozenset("the it costs cost is are of per from and with opens closes total".split())
 """Function words; a short English answer has at least one of them."""
-READ = 1000
+MAX_CHARACTERS_READ = 1000
 """Characters that are read of a text, and of a text with its context."""
 
 
-def language_of(text: str, context: Sequence[str] = ()) -> str | None:
+def detect_language(text: str, context: Sequence[str] = ()) -> str | None:
     """Return the language of an answer as an ISO 639 code, or ``None`` where it is not certain.
 
     The language of an answer of up to five words, of an answer that consists of names, and of an
@@ -42,18 +42,20 @@ def language_of(text: str, context: Sequence[str] = ()) -> str | None:
         text: the answer; only its first 1,000 characters are read.
         context: the question, then the passages.
     """
-    text = text[:READ]
+    text = text[:MAX_CHARACTERS_READ]
     if _is_other_script(text):
         return _compute_log_odds(text)[1]
     words = _ENGLISH_WORD.findall(text)
     names = sum(word[0].isupper() for word in words)
     # Nine capitalised words out of ten are a list of names: "Marta Lind, Olof Berg".
-    has_own_language = len(words) > SHORT and 10 * names < 9 * len(words)  # not made of names alone
+    has_own_language = len(words) > MAX_SHORT_ANSWER_WORDS and 10 * names < 9 * len(
+        words
+    )  # not made of names alone
     if has_own_language:
         odds, other = _compute_log_odds(text)
         # Between the two thresholds the words of the answer leave it open, and the context decides.
-        if odds <= ALONE or odds >= CERTAIN_LOG_ODDS:
-            return other if odds <= ALONE else ENGLISH
+        if odds <= MIN_LOG_ODDS_ALONE or odds >= CERTAIN_LOG_ODDS:
+            return other if odds <= MIN_LOG_ODDS_ALONE else ENGLISH
     # A context without words, such as numbers alone, cannot decide anything.
     if not any(map(_ENGLISH_WORD.search, context)):
         return None
@@ -82,7 +84,7 @@ def _has_english_words(text: str) -> bool:
 
 def _compute_log_odds(text: str) -> tuple[float, str]:
     """Return the log-odds of English against the likeliest other language, and which that is."""
-    chances = dict(_load_identifier().rank(text[:READ]))
+    chances = dict(_load_identifier().rank(text[:MAX_CHARACTERS_READ]))
     english = chances.pop(ENGLISH)
     other = max(chances, key=chances.__getitem__)
     # The addend keeps the ratio finite where the identifier gives a probability of 0.

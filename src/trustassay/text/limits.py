@@ -14,10 +14,10 @@ P = ParamSpec("P")
 
 TOO_LONG = "too_long"
 """The kind of failure of a sample that is too long to assess."""
-LONGEST_ANSWER = 100_000
+MAX_ANSWER_CHARACTERS = 100_000
 """Characters of an answer; the longest in the public sets that the methods are measured on has
 3,929."""
-TOGETHER = 10
+TOTAL_CHARACTERS_FACTOR = 10
 """Factor: all passages of a sample together, and all its gold and reference answers together, may
 have ten times the characters of an answer, a million. The longest passages of a sample in the
 public sets have 91,460."""
@@ -36,8 +36,8 @@ _CHARACTERS_PER: dict[str, float] = {
 may be 1,000 statements, 2,000 citations and 5,000 passages. The largest sample of the public sets
 has 2,417."""
 
-SHORT_ANSWER = 1_000
-SHORT_PASSAGES = 30_000
+MAX_SHORT_ANSWER_CHARACTERS = 1_000
+MAX_SHORT_PASSAGES_CHARACTERS = 30_000
 """Characters up to which the work on a text takes a few milliseconds."""
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="trustassay-text")
@@ -48,7 +48,7 @@ _thread = ThreadPoolExecutor(1, thread_name_prefix="trustassay-text")
 class TextLimits:
     """How much text a sample may have; a longer one fails with the kind ``too_long``."""
 
-    answer: int = LONGEST_ANSWER
+    answer: int = MAX_ANSWER_CHARACTERS
     """Characters of the question, of the response, and of each gold or reference answer. The other
     limits are in proportion: ten times as many characters of all passages together and of all gold
     and reference answers together, and the counts in ``_PER``."""
@@ -60,15 +60,17 @@ class TextLimits:
         for name, text in (("question", sample.question), ("response", sample.response or "")):
             self._check_characters(name, len(text), 1)
         compared_lengths = list(map(len, _iterate_compared_texts(sample)))
-        self.count("gold and reference answers", len(compared_lengths))
+        self.check_count("gold and reference answers", len(compared_lengths))
         self._check_characters("a gold or reference answer", max(compared_lengths, default=0), 1)
-        self._check_characters("gold and reference answers", sum(compared_lengths), TOGETHER)
+        self._check_characters(
+            "gold and reference answers", sum(compared_lengths), TOTAL_CHARACTERS_FACTOR
+        )
         documents = sample.documents or ()
-        self.count("passages", len(documents))
+        self.check_count("passages", len(documents))
         lengths = (len(document.text) + len(document.title or "") for document in documents)
-        self._check_characters("passages", sum(lengths), TOGETHER)
+        self._check_characters("passages", sum(lengths), TOTAL_CHARACTERS_FACTOR)
 
-    def count(self, what: str, number: int) -> None:
+    def check_count(self, what: str, number: int) -> None:
         """Raise AssessmentError if a sample has too many of ``what``."""
         # At least one, so that a small limit does not exclude every sample.
         most = max(1, int(self.answer / _CHARACTERS_PER[what]))
@@ -110,14 +112,16 @@ class TextWork:
         self._long = long
 
     @classmethod
-    def on(cls, sample: Sample) -> "TextWork":
+    def for_sample(cls, sample: Sample) -> "TextWork":
         """Return the one for a sample, by the length of its texts."""
         # Lengths are enough to decide, and cost nothing.
         passages = sum(len(document.text) for document in sample.documents or ())
         longest = max(
             map(len, (sample.question, sample.response or "", *_iterate_compared_texts(sample)))
         )
-        return cls(long=longest > SHORT_ANSWER or passages > SHORT_PASSAGES)
+        return cls(
+            long=longest > MAX_SHORT_ANSWER_CHARACTERS or passages > MAX_SHORT_PASSAGES_CHARACTERS
+        )
 
     async def __call__(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Call a function with these arguments and return its result."""

@@ -6,11 +6,11 @@ The function whose name ends in ``_as_in_paper`` behaves like trust_eval 0.1.6, 
 import re
 from collections.abc import Collection, Sequence
 
-from trustassay.text.citations import citation_markers, without_citations
+from trustassay.text.citations import find_citations, strip_citations
 from trustassay.text.words import normalise
 
 
-def list_elements_as_in_paper(text: str) -> list[str]:
+def split_list_as_in_paper(text: str) -> list[str]:
     """Split a list answer at commas, after trimming blanks, full stops and commas at its end."""
     trimmed = text.rstrip().rstrip(".").rstrip(",")
     return [element.strip() for element in trimmed.split(",")]
@@ -23,12 +23,12 @@ _NUMBERING = re.compile(r"^\s*(?:[-*•–]\s+|\(?\d{1,3}[.)]\s+|#+\s+)+")
 _JOINING = re.compile(r"^(?:and|or|&)\s+", re.IGNORECASE)
 
 
-def without_numbering(line: str) -> str:
+def strip_numbering(line: str) -> str:
     """Drop a bullet, a number or heading marks at the start of a line."""
     return _NUMBERING.sub("", line)
 
 
-def list_elements(text: str, known_names: Collection[str] = ()) -> list[str]:
+def split_list(text: str, known_names: Collection[str] = ()) -> list[str]:
     """Split a list answer at commas, semicolons and line ends, but not inside citations.
 
     Bullets, numbering and a leading "and" are dropped, except from a name whose normal form is in
@@ -41,19 +41,19 @@ def list_elements(text: str, known_names: Collection[str] = ()) -> list[str]:
     """
     pieces: list[str] = []
     for piece in _split_outside_citations(text):
-        if without_citations(piece).strip(" ."):
+        if strip_citations(piece).strip(" ."):
             pieces.append(piece)
-        elif pieces and citation_markers(piece):
+        elif pieces and find_citations(piece):
             pieces[-1] += f" {piece}"
     # An element with a citation keeps its end as it is written.
     elements = [
-        e if citation_markers(e) else e.rstrip(" .") for e in _join_names(pieces, known_names)
+        e if find_citations(e) else e.rstrip(" .") for e in _join_names(pieces, known_names)
     ]
-    return [e for e in elements if without_citations(e).strip()]
+    return [e for e in elements if strip_citations(e).strip()]
 
 
 def _split_outside_citations(text: str) -> list[str]:
-    markers = iter(citation_markers(text))
+    markers = iter(find_citations(text))
     marker = next(markers, None)
     pieces, position = [], 0
     for match in _BREAK.finditer(text):
@@ -92,6 +92,6 @@ def _join_names(pieces: Sequence[str], known_names: Collection[str]) -> list[str
 
 def _build_readings(element: str) -> dict[str, str]:
     """Return an element as written, without its numbering, and without "and"; each normalised."""
-    bare = without_numbering(element)
+    bare = strip_numbering(element)
     readings = dict.fromkeys((element, bare, _JOINING.sub("", bare)))
-    return {reading: normalise(without_citations(reading)) for reading in readings}
+    return {reading: normalise(strip_citations(reading)) for reading in readings}

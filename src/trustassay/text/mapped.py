@@ -48,7 +48,7 @@ class MappedText:
 
     def cut(self, spans: Iterable[Span]) -> "MappedText":
         """Return the text without some of its characters; ``spans`` are in order."""
-        return self.replaced((span, "") for span in spans)
+        return self.replace((span, "") for span in spans)
 
     def sub(
         self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str]
@@ -66,9 +66,9 @@ class MappedText:
             replacement(match) if callable(replacement) else match.expand(replacement)
             for match in matches
         )
-        return self.replaced(zip((match.span() for match in matches), expanded, strict=True))
+        return self.replace(zip((match.span() for match in matches), expanded, strict=True))
 
-    def replaced(self, changes: Iterable[tuple[Span, str]]) -> "MappedText":
+    def replace(self, changes: Iterable[tuple[Span, str]]) -> "MappedText":
         """Return the text with some of its characters replaced; the spans are in order."""
         texts: list[str] = []
         offsets: list[int] = []
@@ -92,7 +92,7 @@ class MappedText:
         return MappedText("".join(texts), offsets)
 
 
-def joined(parts: Iterable[MappedText], between: str = " ") -> MappedText:
+def join_texts(parts: Iterable[MappedText], between: str = " ") -> MappedText:
     """Join texts, leaving out empty ones; a separator has the offset of the character before it."""
     texts: list[str] = []
     offsets: list[int] = []

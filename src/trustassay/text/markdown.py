@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from trustassay.text.citations import without_citations
-from trustassay.text.mapped import MappedText, joined
+from trustassay.text.citations import strip_citations
+from trustassay.text.mapped import MappedText, join_texts
 
 BlockKind = Literal["heading", "item", "paragraph", "row", "code"]
 
-MOST_ABOVE = 6
+MAX_BLOCKS_ABOVE = 6
 """Headings, leads and items above a block that are kept; of more, the innermost ones."""
-WRAPPED = 50
+MIN_WRAPPED_LINE_CHARACTERS = 50
 """Characters from which a line may have been wrapped because it was too long."""
 BOLD_LINE_LEVEL = 7
 """The heading level of a line in bold type: below the six that Markdown has."""
@@ -149,7 +149,7 @@ class _BlockParser:
         # Before a bold line: "**" may begin the second line of a wrapped sentence.
         elif self.continues_block(line.text):
             self.open.append(line.strip())
-        elif _BOLD.fullmatch(without_citations(line.text)):
+        elif _BOLD.fullmatch(strip_citations(line.text)):
             self.add_heading(line, BOLD_LINE_LEVEL)
         else:
             self.start_paragraph(line)
@@ -163,7 +163,7 @@ class _BlockParser:
         """
         if not self.open or _FINISHED.search(self.open[-1].text) or _LABEL.match(line):
             return False
-        if len(self.open[-1].text) >= WRAPPED or line.lstrip()[0].islower():
+        if len(self.open[-1].text) >= MIN_WRAPPED_LINE_CHARACTERS or line.lstrip()[0].islower():
             return True
         indent = len(line.expandtabs(4)) - len(line.lstrip())
         return self.kind == "item" and indent > self.items[-1].indent
@@ -245,7 +245,7 @@ class _BlockParser:
             if has_lead and last not in self.places_above()
             else self.places_above()
         )
-        self.add_block(Block("code", joined(lines[place + 1 : end], "\n"), above))
+        self.add_block(Block("code", join_texts(lines[place + 1 : end], "\n"), above))
         text_behind = (
             lines[end][len(lines[end].text) - len(lines[end].text.lstrip(" \t`~")) :]
             if end < len(lines)
@@ -273,12 +273,12 @@ class _BlockParser:
         places = [place for _, place in self.headings]
         places += [] if self.lead is None else [self.lead]
         places += [item.place for item in self.items]
-        return tuple(places[-MOST_ABOVE:])
+        return tuple(places[-MAX_BLOCKS_ABOVE:])
 
     def close_block(self) -> None:
         """End the open block."""
         if self.open:
-            self.add_block(Block(self.kind, joined(self.open), self.pending))
+            self.add_block(Block(self.kind, join_texts(self.open), self.pending))
             self.open = []
 
     def add_block(self, block: Block) -> None:

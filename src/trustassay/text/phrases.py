@@ -6,7 +6,7 @@ of these phrases: its statement must be judged.
 
 import re
 
-from trustassay.text.grammar import WH_WORDS, finite_verb, states, words_of
+from trustassay.text.grammar import WH_WORDS, find_finite_verb, is_statement, words_of
 from trustassay.text.words import NUMERALS, is_empty_word, is_negation, plain_words, stem
 
 # Openers ----------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ _SAYS_HOW = re.compile(
 _OPENER = re.compile(r"[^\n.!?,;:–—]{1,60}?(?:[.!,;:–—]+|\s-)\s*(?=\S)")
 
 
-def opener_end(text: str) -> int:
+def find_opener_end(text: str) -> int:
     """Return where the openers at the beginning of a text end, 0 where it has none.
 
     "Sure, the permit costs 90 euros." has one, "Sure signs of rain are clouds." has none.
@@ -145,7 +145,7 @@ _MEANINGLESS_END = re.compile(
 )
 
 
-def frame_end(text: str) -> int:
+def find_frame_end(text: str) -> int:
     """Return where words that only introduce a statement end: "According to the passages,"."""
     end = 0
     # Frames may follow each other: "In summary, according to the passages, ...". A frame that is
@@ -155,7 +155,7 @@ def frame_end(text: str) -> int:
     return end
 
 
-def tag_question_start(text: str) -> int:
+def find_tag_question_start(text: str) -> int:
     """Return where a tag begins that makes a question of a statement: ", right?"."""
     match = _MEANINGLESS_END.search(text)
     return match.start() if match else len(text)
@@ -163,7 +163,7 @@ def tag_question_start(text: str) -> int:
 
 # Sentences that claim nothing -------------------------------------------------------------------
 
-QUESTION, REFERRAL = "a question", "a referral"
+REASON_QUESTION, REASON_REFERRAL = "a question", "a referral"
 # A sentence of these words alone offers help or says goodbye: "Let me know if you need anything".
 _SERVICE = frozenset(
     "let me know if you need want have would like any anything else more further "
@@ -335,7 +335,7 @@ _NO_ASSERTION = frozenset("if whether should when whenever to for in".split())
 """First words of a clause that is a condition, a purpose or an indirect question."""
 
 
-def signature_end(text: str) -> int | None:
+def find_signature_end(text: str) -> int | None:
     """Return where the closing words of a letter end, "Best regards,"; ``None`` for other texts."""
     match = _SIGN_OFF.match(text)
     return match.end() if match else None
@@ -348,7 +348,7 @@ def may_be_signature(text: str) -> bool:
     number and no negation.
     """
     words = words_of(text)
-    few = len(words) <= MAX_SIGNATURE_WORDS and finite_verb(words) is None
+    few = len(words) <= MAX_SIGNATURE_WORDS and find_finite_verb(words) is None
     return few and all(
         (word[0].isupper() or word in ("from", "the", "of", "and", "at", "your"))
         and not is_negation(word.lower())
@@ -356,14 +356,14 @@ def may_be_signature(text: str) -> bool:
     )
 
 
-def why_no_claim(sentence: str) -> str | None:
+def find_reason_without_claim(sentence: str) -> str | None:
     """Return why an English sentence claims nothing, or ``None`` where it claims something.
 
     Args:
         sentence: a sentence without openers, frames and citations.
     """
     if sentence.rstrip().endswith("?"):
-        return QUESTION
+        return REASON_QUESTION
     bare = sentence.replace("’", "'").strip(" *_\"'")
     # A number is a detail that can be wrong, whatever words stand around it.
     if carries_detail(bare):
@@ -375,7 +375,7 @@ def why_no_claim(sentence: str) -> str | None:
         return None
     reason = _find_kind_of_talk(bare)
     # Talk with a statement in one of its clauses is judged: "Good luck, the pool is closed."
-    return None if reason is not None and stating_parts(bare) else reason
+    return None if reason is not None and find_stating_parts(bare) else reason
 
 
 def _find_kind_of_talk(text: str) -> str | None:
@@ -385,8 +385,8 @@ def _find_kind_of_talk(text: str) -> str | None:
     reasons = {
         "a greeting or an offer": _is_courtesy(text),
         "a disclaimer": not has_name and _DISCLAIMER.fullmatch(text),
-        REFERRAL: _REFERRAL.fullmatch(text.rstrip(".!")),
-        "it says nothing by itself": not content_of(text)
+        REASON_REFERRAL: _REFERRAL.fullmatch(text.rstrip(".!")),
+        "it says nothing by itself": not content_stems(text)
         or (not has_name and _ABOUT_ANSWER.fullmatch(text)),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
@@ -398,7 +398,7 @@ def _is_courtesy(text: str) -> bool:
     return in_service or _is_opener(text) or _OFFER.match(text) is not None
 
 
-def stating_parts(text: str) -> list[str]:
+def find_stating_parts(text: str) -> list[str]:
     """Return the clauses of a sentence that state something, whatever talk stands beside them.
 
     In "Good luck, the pool is closed." and in "Here is the list: no dogs." it is the last clause.
@@ -418,22 +418,24 @@ def _is_stating_part(part: str, before: str) -> bool:
     """
     part = part.strip()
     words = words_of(part)
-    if not words or words[0].lower() in _NO_ASSERTION or not content_of(part) - _SERVICE_STEMS:
+    if not words or words[0].lower() in _NO_ASSERTION or not content_stems(part) - _SERVICE_STEMS:
         return False
     # "which costs 3 euros", "because I think": needs a verb, and no pronoun of the speakers first.
     if before in _RELATIVE:
-        asserts = words[0].lower() not in {*WH_WORDS, "i", "you"} and finite_verb(words) is not None
+        asserts = (
+            words[0].lower() not in {*WH_WORDS, "i", "you"} and find_finite_verb(words) is not None
+        )
     else:
         negated = any(map(is_negation, plain_words(part)))
         # Behind a colon a list of nouns is a statement too, and so is any negation: "no dogs".
-        asserts = before == ":" or negated or states(part)
+        asserts = before == ":" or negated or is_statement(part)
     return asserts and _find_kind_of_talk(part) is None
 
 
 _SERVICE_STEMS = frozenset(map(stem, _SERVICE))
 
 
-def content_of(text: str) -> set[str]:
+def content_stems(text: str) -> set[str]:
     """Return the stems of the words that say something about a subject."""
     words = (
         word

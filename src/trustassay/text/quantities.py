@@ -12,11 +12,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from trustassay.text.words import REMEMBERED, is_empty_word, is_negation, stem
+from trustassay.text.words import MAX_CACHED_CHARACTERS, is_empty_word, is_negation, stem
 
 MAX_NUMBER_CHARACTERS = 18
 """Characters; longer ones are codes, not quantities."""
-LARGEST = 1e18
+MAX_NUMBER = 1e18
 """Larger numbers are cut off at this one, so that no sum or product becomes infinite."""
 YEARS = range(1000, 2101)
 MAX_COUNTED_NOUNS = 3
@@ -49,7 +49,7 @@ class Quantity(NamedTuple):
     """Stems of the words for what is counted."""
 
 
-class Reading(NamedTuple):
+class TextQuantities(NamedTuple):
     """The quantities of a text and its other content words."""
 
     quantities: tuple[Quantity, ...]
@@ -110,14 +110,14 @@ def may_have_quantities(text: str) -> bool:
     return _MAYBE.search(text) is not None
 
 
-def read(text: str) -> Reading:
+def read_quantities(text: str) -> TextQuantities:
     """Read the quantities and the other content words of a text; readings of shorter texts are
     cached."""
-    return _read(text) if len(text) <= REMEMBERED else _QuantityReader(text).read_text()
+    return _read(text) if len(text) <= MAX_CACHED_CHARACTERS else _QuantityReader(text).read_text()
 
 
 @lru_cache(maxsize=256)
-def _read(text: str) -> Reading:
+def _read(text: str) -> TextQuantities:
     return _QuantityReader(text).read_text()
 
 
@@ -168,7 +168,7 @@ class _QuantityReader:
                 # 2021".
                 number += len(self.words[i - 1]) > 1 and self.words[i - 1] not in _MONTHS
 
-    def read_text(self) -> Reading:
+    def read_text(self) -> TextQuantities:
         """Return what the text has."""
         result: list[Quantity] = []
         places: dict[str, list[int]] = {}
@@ -189,7 +189,7 @@ class _QuantityReader:
             i += 1
         words = zip(self.words, self.sentences, strict=False)
         negated = frozenset(number for word, number in words if is_negation(word))
-        return Reading(tuple(result), places, self.sentences, negated)
+        return TextQuantities(tuple(result), places, self.sentences, negated)
 
     def read_quantity(self, i: int, digits: bool) -> tuple[list[Quantity], int]:
         """Return what begins at a position, and the next position: ``i`` where nothing does."""
@@ -241,9 +241,9 @@ class _QuantityReader:
             end = i + 1
             # "3 million", "2-million": each scale multiplies, so "3 hundred thousand" works.
             while scale := _SCALES.get(self.words[end + (self.words[end] == "-")]):
-                value, step = min(value * scale, LARGEST), min(step, 0.5) * scale
+                value, step = min(value * scale, MAX_NUMBER), min(step, 0.5) * scale
                 end += 1 + (self.words[end] == "-")
-            return _TextNumber(value, min(step, LARGEST), end)
+            return _TextNumber(value, min(step, MAX_NUMBER), end)
         # Number words: ``current`` is the part below the next scale of 1,000, ``total`` what is
         # complete.
         total, current, step, end = 0.0, 0.0, 0.5, i
@@ -265,7 +265,7 @@ class _QuantityReader:
             ):
                 current, step = current + small, 0.5
             elif scale and not (joined and self.words[end] == "and"):
-                current = min((current or 1.0) * scale, LARGEST)
+                current = min((current or 1.0) * scale, MAX_NUMBER)
                 if scale >= 1000:
                     total, current, step = total + current, 0.0, 0.5 * scale
             else:

@@ -16,20 +16,20 @@ from typing import ClassVar, NamedTuple
 
 from trustassay.text.patterns import read_patterns
 
-LONGEST = 50_000
+MAX_REPLY_CHARACTERS = 50_000
 """Characters of a reply beyond which it is not read; no requested reply is so long."""
-MOST = 20
+MAX_REPLY_VALUES = 20
 """Values of one reply, and of one range, that are read; a reply with more is a list."""
-NEAR = 300
+MAX_CONTEXT_CHARACTERS = 300
 """Characters before and behind a value that are searched for words that change its meaning."""
-ELSEWHERE = "\ue000"
+OTHER_SCALE_MARK = "\ue000"
 """Character that marks, in a plain text, the mention of another scale. Values of the same sentence
 are off the scale."""
-OFF = ""
+OFF_SCALE = ""
 """The label of a value that is not among the options, such as a number off the scale."""
 
 
-class Value(NamedTuple):
+class ReplyValue(NamedTuple):
     """A value at some place of a text."""
 
     labels: frozenset[str]
@@ -41,7 +41,7 @@ class Value(NamedTuple):
 _P = read_patterns("replies.toml", __package__)
 _SCORE, _SCORE_CJK, _OWN, _FINAL, _FINAL_CJK, _BECAUSE, _HEADINGS = islice(_P.values(), 7)
 _LEAD = re.compile(_P["lead"], re.IGNORECASE)
-THIS = _P["this"]
+THIS_ANSWER = _P["this"]
 _GIVES = _P["gives"]
 _ABOUT = re.compile(_P["about"], re.IGNORECASE)
 _LINK = _P["link"]
@@ -79,7 +79,7 @@ _ITEM = re.compile(r"\s*[.)\]、]+[ \t]*(?=\w)")
 """Punctuation behind a number at the start of a line by which it counts an item: "2. "."""
 
 
-class Prose:
+class ProseReader:
     """Reads which of several words a text gives; subclasses add values of other kinds."""
 
     scores: ClassVar[str] = _SCORE
@@ -99,16 +99,16 @@ class Prose:
             labels: further nouns that may stand before a value, beside "score" and the like.
             begins: a pattern for the beginning of the values that a subclass adds.
         """
-        self._words = {_normalise_blanks(plain(word)): label for word, label in words.items()}
+        self._words = {_normalise_blanks(clean_reply(word)): label for word, label in words.items()}
         # Longer words first, since a regular expression takes the first alternative that matches:
         # "mostly true" before "mostly". ``(?!)`` matches nothing.
         longest = sorted(map(re.escape, self._words), key=len, reverse=True)
         listed = "|".join(longest).replace(r"\ ", r"\s+") or r"(?!)"
-        own_labels = "|".join(re.escape(plain(label)) for label in labels) or r"(?!)"
+        own_labels = "|".join(re.escape(clean_reply(label)) for label in labels) or r"(?!)"
         # "the final score", "overall rating for this answer", "my score (truthfulness)"
         name = (
             rf"(?:(?:{_OWN}|{_FINAL}|{own_labels})\s+|gesamt|end|eind)*(?:{self.scores}|{own_labels})s?(?!\w)"
-            rf"(?:\s+(?:{_FINAL})(?!\w))*{_FOR_THIS}(?:\s*\((?:\W|{own_labels}){{0,9}}\)|{ELSEWHERE})?"
+            rf"(?:\s+(?:{_FINAL})(?!\w))*{_FOR_THIS}(?:\s*\((?:\W|{own_labels}){{0,9}}\)|{OTHER_SCALE_MARK})?"
         )
         name_cjk = rf"(?:{_FINAL_CJK}|\s)*(?:{_SCORE_CJK})"
         # The options themselves. "no. 3" is a number of something, not the option "no".
@@ -133,7 +133,7 @@ class Prose:
             rf"\s*(?!.*\b(?:{_SCORE}|{_HEADINGS}|{own_labels})s?\b)\w[\w ]{{0,30}}:\s*"
         )
         # "it is ", "the answer was ": only before words, since "it is 4" may count anything.
-        self._is = _compile(rf"{THIS}(?:'s| is| was| must be)\s+(?=\D)")
+        self._is = _compile(rf"{THIS_ANSWER}(?:'s| is| was| must be)\s+(?=\D)")
         # A cheap test: lines without any of these words are not parsed.
         self._keyword = _compile(
             rf"{_SCORE}|{own_labels}|{_SCORE_CJK}|\[result\]|{_GIVES}|{self.before}"
@@ -160,7 +160,7 @@ class Prose:
         # An option of several words may be wrapped: "mostly\ntrue".
         text = self._word.sub(lambda match: match[0].replace("\n", " "), text)
         text = self._heading.sub(r"\1: ", text)
-        values = list(islice(self._values_behind_labels(text), MOST))
+        values = list(islice(self._values_behind_labels(text), MAX_REPLY_VALUES))
         if values:
             # A first or last line that is a value by itself counts as well, so that a contradiction
             # between it and "Score: 4" is noticed.
@@ -169,48 +169,48 @@ class Prose:
                 value for line in ends if "=" not in line and (value := self._value_filling(line))
             ]
         else:
-            values = list(islice(self._values_without_label(text), MOST))
+            values = list(islice(self._values_without_label(text), MAX_REPLY_VALUES))
         result = frozenset(label for value in values for label in value.labels)
         # So many values are a list, such as the scale itself, and no decision.
-        if len(values) >= MOST:
-            return result | {OFF}
-        return result | self._find_revised_labels(text) if result - {OFF} else result
+        if len(values) >= MAX_REPLY_VALUES:
+            return result | {OFF_SCALE}
+        return result | self._find_revised_labels(text) if result - {OFF_SCALE} else result
 
-    def single(self, text: str, start: int) -> Value | None:
+    def single_value_at(self, text: str, start: int) -> ReplyValue | None:
         """Return the single value that begins at an offset."""
         match = self._word.match(text, start)
         label = self._words.get(_normalise_blanks(match[0])) if match else None
-        return Value(frozenset({label}), match.end()) if match and label else None
+        return ReplyValue(frozenset({label}), match.end()) if match and label else None
 
-    def value_at(self, text: str, start: int) -> Value | None:
+    def value_at(self, text: str, start: int) -> ReplyValue | None:
         """Return the value at an offset together with all values of its range or choice."""
-        value = self.single(text, start)
+        value = self.single_value_at(text, start)
         # Bounded, so that "1 or 2 or 3 or ..." does not cost a quadratic time.
-        for _ in range(MOST if value else 0):
+        for _ in range(MAX_REPLY_VALUES if value else 0):
             assert value is not None
             following = self._next_value(text, value.end)
             if following is None:
                 break
-            value = Value(value.labels | following.labels, following.end)
+            value = ReplyValue(value.labels | following.labels, following.end)
         return value
 
-    def _value_after_hedge(self, text: str, start: int) -> Value | None:
+    def _value_after_hedge(self, text: str, start: int) -> ReplyValue | None:
         """Return the value at an offset, or behind "about" and the like at this offset."""
         about = _ABOUT.match(text, start)
         return self.value_at(text, start) or (self.value_at(text, about.end()) if about else None)
 
-    def _next_value(self, text: str, end: int) -> Value | None:
+    def _next_value(self, text: str, end: int) -> ReplyValue | None:
         # First the same value in other words ("4 (good)"), then the next of a range or choice ("4
         # or 5"). In parentheses a value off the scale is a remark, so it does not count.
         for link_pattern in (_NAMED, _NEXT):
             link = link_pattern.match(text, end)
-            value = self.single(text, link.end()) if link and link[0] else None
-            is_option = value and (link_pattern is _NEXT or OFF not in value.labels)
+            value = self.single_value_at(text, link.end()) if link and link[0] else None
+            is_option = value and (link_pattern is _NEXT or OFF_SCALE not in value.labels)
             if value and is_option and self._tail.match(text, value.end):
                 return value
         return None
 
-    def _values_behind_labels(self, text: str) -> Iterator[Value]:
+    def _values_behind_labels(self, text: str) -> Iterator[ReplyValue]:
         previous = ""
         for line in text.split("\n"):
             if self._keyword.search(line):
@@ -224,7 +224,7 @@ class Prose:
                     context = sentence if "gnore" in sentence else ""
             previous = line
 
-    def _values_in_clauses(self, sentence: str, context: str) -> Iterator[Value]:
+    def _values_in_clauses(self, sentence: str, context: str) -> Iterator[ReplyValue]:
         """Yield the values behind a word such as "score", each from the beginning of a clause."""
         for clause in _CLAUSE.finditer(sentence):
             bullet = _BULLET.match(sentence, clause.end())
@@ -238,7 +238,7 @@ class Prose:
                 continue
             # The clauses before this one decide whether the value is wished, reported, of the gold
             # answer, or under a condition.
-            text_before = sentence[max(0, start - NEAR) : start]
+            text_before = sentence[max(0, start - MAX_CONTEXT_CHARACTERS) : start]
             # "If it had a source, I would give it a 5" gives nothing.
             wished = "would" in head[0] or "'d" in head[0]
             if wished and (_WISH.search(text_before) or _BUT.match(sentence, value.end)):
@@ -251,9 +251,9 @@ class Prose:
             if not CONDITION.search(text_before) and not self._headed.fullmatch(text_before):
                 yield from self._values_of_sentence(sentence, value)
 
-    def _values_of_sentence(self, sentence: str, value: Value) -> Iterator[Value]:
+    def _values_of_sentence(self, sentence: str, value: ReplyValue) -> Iterator[ReplyValue]:
         """Yield a value and the others of its sentence; nothing if the sentence withdraws it."""
-        text_behind = sentence[value.end : value.end + NEAR]
+        text_behind = sentence[value.end : value.end + MAX_CONTEXT_CHARACTERS]
         if stop := _STOP.search(text_behind):
             text_behind = text_behind[: stop.start()]
         # "Yes, but ...": half a yes.
@@ -267,14 +267,25 @@ class Prose:
         for match in chain(_ALTERNATIVE.finditer(text_behind), self._is.finditer(text_behind)):
             place = match.end()
             other = self.value_at(text_behind, place)
-            if other and OFF not in other.labels and self._other_tail.match(text_behind, other.end):
+            if (
+                other
+                and OFF_SCALE not in other.labels
+                and self._other_tail.match(text_behind, other.end)
+            ):
                 values.append(other)
         # A single value under a condition does not count; among several it stays ambiguous anyway.
         if len(values) == 1 and CONDITION.search(text_behind):
             return
         # The sentence names another scale ("4 out of 10" on a scale of 5).
-        off = ELSEWHERE in sentence[max(0, value.end - NEAR) : value.end + NEAR]
-        yield from (Value(frozenset({OFF}), value.end) if off else offered for offered in values)
+        off = (
+            OTHER_SCALE_MARK
+            in sentence[
+                max(0, value.end - MAX_CONTEXT_CHARACTERS) : value.end + MAX_CONTEXT_CHARACTERS
+            ]
+        )
+        yield from (
+            ReplyValue(frozenset({OFF_SCALE}), value.end) if off else offered for offered in values
+        )
 
     def _find_revised_labels(self, text: str) -> frozenset[str]:
         """Return the labels behind a change of mind."""
@@ -283,9 +294,9 @@ class Prose:
             for match in self._revises.finditer(text)
             if (value := self.value_at(text, match.end())) and self._tail.match(text, value.end)
         )
-        return frozenset(label for value in values for label in value.labels if label != OFF)
+        return frozenset(label for value in values for label in value.labels if label != OFF_SCALE)
 
-    def _values_without_label(self, text: str) -> Iterator[Value]:
+    def _values_without_label(self, text: str) -> Iterator[ReplyValue]:
         """Yield a value at the start and those of other lines, or else that of the last line."""
         lines = [line for raw in text.split("\n") if (line := _BULLET.sub("", raw, 1).strip())]
         if lines and (first := list(self._values_at_start(lines[0]))):
@@ -301,12 +312,12 @@ class Prose:
         if value and announced and not before.endswith("="):
             yield value
 
-    def _value_filling(self, line: str) -> Value | None:
+    def _value_filling(self, line: str) -> ReplyValue | None:
         """Return the value of a line or sentence that consists of nothing else."""
         value = self.value_at(line, len(line) - len(line.lstrip("([{ ")))
         return value if value and not line[value.end :].strip(" .;!)]}") else None
 
-    def _values_at_start(self, line: str) -> Iterator[Value]:
+    def _values_at_start(self, line: str) -> Iterator[ReplyValue]:
         lead = _LEAD.match(line)
         start = lead.end() if lead else 0
         verb_match = self._is.match(line, start)
@@ -339,7 +350,7 @@ def _normalise_blanks(word: str) -> str:
 _CHARACTERS = str.maketrans(
     dict.fromkeys(
         "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\ufe0f\u20e3\u202a\u202b\u202c\u202d\u202e"
-        + ELSEWHERE
+        + OTHER_SCALE_MARK
     )
     | dict.fromkeys("“”„«»「」『』", '"')
     | dict.fromkeys("\u2028\u2029\x85\v\f", "\n")
@@ -348,7 +359,7 @@ _CHARACTERS = str.maketrans(
 _VULGAR = re.compile(r"\s?[¼½¾⅐-⅞]")
 # A fenced block of code, with its info string.
 _FENCED = re.compile(r"(?m)^```[^\n]*\n((?:(?!```).*\n)*?)```")
-CITED = re.compile(r"(?<=\w )([\"'])[^\"'\n]{0,200}[:=][^\"'\n]{0,200}\1")
+QUOTED_REPLY = re.compile(r"(?<=\w )([\"'])[^\"'\n]{0,200}[:=][^\"'\n]{0,200}\1")
 """A quotation within a sentence that looks like a reply: wrote "score: 5"."""
 _STRUCK = re.compile(r"~~[^~\n]*~~")
 _BOLD = re.compile(r"\*\*([^*\n]*[^*\n\s:=])\*\*(?= +[A-Z])")
@@ -371,18 +382,18 @@ _CJK = "\u3040-\u30fb\u4e00-\u9fff\uac00-\ud7a3"
 _BESIDE_CJK = re.compile(rf"(?<=\d)(?=[{_CJK}])|(?<=[{_CJK}])(?=\d)")
 
 
-def plain(text: str) -> str:
+def clean_reply(text: str) -> str:
     """Return a reply without emphasis, quotations, tags and unusual forms of digits.
 
     The order of the steps matters: characters, LaTeX, code, quotations, emphasis, tags, blanks.
     Returns an empty text where the reply is longer than :data:`MAX_REPLY_CHARACTERS`.
     """
     text = text.strip()
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_REPLY_CHARACTERS:
         # "½" becomes ".5" first, since NFKC would make "31/2" of "3½".
         text = unicodedata.normalize("NFKC", _VULGAR.sub(".5", text)).translate(_CHARACTERS)
     # Measured again: NFKC turns some characters into many, and would allow a text without limit.
-    if len(text) > LONGEST:
+    if len(text) > MAX_REPLY_CHARACTERS:
         return ""
     text = re.sub(r"\r\n?", "\n", text)
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ")
@@ -391,7 +402,7 @@ def plain(text: str) -> str:
     fenced = _FENCED.sub("", text)
     # Code is dropped, unless the reply is nothing but code: then only its fences are.
     text = fenced if re.search(r"\w", fenced) else re.sub(r"(?m)^```\w*$", "", text)
-    text = CITED.sub(" ", _STRUCK.sub(" ", text))
+    text = QUOTED_REPLY.sub(" ", _STRUCK.sub(" ", text))
     text = _MARKS.sub("", _BOLD.sub(r"\1.", text).replace("_", " "))
     # "<4>" is a number in brackets, "<score>4</score>" is read as "score: 4".
     text = _TAG.sub(_replace_tag, _NUMBER_IN_TAG.sub(r"\1", text))
@@ -413,7 +424,7 @@ _NUMBERED = re.compile(
 )
 
 
-def numbered(text: str) -> list[re.Match[str]]:
+def find_numbered_lines(text: str) -> list[re.Match[str]]:
     """Return the lines of a numbered list that count up from 1, each with its group ``text``.
 
     Lines with another number are left out: "2. Weltkrieg" begins with an ordinal, "10:30" with a

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
-from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install
+from trustassay.errors import BackendError, UnknownNameError, did_you_mean, install_command
 
 Splitter = Callable[[str], list[str]]
 """Takes a text and returns its sentences in order, each a part of the text."""
 
 
-def splitter(choice: str | Splitter) -> Splitter:
+def load_splitter(choice: str | Splitter) -> Splitter:
     """Return the sentence splitter with a name.
 
     Args:
@@ -32,7 +32,7 @@ def splitter(choice: str | Splitter) -> Splitter:
     return partial(_split_in_windows, SPLITTERS[name](language))
 
 
-WINDOW = 10_000
+MAX_WINDOW_CHARACTERS = 10_000
 """Characters that a splitter gets at once. The time of one that pairs quotes grows with the square
 of the text, and other threads wait meanwhile."""
 # Where a long text may be cut, the best first: paragraph, line, sentence, word.
@@ -46,11 +46,11 @@ def _split_in_windows(split: Splitter, text: str) -> list[str]:
     word.
     """
     result, start = [], 0
-    while len(text) - start > WINDOW:
-        window = text[start : start + WINDOW]
+    while len(text) - start > MAX_WINDOW_CHARACTERS:
+        window = text[start : start + MAX_WINDOW_CHARACTERS]
         # The last seam inside the window. Without any seam the text is cut at the window's end.
         ends = (position + len(seam) for seam in _SEAMS if (position := window.rfind(seam)) > 0)
-        end = start + next(ends, WINDOW)
+        end = start + next(ends, MAX_WINDOW_CHARACTERS)
         result += split(text[start:end])
         start = end
     return result + split(text[start:])
@@ -103,7 +103,7 @@ def _load_punkt(language: str) -> Splitter:
         from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer, PunktTokenizer
     except ImportError:
         raise BackendError(
-            f"splitter punkt needs nltk: {install('punkt')} (or choose another, "
+            f"splitter punkt needs nltk: {install_command('punkt')} (or choose another, "
             "for instance splitter=sentencex)"
         ) from None
     try:
@@ -111,7 +111,7 @@ def _load_punkt(language: str) -> Splitter:
     except (LookupError, ValueError):
         if (model := _load_punkt_model(language)) is None:
             raise BackendError(
-                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install('punkt')}, "
+                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install_command('punkt')}, "
                 "or python -m nltk.downloader punkt_tab (or choose another, for instance "
                 "splitter=sentencex)"
             ) from None

@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 
 from trustassay.text.words import content_words
 
-LONGEST = 200_000
+MAX_PASSAGE_CHARACTERS = 200_000
 """Characters; longer passages are left as they are."""
-REMEMBERED = 64
+CACHED_PASSAGES = 64
 """Passages whose data are cached; one with 5,000 values takes about 3 MB."""
-MOST_VALUES = 5_000
+MAX_VALUES = 5_000
 """Values of one passage; with more it is left as it is."""
-DEEPEST = 12
+MAX_DEPTH = 12
 """Levels of objects and lists in JSON."""
-MOST_ROWS = 8
+MAX_NEAREST_ROWS = 8
 """Rows of a table that may be equally near to a statement; with more, none of them is chosen."""
 LABELS = (
     *("name", "title", "label", "full_name", "product", "item", "company", "country", "city"),
@@ -76,7 +76,7 @@ _TRIES = 3
 """Brackets of a text at which reading JSON is tried; most brackets of prose begin none."""
 
 
-class Row(NamedTuple):
+class DataRow(NamedTuple):
     """A row of a table, or a JSON object."""
 
     names: tuple[str, ...]
@@ -93,31 +93,31 @@ class Row(NamedTuple):
     """Whether one of its values is prose, which may state anything."""
 
 
-class Data(NamedTuple):
+class PassageData(NamedTuple):
     """The contents of a passage with data."""
 
-    pieces: tuple[str | Row, ...]
+    pieces: tuple[str | DataRow, ...]
     """Prose and rows in their order."""
     counts: tuple[str, ...]
     """Sentences that say how many elements its lists have: "There are 3 products."."""
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[DataRow]:
         """The pieces that are rows."""
-        return [piece for piece in self.pieces if isinstance(piece, Row)]
+        return [piece for piece in self.pieces if isinstance(piece, DataRow)]
 
 
-def as_prose(passage: str, statement: str | None = None) -> str:
+def spell_data(passage: str, statement: str | None = None) -> str:
     """Return a passage with its data as sentences; without data it is returned as it is.
 
     Args:
         passage: the text of the passage.
         statement: where given, only the rows that it is about (:func:`select_rows`) are included.
     """
-    data = read(passage)
+    data = read_data(passage)
     if data is None:
         return passage
-    selected = set(map(id, data.rows if statement is None else about(data.rows, statement)))
+    selected = set(map(id, data.rows if statement is None else select_rows(data.rows, statement)))
     lines = [
         piece if isinstance(piece, str) else " ".join(piece.sentences)
         for piece in data.pieces
@@ -128,10 +128,10 @@ def as_prose(passage: str, statement: str | None = None) -> str:
 
 def holds_data(passage: str) -> bool:
     """Whether a passage contains data that can be written as sentences."""
-    return read(passage) is not None
+    return read_data(passage) is not None
 
 
-def about(rows: Sequence[Row], statement: str) -> list[Row]:
+def select_rows(rows: Sequence[DataRow], statement: str) -> list[DataRow]:
     """Return the rows that a statement is about.
 
     1. Rows with prose, and single rows of a table, are always included: they cannot be mistaken
@@ -144,7 +144,7 @@ def about(rows: Sequence[Row], statement: str) -> list[Row]:
     comparison also by most of its words.
     """
     words_of_statement = frozenset(content_words(statement))
-    tables: dict[str, list[Row]] = {}
+    tables: dict[str, list[DataRow]] = {}
     for row in rows:
         # The key "" collects the rows with prose, of all tables.
         tables.setdefault("" if row.prose else row.table, []).append(row)
@@ -163,18 +163,18 @@ def about(rows: Sequence[Row], statement: str) -> list[Row]:
 
 
 def _find_named_rows(
-    rows: Sequence[Row], statement: str, words_of_statement: frozenset[str]
-) -> list[Row]:
+    rows: Sequence[DataRow], statement: str, words_of_statement: frozenset[str]
+) -> list[DataRow]:
     """Return the rows of a table whose names occur in a statement.
 
     A name inside a longer name does not count: "Aurora" is not named by "Aurora Plus".
     """
-    alike: dict[tuple[str, ...], list[Row]] = {}
+    alike: dict[tuple[str, ...], list[DataRow]] = {}
     for row in rows:
         alike.setdefault(row.names, []).append(row)
     written = _join_words(statement)
     folded = written.casefold()
-    chosen: list[Row] = []
+    chosen: list[DataRow] = []
     # Longest names first. A name that was used is replaced by a bar, so that a shorter name inside
     # it is not used again.
     for names in sorted(alike, key=lambda names: -sum(map(len, names))):
@@ -211,7 +211,9 @@ def _join_words(text: str) -> str:
     return f" {' '.join(_SPOKEN.findall(text))} "
 
 
-def _find_nearest_rows(rows: Sequence[Row], words_of_statement: frozenset[str]) -> Sequence[Row]:
+def _find_nearest_rows(
+    rows: Sequence[DataRow], words_of_statement: frozenset[str]
+) -> Sequence[DataRow]:
     """Return the rows of a table that share most words with a statement; none if that is unclear.
 
     A word counts less the more rows of the table have it, and twice in a row's name. Numbers do not
@@ -225,20 +227,22 @@ def _find_nearest_rows(rows: Sequence[Row], words_of_statement: frozenset[str]) 
     best = max(worth, default=0.0)
     chosen = [row for row, value in zip(rows, worth, strict=True) if value >= best - 1e-9]
     # Too many equally near rows: the words do not identify any.
-    return chosen if best and len(chosen) <= MOST_ROWS else ()
+    return chosen if best and len(chosen) <= MAX_NEAREST_ROWS else ()
 
 
-@lru_cache(maxsize=REMEMBERED)
-def read(passage: str) -> Data | None:
+@lru_cache(maxsize=CACHED_PASSAGES)
+def read_data(passage: str) -> PassageData | None:
     """Return the data in a passage, or ``None`` where it has none or too much."""
     # No data can be without one of these characters; most passages end here.
-    if len(passage) > LONGEST or not any(character in passage for character in "{[|\t,;"):
+    if len(passage) > MAX_PASSAGE_CHARACTERS or not any(
+        character in passage for character in "{[|\t,;"
+    ):
         return None
     title, body = "", passage
     # The title that was put before the passage must not become the header of a table.
     if passage.startswith("Title: ") and "\n" in passage:
         title, body = passage.split("\n", 1)
-    pieces: list[str | Row] = [title] if title else []
+    pieces: list[str | DataRow] = [title] if title else []
     counts: list[str] = []
     values = 0
     try:
@@ -247,11 +251,11 @@ def read(passage: str) -> Data | None:
             pieces += parsed.rows
             counts += parsed.counts
             values += sum(len(row.sentences) for row in parsed.rows)
-            if values > MOST_VALUES:
+            if values > MAX_VALUES:
                 return None
     except _TooMuchError:
         return None
-    data = Data(tuple(pieces), tuple(counts))
+    data = PassageData(tuple(pieces), tuple(counts))
     return data if data.rows else None
 
 
@@ -265,7 +269,7 @@ class _TooMuchError(Exception):
 class _ParsedRows(NamedTuple):
     """The rows of one piece of data."""
 
-    rows: list[Row]
+    rows: list[DataRow]
     """Its rows in order."""
     counts: list[str]
     """Sentences that say how many elements its lists have."""
@@ -396,12 +400,12 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         value: the parsed JSON.
         first: the column that names a row where no column has one of the usual names.
     """
-    parsed, values_left = _ParsedRows([], []), MOST_VALUES
+    parsed, values_left = _ParsedRows([], []), MAX_VALUES
     # Breadth first and without recursion: the input decides the depth.
     waiting = deque([_PendingPart(value)])
     while waiting:
         part = waiting.popleft()
-        if part.depth > DEEPEST:
+        if part.depth > MAX_DEPTH:
             raise _TooMuchError
         if isinstance(part.value, list):
             objects = [element for element in part.value if isinstance(element, Mapping)]
@@ -430,7 +434,7 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
         while fields:
             name, cell, depth = fields.popleft()
             values_left -= 1
-            if values_left < 0 or depth > DEEPEST:
+            if values_left < 0 or depth > MAX_DEPTH:
                 raise _TooMuchError
             if isinstance(cell, Mapping):
                 fields += [
@@ -455,7 +459,9 @@ def _build_rows(value: Any, first: str = "") -> _ParsedRows | None:
                 frozenset(content_words(element)) for element in (about, " ".join(texts))
             )
             spoken = tuple(filter(None, map(_make_searchable, names)))
-            parsed.rows.append(Row(spoken, label_words, words, tuple(sentences), part.table, prose))
+            parsed.rows.append(
+                DataRow(spoken, label_words, words, tuple(sentences), part.table, prose)
+            )
     return parsed if parsed.rows else None
 
 

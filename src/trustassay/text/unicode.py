@@ -62,6 +62,6 @@ def _spell_fraction(match: re.Match[str]) -> str:
     return f" {spelled}" if match[1] else spelled
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text as :func:`fold` changes it."""
     return fold(MappedText.of(text)).text

@@ -89,7 +89,7 @@ _FRACTION = re.compile(
 _WORD = re.compile(r"[a-z]+", re.IGNORECASE)
 
 
-class Value(NamedTuple):
+class TextValue(NamedTuple):
     """A number, date or time of day that a text states."""
 
     kind: str
@@ -105,9 +105,9 @@ class Value(NamedTuple):
     """Half of the unit of a number's last digit: 0.5 for "46", 0.05 for "4.6"."""
 
 
-def read_values(text: str) -> list[Value]:
+def read_values(text: str) -> list[TextValue]:
     """Return the values of a folded text in order; numbers in words are included."""
-    values: list[Value] = []
+    values: list[TextValue] = []
     # One flag for each character that belongs to a date, a time or a fraction: the digits in it are
     # no numbers by themselves. Dates come first, since "2021-03-05T10:00" has
     # a time in it.
@@ -116,7 +116,7 @@ def read_values(text: str) -> list[Value]:
         for start, end, readings_here in readings:
             if not any(occupied[start:end]):
                 occupied[start:end] = b"\1" * (end - start)
-                values += [Value(kind, reading, start, end) for reading in readings_here]
+                values += [TextValue(kind, reading, start, end) for reading in readings_here]
     fractions = list(_find_fractions(text))
     for value in fractions:
         occupied[value.start : value.end] = b"\1" * (value.end - value.start)
@@ -233,13 +233,13 @@ def _read_spoken_time(part: str, side: str, spoken: str) -> list[int]:
     return _minutes_of_both_halves(int(hour), minutes)
 
 
-def _find_fractions(text: str) -> Iterator[Value]:
+def _find_fractions(text: str) -> Iterator[TextValue]:
     for match in _FRACTION.finditer(text):
         value = int(match["whole"] or 0) + int(match["over"]) / int(match["under"])
-        yield Value("number", (value,), match.start(), match.end())
+        yield TextValue("number", (value,), match.start(), match.end())
 
 
-def _find_numbers(text: str) -> Iterator[Value]:
+def _find_numbers(text: str) -> Iterator[TextValue]:
     for match in _NUMBER.finditer(text):
         digits = match["digits"]
         if _COMMA_DECIMALS.fullmatch(digits):  # as most of Europe writes them: 1.500,00
@@ -255,7 +255,7 @@ def _find_numbers(text: str) -> Iterator[Value]:
         for scale in scales:
             step = 0.5 * 10.0 ** -len(digits.partition(".")[2]) * scale
             value = float(digits) * scale * (-1 if match["sign"] == "-" else 1)
-            yield Value("number", (value,), start, end, step)
+            yield TextValue("number", (value,), start, end, step)
 
 
 def _continues_number(number: float, value: float) -> bool:
@@ -264,7 +264,7 @@ def _continues_number(number: float, value: float) -> bool:
     return number > 0 and (tens == 0 or (value < 10 and tens >= 20 and number % 10 == 0))
 
 
-def _find_number_words(text: str) -> Iterator[Value]:
+def _find_number_words(text: str) -> Iterator[TextValue]:
     """Yield numbers that are spelled: "twenty-five", "three hundred and two thousand"."""
     words = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
     place = 0
@@ -308,6 +308,6 @@ def _find_number_words(text: str) -> Iterator[Value]:
             scale = _SCALES[behind[3]] if half and behind[3:] and behind[3] in _LARGE else 1.0
             place += scale > 1
             number, end = (total + current + half) * scale, words[place - 1][2]
-            yield Value("number", (number,), words[start][1], end, step)
+            yield TextValue("number", (number,), words[start][1], end, step)
         else:
             place += 1

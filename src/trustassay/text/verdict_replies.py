@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
 from trustassay.text.patterns import read_patterns
-from trustassay.text.replies import CITED, CONDITION
+from trustassay.text.replies import CONDITION, QUOTED_REPLY
 
-Verdict = Literal["support", "neutral", "contradict"]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+EntailmentLabel = Literal["support", "neutral", "contradict"]
+ENTAILMENT_LABELS: tuple[EntailmentLabel, ...] = get_args(EntailmentLabel)
 """In the order of an entailment's probabilities."""
 REPAIR = (
     "Your reply names none of the three, or more than one. Reply once more, with one word and "
@@ -22,10 +22,10 @@ REPAIR_PROMPT = "verdict-again/1"
 """Name and version of this message, which are stored with the call."""
 
 
-class Found(NamedTuple):
+class VerdictMention(NamedTuple):
     """A verdict that a reply names."""
 
-    verdict: Verdict
+    verdict: EntailmentLabel
     """What it says."""
     start: int
     """Offset of its word in the reply."""
@@ -43,13 +43,13 @@ _NEITHER_NOR = re.compile(_P["neither_nor"], re.IGNORECASE)
 _MARKED = re.compile(_P["marked"], re.IGNORECASE)
 _ALONE = re.compile(_P["alone"], re.IGNORECASE)
 _WHOLE = re.compile(_P["whole"], re.IGNORECASE)
-REACH = 60
+MAX_CHARACTERS_BEFORE = 60
 """Characters before a verdict's word that are searched for words that leave it open."""
 MAX_CLAUSE_CHARACTERS = 300
 """Characters before and behind a verdict's word that are searched for its clause."""
 
 
-def verdict_in(text: str) -> Found | None:
+def find_verdict(text: str) -> VerdictMention | None:
     """Return the verdict that a reply names, and where.
 
     1. Words behind "verdict", "relation", "label", "answer" and the like decide, if they agree.
@@ -61,7 +61,7 @@ def verdict_in(text: str) -> Found | None:
     "supports: no"), left open ("whether it supports", "could support") or under a condition.
     """
     # Quotations are blanked out, with their length kept for the offsets.
-    text = CITED.sub(lambda match: " " * len(match[0]), text.replace("_", " "))
+    text = QUOTED_REPLY.sub(lambda match: " " * len(match[0]), text.replace("_", " "))
     marked = [
         _build_mention(match) for match in _MARKED.finditer(text) if _is_asserted(text, match)
     ]
@@ -84,7 +84,7 @@ def verdict_in(text: str) -> Found | None:
                     *_verdicts_filling_lines(re.split(r"(?<=[.!?])\s", line)[1:]),
                 ]
             first = _find_agreed_verdict(verdicts)
-            return first and Found(first.verdict, start + first.start)
+            return first and VerdictMention(first.verdict, start + first.start)
         start += len(line)
     return None
 
@@ -101,28 +101,28 @@ def _is_asserted(text: str, match: re.Match[str]) -> bool:
     )
 
 
-def _find_agreed_verdict(mentions: list[Found]) -> Found | None:
+def _find_agreed_verdict(mentions: list[VerdictMention]) -> VerdictMention | None:
     """Return the first of several verdicts, or ``None`` where they differ."""
     return mentions[0] if len({mention.verdict for mention in mentions}) == 1 else None
 
 
-def _verdicts_filling_lines(lines: Iterable[str]) -> Iterator[Found]:
+def _verdicts_filling_lines(lines: Iterable[str]) -> Iterator[VerdictMention]:
     """Yield the verdicts that fill their lines."""
     start = 0
     for line in lines:
         if match := _WHOLE.fullmatch(line):
             result = _build_mention(match)
-            yield Found(result.verdict, start + result.start)
+            yield VerdictMention(result.verdict, start + result.start)
         start += len(line)
 
 
-def _find_mentions(line: str) -> list[Found]:
+def _find_mentions(line: str) -> list[VerdictMention]:
     """Return the verdicts in a line that are not withdrawn there.
 
     "Neither supports nor contradicts" is one verdict; the words in it are none.
     """
     neither_nor_spans = [(match.start(), match.end()) for match in _NEITHER_NOR.finditer(line)]
-    mentions = [Found("neutral", start) for start, _ in neither_nor_spans]
+    mentions = [VerdictMention("neutral", start) for start, _ in neither_nor_spans]
     bare = _NEITHER_NOR.sub(lambda match: " " * len(match[0]), line) if neither_nor_spans else line
     mentions += [
         _build_mention(word_match)
@@ -133,7 +133,7 @@ def _find_mentions(line: str) -> list[Found]:
 
 
 def _is_withdrawn(line: str, match: re.Match[str]) -> bool:
-    before = line[max(0, match.start() - REACH) : match.start()]
+    before = line[max(0, match.start() - MAX_CHARACTERS_BEFORE) : match.start()]
     if _NEGATION.search(before) or _OPEN.search(before) or _DISMISSED.match(line, match.end()):
         return True
     # Like the words of a negation, a condition counts only in the word's own clause.
@@ -149,12 +149,12 @@ def _is_denied(text: str, place: int) -> bool:
     """Whether a negation stands earlier in the clause of the word at an offset."""
     first = max(0, place - MAX_CLAUSE_CHARACTERS)
     # The text behind the word is included, since a break between clauses may depend on the word.
-    near = text[first : place + REACH]
+    near = text[first : place + MAX_CHARACTERS_BEFORE]
     ends = (match.end() for match in _BREAK.finditer(near))
     start = max((end for end in ends if end <= place - first), default=0)
     return bool(_DENIED.search(near[: place - first], start))
 
 
-def _build_mention(match: re.Match[str]) -> Found:
-    verdict = next(name for name in VERDICTS if match[name] is not None)
-    return Found(verdict, match.start(verdict))
+def _build_mention(match: re.Match[str]) -> VerdictMention:
+    verdict = next(name for name in ENTAILMENT_LABELS if match[name] is not None)
+    return VerdictMention(verdict, match.start(verdict))

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
-REMEMBERED = 10_000
+MAX_CACHED_CHARACTERS = 10_000
 """Characters of the longest text whose words are cached."""
 # Numbers with separators ("1,000.5"), and words with one apostrophe ("isn't", "o'clock").
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -57,7 +57,11 @@ def content_words(text: str) -> tuple[str, ...]:
     "elephants" gives "elephant" and "lived" gives "liv". Negations and function words are left
     out. Results for texts of up to 10,000 characters are cached.
     """
-    return _content_words(text) if len(text) <= REMEMBERED else _content_words.__wrapped__(text)
+    return (
+        _content_words(text)
+        if len(text) <= MAX_CACHED_CHARACTERS
+        else _content_words.__wrapped__(text)
+    )
 
 
 @lru_cache(maxsize=8192)

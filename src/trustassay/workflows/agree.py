@@ -13,14 +13,14 @@ import numpy as np
 from trustassay.data.ratings import Ratings
 from trustassay.errors import UsageError
 from trustassay.progress import Progress
-from trustassay.runs.counts import SHOWN, read_units
+from trustassay.runs.counts import MAX_ANSWERS_SHOWN, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.agreement import (
     Scale,
     Weights,
     cohen_kappa,
-    counts_of,
+    count_categories,
     fleiss_kappa,
     gwet_ac,
     intraclass,
@@ -30,10 +30,10 @@ from trustassay.statistics.agreement import (
 from trustassay.statistics.intervals import Estimate, Interval
 from trustassay.statistics.resampling import cluster_numbers
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
-from trustassay.workflows.judges import Variances, variances
+from trustassay.workflows.judges import VarianceReport, decompose_variances
 
 
-class Coefficient(NamedTuple):
+class AgreementCoefficient(NamedTuple):
     """An agreement coefficient, and how its interval is computed."""
 
     of: Callable[[Floats, Floats], float | None]
@@ -43,11 +43,11 @@ class Coefficient(NamedTuple):
     """As of :func:`~trustassay.statistics.agreement.item_interval`."""
     complete: bool = False
     """Whether only the items that all raters rated count."""
-    fewest: int = intervals.FEWEST
+    fewest: int = intervals.MIN_UNITS
     """The number of items below which there is no interval."""
 
 
-class Ratio(NamedTuple):
+class AgreementRatio(NamedTuple):
     """A mean that is a ratio of two sums over items."""
 
     of: Callable[[Floats], tuple[Floats, Floats]]
@@ -57,13 +57,13 @@ class Ratio(NamedTuple):
     """The smallest and largest possible mean, if they are known."""
 
 
-Figure = Coefficient | Ratio
+AgreementFigure = AgreementCoefficient | AgreementRatio
 MAX_COMPARED_RATERS = 40
 """More raters than this have too many pairs to compare."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dispute(JsonForm):
+class RatingDispute(JsonForm):
     """An item on which raters disagree."""
 
     item: str
@@ -77,7 +77,7 @@ class Dispute(JsonForm):
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RaterAgreement:
     """The agreement in a table of ratings; estimates are keyed by the name of the coefficient."""
 
     items: int
@@ -102,9 +102,9 @@ class Agreement:
     """Agreement of all raters on the answers of each model."""
     intra: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
     """Agreement of each rater with their own repeated ratings."""
-    variance: Variances | None = None
+    variance: VarianceReport | None = None
     """The sources of the variance, of ratings that have an order."""
-    disputes: Sequence[Dispute] = ()
+    disputes: Sequence[RatingDispute] = ()
     """The disputed items, the largest distance first."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,13 +116,13 @@ class Agreement:
         return fields_as_json(self) | {"pairs": pairs}
 
 
-def agreement(
+def measure_agreement(
     ratings: Ratings,
     *,
     machines: Collection[str] = (),
     units: Mapping[str, int] | None = None,
     progress: bool = False,
-) -> Agreement:
+) -> RaterAgreement:
     """Measure how far the raters agree, with 95 % intervals over items.
 
     Raters are compared by the first rating that each gave to an item. Categories without an order
@@ -153,7 +153,7 @@ def agreement(
     # 2. Which coefficients are computed for which groups of raters.
     levels = ratings.scale or np.unique(first[~np.isnan(first)]).tolist()
     figures_of_pair, figures_of_all, figures_of_repeats = (
-        figures(ratings, levels, of) for of in (OF_TWO, OF_ALL, OF_REPEATS)
+        build_figures(ratings, levels, of) for of in (OF_TWO, OF_ALL, OF_REPEATS)
     )
     with_people = _build_figures_with_people(ratings, levels)
     models = sorted({model for _, model in items if model})
@@ -168,14 +168,14 @@ def agreement(
     # 3. The number of coefficients, for the progress bar: some take seconds each.
     total = len(figures_of_all) * (len(models) + (len(raters) > 1)) + len(with_people) * len(judges)
     total += len(figures_of_pair) * len(pairs) + len(figures_of_repeats) * len(repeated)
-    bar = Progress("coefficients", total, shown=progress, after_s=1.0)
+    bar = Progress("coefficients", total, visible=progress, after_s=1.0)
 
     def estimates(
-        table: Floats, figures: Mapping[str, Figure], units: Places = unit_numbers
+        table: Floats, figures: Mapping[str, AgreementFigure], units: Places = unit_numbers
     ) -> dict[str, Estimate]:
         result = {}
         for name, figure in figures.items():
-            result[name] = estimated(table, figure, units)
+            result[name] = estimate(table, figure, units)
             bar.step()
         return result
 
@@ -196,11 +196,11 @@ def agreement(
     variance = None
     if ratings.ordered:
         numbers = {item: int(number) for (item, _), number in zip(items, unit_numbers, strict=True)}
-        variance = variances(ratings.ratings, machines, units=numbers)
-    return Agreement(
+        variance = decompose_variances(ratings.ratings, machines, units=numbers)
+    return RaterAgreement(
         len(items),
         {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
-        ratings.missing,
+        ratings.missing_count,
         ratings.ordered,
         ratings.categories,
         [_format_rating(ratings, level) for level in levels],
@@ -233,7 +233,7 @@ def _build_cube(
 
 def _mean_kappa(
     weights: Weights, levels: Sequence[float], *, of_first: bool = False
-) -> Coefficient:
+) -> AgreementCoefficient:
     """Return the mean of Cohen's kappa over all pairs of raters (Light 1971).
 
     With ``of_first`` only the pairs of the first rater count.
@@ -251,38 +251,40 @@ def _mean_kappa(
         defined_kappas = [kappa for kappa in result if kappa is not None]
         return math.fsum(defined_kappas) / len(defined_kappas) if defined_kappas else None
 
-    return Coefficient(mean, "nominal" if weights == "none" else "interval")
+    return AgreementCoefficient(mean, "nominal" if weights == "none" else "interval")
 
 
-def _gwet_coefficient(weights: Weights, levels: Sequence[float]) -> Coefficient:
-    fewest = intervals.FEWEST if weights == "none" else intervals.FEWEST_FOR_MEANS
-    return Coefficient(
+def _gwet_coefficient(weights: Weights, levels: Sequence[float]) -> AgreementCoefficient:
+    fewest = intervals.MIN_UNITS if weights == "none" else intervals.MIN_UNITS_FOR_MEANS
+    return AgreementCoefficient(
         lambda table, times: gwet_ac(table, weights, levels, times), None, fewest=fewest
     )
 
 
-def _krippendorff_coefficient(scale: Scale) -> Coefficient:
-    return Coefficient(lambda table, times: krippendorff_alpha(table, scale, times), scale)
+def _krippendorff_coefficient(scale: Scale) -> AgreementCoefficient:
+    return AgreementCoefficient(lambda table, times: krippendorff_alpha(table, scale, times), scale)
 
 
-def _intraclass_coefficient(which: int) -> Coefficient:
+def _intraclass_coefficient(which: int) -> AgreementCoefficient:
     def result(table: Floats, times: Floats) -> float | None:
         # level=None skips the parametric interval; `estimate` resamples items instead.
         correlation = intraclass(table, times, level=None)
         return None if correlation is None else float(correlation[which])  # type: ignore[arg-type]
 
-    return Coefficient(result, "interval", complete=True)
+    return AgreementCoefficient(result, "interval", complete=True)
 
 
 def _count_equal_pairs(table: Floats) -> tuple[Floats, Floats]:
     """Return for each item 100 times the ordered pairs of equal ratings, and all ordered pairs."""
     m = (~np.isnan(table)).sum(axis=0)
-    counts = counts_of(table)
+    counts = count_categories(table)
     return 100.0 * (counts * (counts - 1)).sum(axis=1), (m * (m - 1)).astype(np.float64)
 
 
-PERCENT = Ratio(_count_equal_pairs, (0.0, 100.0))
-FLEISS = Coefficient(lambda t, times: fleiss_kappa(counts_of(t), times), complete=True)
+PERCENT_EQUAL = AgreementRatio(_count_equal_pairs, (0.0, 100.0))
+FLEISS = AgreementCoefficient(
+    lambda t, times: fleiss_kappa(count_categories(t), times), complete=True
+)
 
 
 DISTANCE = "mean_absolute_difference"
@@ -293,12 +295,14 @@ OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DIS
 """Figures of two raters, of all raters, and of one rater, whose repeats count as raters."""
 
 
-def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> dict[str, Figure]:
+def build_figures(
+    ratings: Ratings, levels: Sequence[float], names: Sequence[str]
+) -> dict[str, AgreementFigure]:
     """Build the figures of these names; without an order of categories, only those without one."""
     kappa = _mean_kappa("none", levels)
     width = ratings.scale[-1] - ratings.scale[0] if ratings.scale else None
-    result: dict[str, Figure] = {
-        "percent": PERCENT,
+    result: dict[str, AgreementFigure] = {
+        "percent": PERCENT_EQUAL,
         "kappa": kappa,
         "mean_kappa": kappa,
         "fleiss_kappa": FLEISS,
@@ -317,18 +321,20 @@ def figures(ratings: Ratings, levels: Sequence[float], names: Sequence[str]) -> 
             "alpha_interval": _krippendorff_coefficient("interval"),
             "icc_single": _intraclass_coefficient(0),
             "icc_mean": _intraclass_coefficient(1),
-            DISTANCE: Ratio(_sum_pair_distances, bounds),
+            DISTANCE: AgreementRatio(_sum_pair_distances, bounds),
             # A plain mean over items: each adds its standard deviation to the numerator, 1 below.
-            "sd": Ratio(
+            "sd": AgreementRatio(
                 lambda table: (np.nanstd(table, axis=0, ddof=1), np.ones(table.shape[1])), of_sd
             ),
         }
     return {name: result[name] for name in names if name in result}
 
 
-def _build_figures_with_people(ratings: Ratings, levels: Sequence[float]) -> dict[str, Figure]:
+def _build_figures_with_people(
+    ratings: Ratings, levels: Sequence[float]
+) -> dict[str, AgreementFigure]:
     """Build the figures that compare a judge, whose ratings come first, with all people."""
-    result: dict[str, Figure] = {"mean_kappa": _mean_kappa("none", levels, of_first=True)}
+    result: dict[str, AgreementFigure] = {"mean_kappa": _mean_kappa("none", levels, of_first=True)}
     if ratings.ordered:
         result["mean_kappa_quadratic"] = _mean_kappa("quadratic", levels, of_first=True)
     return result | {"fleiss_kappa": FLEISS}
@@ -347,14 +353,14 @@ def _sum_pair_distances(table: Floats) -> tuple[Floats, Floats]:
     return total, m * (m - 1) / 2
 
 
-def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
+def estimate(table: Floats, figure: AgreementFigure, units: Places) -> Estimate:
     """Estimate a figure with its interval over units, from items that at least two raters rated."""
     is_compared, reason_without_items = (
         (~np.isnan(table)).sum(axis=0) >= 2,
         "no item has two ratings",
     )
     # Fleiss' kappa and the intraclass correlation need the same number of ratings for every item.
-    if isinstance(figure, Coefficient) and figure.complete:
+    if isinstance(figure, AgreementCoefficient) and figure.complete:
         is_compared, reason_without_items = (
             ~np.isnan(table).any(axis=0),
             "no item was rated by all raters",
@@ -364,7 +370,7 @@ def estimated(table: Floats, figure: Figure, units: Places) -> Estimate:
     if not n:
         return Estimate(None, n, None, reason_without_items)
     interval: Interval | str | None
-    if isinstance(figure, Ratio):
+    if isinstance(figure, AgreementRatio):
         above, below = figure.of(rated)
         value: float | None = float(above.sum() / below.sum())
         interval = _ratio_interval(above, below, figure.bounds, units)
@@ -387,14 +393,14 @@ def _ratio_interval(
     all_at_bounds = bounds is not None and bool(np.isin(above / below, bounds).all())
     # Values that are all 0 or 1 are a share, whose interval holds with fewer items than that of a
     # mean.
-    needed = intervals.FEWEST if all_at_bounds else intervals.FEWEST_FOR_MEANS
-    reason = intervals.too_few_units(len(above), sums.units, mean.units, needed, "items")
-    return reason or intervals.bounded_interval(mean, bounds)
+    needed = intervals.MIN_UNITS if all_at_bounds else intervals.MIN_UNITS_FOR_MEANS
+    reason = intervals.reason_too_few_units(len(above), sums.units, mean.units, needed, "items")
+    return reason or intervals.interval_within_bounds(mean, bounds)
 
 
 def _list_disputes(
     ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str], first: Floats
-) -> list[Dispute]:
+) -> list[RatingDispute]:
     """List the items with different ratings, the largest distance first."""
     result = []
     for place, (item, model) in enumerate(units):
@@ -411,7 +417,7 @@ def _list_disputes(
         }
         result.append(
             # Sorted by distance, then spread, then the order of the file.
-            (-distance, -values.std(), place, Dispute(item, model, distance, rating_by_rater))
+            (-distance, -values.std(), place, RatingDispute(item, model, distance, rating_by_rater))
         )
     return [dispute for *_, dispute in sorted(result, key=lambda row: row[:3])]
 
@@ -420,7 +426,7 @@ def _format_rating(ratings: Ratings, value: float) -> str:
     return ratings.categories[int(value)] if ratings.categories else f"{value:g}"
 
 
-def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
+def add_report_links(run: Path, disputes: Sequence[RatingDispute]) -> list[RatingDispute]:
     """Add links into a run's report to the disputes, where the report lists all answers."""
     folder = RunFolder(run)
     places: dict[tuple[str, str], int] = {}
@@ -429,7 +435,7 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
         # A rating may leave out the model, and then refers to the first answer with its id.
         places.setdefault((sample.id, ""), number)
         # A longer run's report shows a selection with other numbers, so no link would be right.
-        if number > SHOWN:
+        if number > MAX_ANSWERS_SHOWN:
             return list(disputes)
     result = []
     for dispute in disputes:
@@ -439,7 +445,7 @@ def links_into(run: Path, disputes: Sequence[Dispute]) -> list[Dispute]:
     return result
 
 
-def units_of_items(run: Path) -> dict[str, int]:
+def read_units_of_items(run: Path) -> dict[str, int]:
     """Return the number of the question of each item that is an answer in a run.
 
     Empty where each question has one answer, since items are then independent.

@@ -11,29 +11,32 @@ from trustassay.show import document
 from trustassay.show.charts import interval_svg, stacked_svg
 from trustassay.show.text import number
 from trustassay.statistics.intervals import Estimate
-from trustassay.workflows.agree import Agreement
-from trustassay.workflows.judges import Variances
+from trustassay.workflows.agree import RaterAgreement
+from trustassay.workflows.judges import VarianceReport
 
-NAMES = dict(csv.reader(files(__package__).joinpath("agree.csv").read_text("utf-8").splitlines()))
+COEFFICIENT_NAMES = dict(
+    csv.reader(files(__package__).joinpath("agree.csv").read_text("utf-8").splitlines())
+)
 """The titles of the coefficients, by name."""
-VARIANCE = ("variance", "standard deviation", "share, %", "95 % interval")
-PERCENT = ("0 %", "50 %", "100 %")
+VARIANCE_COLUMNS = ("variance", "standard deviation", "share, %", "95 % interval")
+PERCENT_AXIS = ("0 %", "50 %", "100 %")
 
 
-def overall(agreement: Agreement) -> document.Table:
+def build_overall_table(agreement: RaterAgreement) -> document.Table:
     """Build the table of all raters together."""
     rows = []
     for name, estimate in agreement.overall.items():
         interval = " to ".join(_format_number(name, end) for end in estimate.interval or ())
         rows.append(
-            document.Row(
-                NAMES[name], [_format_number(name, estimate.value), interval, str(estimate.n)]
+            document.DocumentRow(
+                COEFFICIENT_NAMES[name],
+                [_format_number(name, estimate.value), interval, str(estimate.n)],
             )
         )
     return document.Table("all raters", ("value", "95 % interval", "items"), rows)
 
 
-def groups(agreement: Agreement) -> Iterator[document.Table]:
+def build_group_tables(agreement: RaterAgreement) -> Iterator[document.Table]:
     """Yield tables of pairs of raters, judges with people, models, and repeated ratings."""
     pairs = {f"{a} – {b}": group for (a, b), group in agreement.pairs.items()}
     for heading, estimates_by_group in (
@@ -52,13 +55,13 @@ def _build_table(
     # All groups of a table have the same figures and the same number of items.
     keys = list(next(iter(estimates_by_group.values())))
     rows = [
-        document.Row(
+        document.DocumentRow(
             title,
             [*(_format_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)],
         )
         for title, group in estimates_by_group.items()
     ]
-    return document.Table(heading, [*(NAMES[key] for key in keys), "items"], rows)
+    return document.Table(heading, [*(COEFFICIENT_NAMES[key] for key in keys), "items"], rows)
 
 
 def _format_with_interval(name: str, estimate: Estimate) -> str:
@@ -73,10 +76,10 @@ def _format_number(name: str, value: float | None) -> str:
     return f"{value:.1f}" if name == "percent" else f"{value:.3f}"
 
 
-def variance(variances: Variances) -> document.Table:
+def build_variance_table(variances: VarianceReport) -> document.Table:
     """Build the table of the variance components of all groups."""
     rows = [
-        document.Row(
+        document.DocumentRow(
             f"{name}: {component.name}",
             [
                 f"{component.variance:.3f}",
@@ -91,10 +94,10 @@ def variance(variances: Variances) -> document.Table:
         for name, group in variances.groups.items()
         for component in group.components
     ]
-    return document.Table("Part", VARIANCE, rows, "In numbers")
+    return document.Table("Part", VARIANCE_COLUMNS, rows, "In numbers")
 
 
-def variance_notes(variances: Variances) -> list[str]:
+def describe_variance(variances: VarianceReport) -> list[str]:
     """Describe what the table cannot show: what is unknown, and estimates below 0."""
     notes = []
     for name, group in variances.groups.items():
@@ -112,9 +115,9 @@ def variance_notes(variances: Variances) -> list[str]:
     return notes
 
 
-def document_of(
-    agreement: Agreement, source: Path | None, run: Path | None
-) -> document.Document | None:
+def build_document(
+    agreement: RaterAgreement, source: Path | None, run: Path | None
+) -> document.PageDocument | None:
     """Build the page that draws the variance; ``None`` for categories, which have no variance."""
     # Categories without an order have no variance.
     if agreement.variance is None:
@@ -129,12 +132,12 @@ def document_of(
     }
     # Either a file of ratings, or a run whose judges voted, or both.
     of = source or run
-    return document.Document(
+    return document.PageDocument(
         "agree",
         f"{of.name if of else ''}: variance of ratings",
         facts,
         agreement.variance.in_words(),
-        variance_notes(agreement.variance),
+        describe_variance(agreement.variance),
         [
             document.Section(
                 "Where the variance of the ratings comes from",
@@ -144,7 +147,7 @@ def document_of(
     )
 
 
-def _build_variance_blocks(variances: Variances) -> list[document.Block]:
+def _build_variance_blocks(variances: VarianceReport) -> list[document.Block]:
     """Build the blocks of the page: the shares of each group, and each share with its interval."""
     # Groups may lack a component; the colours have to agree all the same.
     names = list(
@@ -166,7 +169,7 @@ def _build_variance_blocks(variances: Variances) -> list[document.Block]:
                 label = f"{group}, {component.name}: {text}"
                 drawing = interval_svg((low / 100, high / 100), component.share / 100, label)
                 intervals.setdefault(component.name, []).append(document.Bar(group, text, drawing))
-    bars = document.Bars(stacked, PERCENT if stacked else ())
+    bars = document.Bars(stacked, PERCENT_AXIS if stacked else ())
     blocks: list[document.Block] = [
         document.Text(
             "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
@@ -182,13 +185,13 @@ def _build_variance_blocks(variances: Variances) -> list[document.Block]:
             "what other raters would give, the intervals do not say."
         ).format(document.MEAN)
         panels = [
-            document.Chart(name, "", [document.Bars(bars_of_component, PERCENT)])
+            document.Chart(name, "", [document.Bars(bars_of_component, PERCENT_AXIS)])
             for name, bars_of_component in intervals.items()
         ]
         blocks.append(
             document.Chart("Each share with its interval", note, [document.Panels(panels)])
         )
     # The same numbers as a table, for readers who cannot see the drawing.
-    if (table := variance(variances)).rows:
+    if (table := build_variance_table(variances)).rows:
         blocks.append(table)
     return blocks

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.batching import Batcher
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.endpoints import calls_at_once
@@ -19,7 +19,7 @@ from trustassay.calls.kinds import chat_request
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.capabilities import ChatModel, ChatRequest, LocalChatModel, Reply, Turns
-from trustassay.errors import BackendError, did_you_mean, door
+from trustassay.errors import BackendError, did_you_mean, trim_traceback
 from trustassay.event_loop import run_anywhere
 
 Cache = str | os.PathLike[str] | bool
@@ -137,7 +137,7 @@ class Chat:
             block = self._options.calls_at_once or calls_at_once([self._model])
             # A generator: prompts are rendered only when their block is sent.
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            replies = await _ask_all(requests, client.find("chat", MODEL), block)
+            replies = await _ask_all(requests, client.find("chat", MODEL_ROLE), block)
         if strict and any(isinstance(reply, Unanswered) for reply in replies):
             raise UnansweredError(replies)
         return replies
@@ -181,7 +181,7 @@ async def _wait_for_reply(future: asyncio.Future[Reply]) -> Reply | Unanswered:
         return Unanswered(error)
 
 
-@door
+@trim_traceback
 def chat(
     model: resolve.ChatChoice,
     *,

@@ -5,23 +5,23 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from trustassay.data.reading import paths_of, read_samples
-from trustassay.data.records import Fault
-from trustassay.judging.refusal import refuses_in_words
+from trustassay.data.records import InputFault
+from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.runs.intake import Source
 from trustassay.sample import Sample
-from trustassay.text.citations import cites
+from trustassay.text.citations import cites_document
 
-LOOKED_AT = 200
+MAX_RECORDS_READ = 200
 """Records that are read from the beginning of the input, or of each file, to decide."""
-CITED_ALONE = "grounding:cited_only=yes"
+GROUNDING_OF_CITED = "grounding:cited_only=yes"
 
 
-class Chosen(NamedTuple):
+class MetricChoice(NamedTuple):
     """The metrics that were chosen for an input."""
 
     metrics: list[str]
     """Their names, with options."""
-    why: str
+    reason: str
     """The reason, for the user."""
     source: Source
     """The whole input; an iterator is rebuilt so that the records read here are not lost."""
@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
 
 def choose_metric(
     source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
-) -> Chosen:
+) -> MetricChoice:
     """Choose the metrics for samples by what most of their answers look like.
 
     1. Most answers with documents cite them: ``grounding``.
@@ -41,15 +41,15 @@ def choose_metric(
     unread_source = source
     if isinstance(source, Iterator):
         records = source
-        first_records = list(islice(records, LOOKED_AT))
+        first_records = list(islice(records, MAX_RECORDS_READ))
         # An iterator can be read once: put the records back in front of the others.
         source, unread_source = first_records, chain(first_records, records)
     samples = list(_read_first_samples(source, fields or {}))
     metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
-    return Chosen(metrics, reason, unread_source)
+    return MetricChoice(metrics, reason, unread_source)
 
 
-def naming(metrics: Sequence[str]) -> str:
+def describe_metrics(metrics: Sequence[str]) -> str:
     """Write the chosen metrics for a message: ``metrics faithfulness and grounding``."""
     return f"metric{'s' if len(metrics) > 1 else ''} {' and '.join(metrics)}"
 
@@ -75,8 +75,12 @@ def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[
 
 
 def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:
-    answering = [sample for sample in with_documents if not refuses_in_words(sample.response or "")]
-    citing = sum(cites(sample.response or "", len(sample.documents or ())) for sample in answering)
+    answering = [
+        sample for sample in with_documents if not find_refusal_in_words(sample.response or "")
+    ]
+    citing = sum(
+        cites_document(sample.response or "", len(sample.documents or ())) for sample in answering
+    )
     message = f"{citing} of {len(answering)} answers cite their documents"
     refusals = len(with_documents) - len(answering)
     if refusals:
@@ -84,11 +88,11 @@ def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], s
     # Citing answers are the majority of those that answer at all.
     if 2 * citing > len(answering):
         return ["grounding"], f"{message}; the other choice is --metric faithfulness"
-    metrics = ["faithfulness", CITED_ALONE] if citing else ["faithfulness"]
+    metrics = ["faithfulness", GROUNDING_OF_CITED] if citing else ["faithfulness"]
     return metrics, f"{message}; the other choice is --metric grounding"
 
 
-def some_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
+def has_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
     """Whether one of the first samples has no response; ``False`` for an iterator, which is not
     read.
     """
@@ -102,6 +106,6 @@ def _read_first_samples(source: Source, fields: Mapping[str, str]) -> Iterator[S
     # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
     for single_source in sources:
-        for record in islice(read_samples(single_source, fields=fields), LOOKED_AT):
-            if not isinstance(record, Fault):
+        for record in islice(read_samples(single_source, fields=fields), MAX_RECORDS_READ):
+            if not isinstance(record, InputFault):
                 yield record.sample

@@ -33,7 +33,7 @@ REPLICATES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(JsonForm):
+class EntailerEstimate(JsonForm):
     """A figure with its 95 % interval."""
 
     value: float | None
@@ -42,7 +42,7 @@ class Estimate(JsonForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Passed(JsonForm):
+class PassedCounts(JsonForm):
     """How many pairs pass: their probability of entailment is 0.5 or more."""
 
     supported: int
@@ -54,7 +54,7 @@ class Passed(JsonForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Contradictions(JsonForm):
+class ContradictionFigures(JsonForm):
     """How well contradicted statements are told apart from statements that the premise leaves
     open."""
 
@@ -62,9 +62,9 @@ class Contradictions(JsonForm):
     """The number of contradicted pairs."""
     not_stated: int
     """The number of pairs that are neither supported nor contradicted."""
-    auc: Estimate
+    auc: EntailerEstimate
     """AUROC of P(contradiction) / (1 - P(entailment)) among these two kinds of pairs."""
-    calibration_error: Estimate
+    calibration_error: EntailerEstimate
     """Calibration error of P(contradiction) over these and the supported pairs."""
     passed: int
     """Contradicted pairs with P(contradiction) of 0.5 or more."""
@@ -83,15 +83,15 @@ class MeasuredEntailer(JsonForm):
     """Pairs that failed; they count in no figure."""
     reason: str
     """The error of the first pair that failed."""
-    auc: Estimate
-    balanced_accuracy: Estimate
-    calibration_error: Estimate
+    auc: EntailerEstimate
+    balanced_accuracy: EntailerEstimate
+    calibration_error: EntailerEstimate
     seconds: float
     """The time of all calls; cached replies take none."""
-    passed: Passed
-    kinds: Mapping[str, Passed]
+    passed: PassedCounts
+    kinds: Mapping[str, PassedCounts]
     """The same counts by kind of pair, in the order of the file."""
-    contradictions: Contradictions | None
+    contradictions: ContradictionFigures | None
     """``None`` unless the file labels contradicted pairs as well as open ones."""
 
 
@@ -171,7 +171,7 @@ def _measure_entailer(
         int((~has_score).sum()),
         reason,
         _estimate_auc(scores, true, premises[has_score]),
-        Estimate(
+        EntailerEstimate(
             calibration.balanced_accuracy(scores, true),
             calibration.balanced_accuracy_interval(scores, true, premises[has_score]),
         ),
@@ -197,7 +197,7 @@ def _measure_entailer(
 
 def _measure_contradictions(
     chances: Floats, supported: Bools, is_contradicted: Bools, premises: Places, seed: int
-) -> Contradictions | None:
+) -> ContradictionFigures | None:
     unsupported = ~supported
     if (
         # Both kinds are needed, else nothing can be told apart.
@@ -210,7 +210,7 @@ def _measure_contradictions(
     # Given that the pair is not entailed, how likely is a contradiction?
     share = contradiction / np.maximum(contradiction + neutral, MIN_DENOMINATOR)
     is_called_contradicted = chances[:, CONTRADICTED] >= THRESHOLD
-    return Contradictions(
+    return ContradictionFigures(
         int(is_contradicted.sum()),
         int((unsupported & ~is_contradicted).sum()),
         _estimate_auc(share, is_contradicted[unsupported], premises[unsupported]),
@@ -222,35 +222,37 @@ def _measure_contradictions(
     )
 
 
-def _estimate_auc(scores: Floats, true: Bools, units: Places) -> Estimate:
+def _estimate_auc(scores: Floats, true: Bools, units: Places) -> EntailerEstimate:
     # A text says why there is no interval; the JSON form only has null.
     interval = auroc_interval(scores, true, units)
-    return Estimate(auroc(scores, true), None if isinstance(interval, str) else interval)
+    return EntailerEstimate(auroc(scores, true), None if isinstance(interval, str) else interval)
 
 
 def _estimate_calibration_error(
     scores: Floats, true: Bools, premises: Places, what: str, seed: int
-) -> Estimate:
+) -> EntailerEstimate:
     """Estimate the calibration error, with an interval over premises that is corrected for bias."""
     value = calibration.calibration_error(scores, true)
     # Numbers without gaps, since failed pairs were removed.
     clusters = np.unique(premises, return_inverse=True)[1]
     count = int(clusters.max(initial=-1)) + 1
     # Ask first whether there would be an interval: the resamples are slow.
-    if value is None or isinstance(resampling.interval_of([0.0, 1.0], count, biased=value), str):
-        return Estimate(value, None)
+    if value is None or isinstance(
+        resampling.resample_interval([0.0, 1.0], count, biased=value), str
+    ):
+        return EntailerEstimate(value, None)
     figure = weighted_calibration_error(scores, true)
     rows = resampling.cluster_weights(
         clusters, resampling.generator(seed, "entailers", what), REPLICATES
     )
     drawn = np.concatenate([figure(weights) for weights in rows])
-    result = resampling.interval_of(drawn, count, biased=value)
-    return Estimate(value, None if isinstance(result, str) else result)
+    result = resampling.resample_interval(drawn, count, biased=value)
+    return EntailerEstimate(value, None if isinstance(result, str) else result)
 
 
-def _count_passed(chances: Floats, truth: Bools) -> Passed:
+def _count_passed(chances: Floats, truth: Bools) -> PassedCounts:
     is_passed = chances >= THRESHOLD
-    return Passed(
+    return PassedCounts(
         int(truth.sum()),
         int((is_passed & truth).sum()),
         int((~truth).sum()),

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from trustassay.backends.http import LOOPBACK, environment_proxy
-from trustassay.backends.recommended import Recommended
+from trustassay.backends.recommended import RecommendedModel
 from trustassay.errors import BackendError
-from trustassay.files import alone, named
+from trustassay.files import name_in_errors, open_locked
 from trustassay.progress import Progress, tell
 
 if TYPE_CHECKING:
     import aiohttp
 
-TRIES = 5
+MAX_TRIES_WITHOUT_PROGRESS = 5
 """Give up after this many tries in a row that brought no new bytes."""
 WAIT_S = 2.0
 """Pause before the second try; it doubles before each further try."""
@@ -28,11 +28,11 @@ CHUNK_BYTES = 1 << 20
 BYTES_PER_MB = 1_000_000
 
 
-class PassingError(Exception):
+class RetryableFetchError(Exception):
     """A try failed, but the next one may succeed."""
 
 
-def fetch_model(model: Recommended, *, check: bool = False) -> bool:
+def fetch_model(model: RecommendedModel, *, check: bool = False) -> bool:
     """Download a model's file unless it exists; return whether it was downloaded.
 
     Until it is complete and checked, the file is called ``NAME.gguf.part``; the next call resumes
@@ -57,10 +57,10 @@ def fetch_model(model: Recommended, *, check: bool = False) -> bool:
     part = path.with_name(f"{path.name}.part")
     try:
         # The lock on the partial file keeps two processes from appending to it.
-        file = alone(part, wait=False)
+        file = open_locked(part, wait=False)
     except BlockingIOError:
         raise BackendError(f"another process is fetching {model.name} to {part}") from None
-    with named(part), file:
+    with name_in_errors(part), file:
         # Another process may have finished while this one waited for the lock.
         if path.exists():
             part.unlink()
@@ -81,7 +81,7 @@ def fetch_model(model: Recommended, *, check: bool = False) -> bool:
     return True
 
 
-def _find_fault(model: Recommended, path: Path, *, check: bool = True) -> str | None:
+def _find_fault(model: RecommendedModel, path: Path, *, check: bool = True) -> str | None:
     """Return how a file differs from the expected one; ``None`` if it does not."""
     if (size := path.stat().st_size) != model.bytes:
         return f"{size:,} bytes, expected {model.bytes:,}"
@@ -99,7 +99,7 @@ def _file_size(file: IO[bytes]) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-async def _fetch(model: Recommended, file: IO[bytes]) -> None:
+async def _fetch(model: RecommendedModel, file: IO[bytes]) -> None:
     """Complete a file; tries that bring new bytes do not count towards the limit."""
     import aiohttp
 
@@ -117,14 +117,19 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
             while _file_size(file) != model.bytes:
                 try:
                     await _resume(session, model, file, progress)
-                except (aiohttp.ClientError, ConnectionError, TimeoutError, PassingError) as error:
+                except (
+                    aiohttp.ClientError,
+                    ConnectionError,
+                    TimeoutError,
+                    RetryableFetchError,
+                ) as error:
                     size = _file_size(file)
                     # Only progress beyond the furthest point resets the count: a server may restart
                     # from 0.
                     failed = failed + 1 if size <= furthest else 1
                     furthest = max(furthest, size)
                     reason = f"{model.address}: {error or type(error).__name__}"
-                    if failed == TRIES:
+                    if failed == MAX_TRIES_WITHOUT_PROGRESS:
                         raise BackendError(
                             f"{reason}; {size:,} of {model.bytes:,} bytes are here: run the same "
                             "command again to go on"
@@ -135,7 +140,7 @@ async def _fetch(model: Recommended, file: IO[bytes]) -> None:
 
 
 async def _resume(
-    session: "aiohttp.ClientSession", model: Recommended, file: IO[bytes], progress: Progress
+    session: "aiohttp.ClientSession", model: RecommendedModel, file: IO[bytes], progress: Progress
 ) -> None:
     """Request the missing end of a file, and write it as it arrives.
 
@@ -156,10 +161,10 @@ async def _resume(
         # Range not satisfiable: the partial file does not belong to this file any more.
         elif response.status == 416:
             file.truncate(0)
-            raise PassingError(f"cannot go on from byte {start:,}, starting over")
+            raise RetryableFetchError(f"cannot go on from byte {start:,}, starting over")
         # Timeouts, rate limits and server errors pass.
         elif response.status in (408, 425, 429) or response.status >= 500:
-            raise PassingError(f"{response.status} {response.reason}")
+            raise RetryableFetchError(f"{response.status} {response.reason}")
         else:
             message = f"{response.status} {response.reason}, expected the file"
             raise BackendError(f"{model.address}: {message}; HF_ENDPOINT may name a mirror")
@@ -177,7 +182,7 @@ async def _resume(
 
 
 async def _request(
-    session: "aiohttp.ClientSession", model: Recommended, start: int
+    session: "aiohttp.ClientSession", model: RecommendedModel, start: int
 ) -> "aiohttp.ClientResponse":
     """Request a file from byte ``start`` on, and follow its redirects."""
     from yarl import URL

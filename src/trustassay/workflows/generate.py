@@ -10,20 +10,33 @@ from typing import IO
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import SampleModels, check_budget, check_keys, open_calls, shared_file
-from trustassay.calls.endpoints import calls_at_once, held_back
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
+from trustassay.calls.client import (
+    SampleModels,
+    build_cache_path,
+    check_budget,
+    check_keys,
+    open_calls,
+)
+from trustassay.calls.endpoints import calls_at_once, describe_limited_endpoints
 from trustassay.calls.retry import Endpoint
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import alone, named
+from trustassay.files import name_in_errors, open_locked
 from trustassay.progress import Progress, tell
-from trustassay.runs.fill import AHEAD, CUT, Responses, Stage, filled, unanswered
+from trustassay.runs.fill import (
+    CUT_FIELD,
+    SAMPLES_PER_CALL,
+    ResponseStage,
+    Stage,
+    fill_in_order,
+    remove_response,
+)
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import InputOptions, Source, checks_of, samples_of
-from trustassay.runs.needs import load_all
-from trustassay.sample import TOKENS, Sample
-from trustassay.workflows.choose_metric import some_unanswered
+from trustassay.runs.intake import InputOptions, Source, build_check, open_samples
+from trustassay.runs.needs import load_backends
+from trustassay.sample import TOKENS_FIELD, Sample
+from trustassay.workflows.choose_metric import has_unanswered
 
 
 class UnfinishedError(UsageError):
@@ -44,7 +57,7 @@ class GenerateOptions(InputOptions):
 
 
 @dataclass(slots=True)
-class Generated:
+class GenerateResult:
     """The counts of one call of :func:`generate`."""
 
     written: int = 0
@@ -66,7 +79,7 @@ def generate(
     model: resolve.ChatChoice,
     out: str | os.PathLike[str],
     options: GenerateOptions | None = None,
-) -> Generated:
+) -> GenerateResult:
     """Answer questions, and write them with their answers to ``out``, completely or not at all.
 
     Replies are cached, so the same call after an interruption only asks the remaining questions. A
@@ -85,28 +98,30 @@ def generate(
 
 async def _generate_answers(
     source: Source, model: resolve.ChatChoice, out: Path, options: GenerateOptions
-) -> Generated:
+) -> GenerateResult:
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     # 1. The model. The cache of calls is only needed if a question will be asked.
-    will_ask = options.again or some_unanswered(source, options.fields)
-    stores = [shared_file(options.calls.cache)] if will_ask else None
-    backends = Backends(await load_all({Place("chat", MODEL): model}, stores=stores))
-    backend = backends.find("chat", MODEL)
+    will_ask = options.again or has_unanswered(source, options.fields)
+    stores = [build_cache_path(options.calls.cache)] if will_ask else None
+    backends = Backends(await load_backends({BackendKey("chat", MODEL_ROLE): model}, stores=stores))
+    backend = backends.find("chat", MODEL_ROLE)
     assert backend is not None
     # 2. Everything that can be checked before a question is asked.
     check_budget(backends, options.calls.prices, options.calls.budget)
     if options.progress:
-        for message in held_back("--calls-at-once", options.calls.calls_at_once, [backend]):
+        for message in describe_limited_endpoints(
+            "--calls-at-once", options.calls.calls_at_once, [backend]
+        ):
             tell(message)
     # 3. One stage for each repeated answer to a question.
     stages = [
-        Responses(options.answering, backend.name, repeat) for repeat in range(options.repeats)
+        ResponseStage(options.answering, backend.name, repeat) for repeat in range(options.repeats)
     ]
-    outcome = Generated()
+    outcome = GenerateResult()
     # 4. Read the input, lock the output, then answer; the stack undoes this in reverse order.
     async with AsyncExitStack() as stack:
-        opened = samples_of(source, options, checks_of([], stages[:1], asked=True))
+        opened = open_samples(source, options, build_check([], stages[:1], has_model=True))
         folder, intake = await stack.enter_async_context(opened)
         inventory = intake.inventory
         question_count = (
@@ -114,25 +129,25 @@ async def _generate_answers(
         )
         if question_count:
             # Without open questions no key is needed: then the input is only copied.
-            check_keys([backend], [shared_file(options.calls.cache)])
+            check_keys([backend], [build_cache_path(options.calls.cache)])
         # A hidden file beside the output, so that renaming it is atomic.
         part = out.with_name(f".{out.name}.part")
         out.parent.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(named(out))
-        file = stack.enter_context(locked(part))
+        stack.enter_context(name_in_errors(out))
+        file = stack.enter_context(open_output(part))
         # Registered after the lock, so the file is removed before the lock is released.
         stack.callback(part.unlink, missing_ok=True)
         # A killed process may have left lines; its replies are in the cache.
         file.truncate(0)
         client = await stack.enter_async_context(open_calls(backends, options.calls))
         # Read ahead of the answers, so that slow questions do not leave the endpoint idle.
-        ahead = AHEAD * (options.calls.calls_at_once or calls_at_once([backend]))
+        ahead = SAMPLES_PER_CALL * (options.calls.calls_at_once or calls_at_once([backend]))
         progress = stack.enter_context(
-            Progress("answering", question_count * options.repeats, shown=options.progress)
+            Progress("answering", question_count * options.repeats, visible=options.progress)
         )
         models = SampleModels(client)
         questions = _read_questions(folder, stages, replaces_answers=options.again)
-        async for result in filled(questions, models, ahead, progress.step):
+        async for result in fill_in_order(questions, models, ahead, progress.step):
             name = result.sample.id
             if options.repeats > 1:
                 # Repeated answers to one question need ids of their own.
@@ -143,9 +158,9 @@ async def _generate_answers(
                 continue
             outcome.written += 1
             metadata = result.sample.metadata
-            outcome.cut += CUT in metadata and bool(result.asked)
-            wanted = options.answering.logprobs is not None and bool(result.asked)
-            outcome.without_tokens += wanted and TOKENS not in metadata
+            outcome.cut += CUT_FIELD in metadata and bool(result.calls)
+            wanted = options.answering.logprobs is not None and bool(result.calls)
+            outcome.without_tokens += wanted and TOKENS_FIELD not in metadata
             content = result.sample.to_dict() | {"id": name}
             file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
         file.flush()
@@ -157,18 +172,18 @@ async def _generate_answers(
 
 
 def _read_questions(
-    folder: RunFolder, stages: Sequence[Responses], *, replaces_answers: bool
+    folder: RunFolder, stages: Sequence[ResponseStage], *, replaces_answers: bool
 ) -> Iterator[tuple[Sample, Sequence[Stage], int]]:
     """Yield each question once for each answer to write; once only if it has an answer already."""
     for sample in folder.samples():
-        question = unanswered(sample) if replaces_answers else sample
+        question = remove_response(sample) if replaces_answers else sample
         for stage in stages if not question.answered else stages[:1]:
             yield question, [stage], stage.repeat
 
 
-def locked(path: Path) -> IO[bytes]:
+def open_output(path: Path) -> IO[bytes]:
     """Open or create a file and lock it; raises UnfinishedError if another process locked it."""
     try:
-        return alone(path, wait=False)
+        return open_locked(path, wait=False)
     except BlockingIOError:
         raise UnfinishedError(f"{path}: another process is working on it") from None

@@ -51,16 +51,16 @@ class GuidePage:
     @cached_property
     def counts(self) -> Mapping[str, float]:
         """The weighted number of occurrences of each word; words in headings weigh more."""
-        counts: Counter[str] = Counter(words(_COMMENT.sub("", self.text)))
+        counts: Counter[str] = Counter(split_words(_COMMENT.sub("", self.text)))
         weights = {word: float(count) for word, count in counts.items()}
         for heading in re.findall(r"^##+ (.+)$", self.prose, re.MULTILINE):
             # set(): a heading that repeats a word must not count twice.
-            for word in set(words(heading)):
+            for word in set(split_words(heading)):
                 weights[word] = weights.get(word, 0.0) + HEADING_WEIGHT
         return weights
 
 
-def pages() -> list[GuidePage]:
+def read_pages() -> list[GuidePage]:
     """Read the installed pages, or those of the clone it runs from; UsageError: there are none."""
     folder = Path(str(files("trustassay").joinpath("guide")))
     if not folder.is_dir():
@@ -77,12 +77,12 @@ def pages() -> list[GuidePage]:
     return result
 
 
-def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:
+def search(query: str, pages: Sequence[GuidePage]) -> list[GuidePage]:
     """Return the pages with words of the query, best first, by BM25 with weak length correction."""
-    query_words = sorted(set(words(query)))
+    query_words = sorted(set(split_words(query)))
     rarity = {
         # Rarity is the inverse document frequency of BM25; 0.5 avoids a division by zero.
-        word: math.log(1 + len(among) / (0.5 + sum(word in page.counts for page in among)))
+        word: math.log(1 + len(pages) / (0.5 + sum(word in page.counts for page in pages)))
         for word in query_words
     }
 
@@ -92,26 +92,26 @@ def search(query: str, among: Sequence[GuidePage]) -> list[GuidePage]:
         length = sum(page.counts.values()) / 800
         bound = _SATURATION * (0.5 + 0.5 * length)
         total = sum(rare * count / (count + bound) for rare, count in counts)
-        heading_words = words(f"{page.title} {page.name}")
+        heading_words = split_words(f"{page.title} {page.name}")
         total += sum(TITLE_WEIGHT * rarity[word] for word in query_words if word in heading_words)
         return total * (BOOST if page.name.startswith(BOOSTED_PAGES) else 1.0)
 
-    scores = {page.name: score(page) for page in among}
+    scores = {page.name: score(page) for page in pages}
     return sorted(
-        (page for page in among if scores[page.name]),
+        (page for page in pages if scores[page.name]),
         key=lambda page: (-scores[page.name], page.name),
     )
 
 
-def excerpt(page: GuidePage, query: str) -> str:
+def find_excerpt(page: GuidePage, query: str) -> str:
     """Return the line of a page that has the most words of the query."""
     # Headings and tables (lines that begin with # or |) read badly as an excerpt.
-    query_words = set(words(query))
+    query_words = set(split_words(query))
     lines = [line.strip() for line in page.prose.splitlines() if line.strip()[:1] not in "#|"]
-    return max(lines, key=lambda line: len(query_words.intersection(words(line))), default="")
+    return max(lines, key=lambda line: len(query_words.intersection(split_words(line))), default="")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split a text into the words that are searched: lower case, stemmed, no stop words."""
     return [
         stem(word) for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in _STOP_WORDS

@@ -25,12 +25,12 @@ def fields_as_json(value: Any, *names: str) -> dict[str, Any]:
     return {name: as_json(getattr(value, name)) for name in attribute_names}
 
 
-def flattened(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the values of nested objects with their dotted names."""
     for key, value in content.items():
         if isinstance(value, Mapping):
             # Lists are values: their elements have no names.
-            yield from flattened(value, f"{before}{key}.")
+            yield from flatten(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
 

@@ -18,21 +18,21 @@ from trustassay.registry import metric_from_settings
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats, Places, variance
 from trustassay.statistics.intervals import (
-    FEWEST,
+    MIN_UNITS,
     Interval,
     jackknife_interval,
-    too_few_units,
+    reason_too_few_units,
     unit_mean,
 )
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.views import Rows
+from trustassay.views import EvidenceRows
 from trustassay.workflows.json_form import JsonForm, as_json, fields_as_json
 
 JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
 
 
 @dataclass(frozen=True, slots=True)
-class Component(JsonForm):
+class VarianceComponent(JsonForm):
     """One component of the variance of ratings."""
 
     json_names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
@@ -59,7 +59,7 @@ class Component(JsonForm):
 
 
 @dataclass(frozen=True, slots=True)
-class Decomposition:
+class VarianceDecomposition:
     """The variance of the ratings of one group of raters."""
 
     group: str
@@ -72,14 +72,14 @@ class Decomposition:
     """The number of ratings."""
     repeated: int
     """Answers that a rater rated more than once."""
-    components: Sequence[Component] = ()
+    components: Sequence[VarianceComponent] = ()
     """Empty where the components cannot be estimated."""
     why: str = ""
     """Why there are no components."""
     without: str = ""
     """Why there are no intervals."""
 
-    def component(self, name: str) -> Component | None:
+    def component(self, name: str) -> VarianceComponent | None:
         """Return the component of this name, if these ratings allow estimating it."""
         return next((component for component in self.components if component.name == name), None)
 
@@ -93,10 +93,10 @@ class Decomposition:
 
 
 @dataclass(frozen=True, slots=True)
-class Variances:
+class VarianceReport:
     """The decompositions of all groups, and the comparison of judges with people."""
 
-    groups: Mapping[str, Decomposition] = field(default_factory=dict)
+    groups: Mapping[str, VarianceDecomposition] = field(default_factory=dict)
     difference: float | None = None
     """The standard deviation of judges at a repeat minus that of people, where both rated answers
     again."""
@@ -143,7 +143,7 @@ class Variances:
         return f"{message}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
 
 
-def _describe_repeats(group: Decomposition) -> str:
+def _describe_repeats(group: VarianceDecomposition) -> str:
     """Describe how far the raters of a group differ from themselves, or why that is unknown."""
     reflexive = "itself" if group.group == JUDGES else "themselves"
     who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
@@ -160,7 +160,7 @@ def _describe_repeats(group: Decomposition) -> str:
     )
 
 
-def _format_spread(group: Decomposition) -> str:
+def _format_spread(group: VarianceDecomposition) -> str:
     """Write the standard deviation at a repeat with its interval and its share."""
     result = group.component(variance.REPEAT)
     assert result is not None
@@ -170,12 +170,12 @@ def _format_spread(group: Decomposition) -> str:
     return f"{result.sd:.2f}{within}{of_all}"
 
 
-def variances(
+def decompose_variances(
     ratings: Sequence[Rating],
     machines: Collection[str] = (),
     *,
     units: Mapping[str, int] | None = None,
-) -> Variances:
+) -> VarianceReport:
     """Decompose the variance of ratings, separately for people and judges.
 
     Intervals are 95 % jackknife intervals over units: each unit is left out in turn, for both
@@ -208,7 +208,7 @@ def variances(
             result[group] = _count_ratings(group, ratings_of_group, why=str(error))
             continue
         components_by_block, is_left_out = [], []
-        for weights in variance.weights_without(unit_of_answer):
+        for weights in variance.leave_one_out_weights(unit_of_answer):
             weights_of_rows = weights[:, table.rows]
             components_by_block.append(table.components(weights_of_rows))
             # A unit that this group did not rate leaves it unchanged, and must not count as a
@@ -235,11 +235,11 @@ def variances(
 
 def _build_cells(
     ratings: Sequence[Rating], places: Mapping[tuple[str, str], int]
-) -> variance.Cells:
+) -> variance.RatingCells:
     raters = {
         rater: at for at, rater in enumerate(dict.fromkeys(rating.rater for rating in ratings))
     }
-    result = variance.cells(
+    result = variance.build_cells(
         [places[rating.item, rating.model] for rating in ratings],
         [raters[rating.rater] for rating in ratings],
         [rating.value for rating in ratings],
@@ -250,11 +250,11 @@ def _build_cells(
     return result
 
 
-def _count_ratings(group: str, ratings: Sequence[Rating], **more: Any) -> Decomposition:
+def _count_ratings(group: str, ratings: Sequence[Rating], **more: Any) -> VarianceDecomposition:
     repeated_answers = {(rating.item, rating.model) for rating in ratings if rating.repeat}
     answers = {(rating.item, rating.model) for rating in ratings}
     raters = {rating.rater for rating in ratings}
-    return Decomposition(
+    return VarianceDecomposition(
         group, len(raters), len(answers), len(ratings), len(repeated_answers), **more
     )
 
@@ -262,20 +262,22 @@ def _count_ratings(group: str, ratings: Sequence[Rating], **more: Any) -> Decomp
 def _decompose(
     group: str,
     ratings: Sequence[Rating],
-    table: variance.Cells,
+    table: variance.RatingCells,
     components_without_units: Floats,
     units: Places,
-) -> Decomposition:
+) -> VarianceDecomposition:
     """Decompose the ratings of a group.
 
     ``components_without_units`` holds the components with each unit left out in turn, shape (units,
     components).
     """
     estimate = table.components()[0]
-    part = variance.shares(estimate)
+    part = variance.percent_shares(estimate)
     # The effective number of units: unequal sizes are worth less than their count.
     worth = unit_mean(np.zeros(len(units)), units).units
-    without = too_few_units(len(units), len(np.unique(units)), worth, FEWEST, "answers") or ""
+    without = (
+        reason_too_few_units(len(units), len(np.unique(units)), worth, MIN_UNITS, "answers") or ""
+    )
     # Shares of a total variance of 0 are not defined.
     if np.isnan(part).any():
         without = "all ratings are the same"
@@ -289,7 +291,7 @@ def _decompose(
         if share is not None and not without:
             # Intervals on the logit and log scales stay within their bounds.
             within = jackknife_interval(
-                share / 100, variance.shares(components_without_units)[:, at] / 100, "logit"
+                share / 100, variance.percent_shares(components_without_units)[:, at] / 100, "logit"
             )
             # Estimates below 0 are taken as 0 in replicates as well.
             spread = np.sqrt(np.maximum(components_without_units[:, at], 0.0))
@@ -297,32 +299,34 @@ def _decompose(
                 within and (100 * within[0], 100 * within[1]),
                 jackknife_interval(math.sqrt(max(value, 0.0)), spread, "log"),
             )
-        components.append(Component(name, value, share, *intervals))
+        components.append(VarianceComponent(name, value, share, *intervals))
     return _count_ratings(group, ratings, components=components, without=without)
 
 
 def _compare_groups(
-    by_group: Mapping[str, Decomposition], spreads: Mapping[str, Floats]
-) -> Variances:
+    by_group: Mapping[str, VarianceDecomposition], spreads: Mapping[str, Floats]
+) -> VarianceReport:
     """Compare the standard deviations of judges and people at a repeat."""
     judges, people = (
         by_group[group].component(variance.REPEAT) if group in by_group else None
         for group in (JUDGES, PEOPLE)
     )
     if judges is None or people is None:
-        return Variances(by_group)
+        return VarianceReport(by_group)
     difference = judges.sd - people.sd
     # The difference is known, its uncertainty is not.
     if JUDGES not in spreads or PEOPLE not in spreads:
-        return Variances(by_group, difference)
+        return VarianceReport(by_group, difference)
     spread_without_units = spreads[JUDGES] - spreads[PEOPLE]
-    return Variances(by_group, difference, jackknife_interval(difference, spread_without_units))
+    return VarianceReport(
+        by_group, difference, jackknife_interval(difference, spread_without_units)
+    )
 
 
-METRIC = "judge"
+JUDGE_METRIC = "judge"
 
 
-def votes_of(path: Path) -> Ratings | None:
+def read_votes(path: Path) -> Ratings | None:
     """Read the votes of the judges of a run as ratings; ``None`` where it holds none.
 
     A judge is a rater; a later vote on the same answer is a repeat, whichever text came first in
@@ -335,10 +339,10 @@ def votes_of(path: Path) -> Ratings | None:
     run = folder.read_run()
     if run is None:
         raise RunFolderError(f"{path}: holds no run")
-    if METRIC not in run["metrics"]:
+    if JUDGE_METRIC not in run["metrics"]:
         return None
     try:
-        metric = metric_from_settings(METRIC, run["metrics"][METRIC])
+        metric = metric_from_settings(JUDGE_METRIC, run["metrics"][JUDGE_METRIC])
     except (RubricError, OSError) as error:
         raise RunFolderError(f"{path}: the rubric of its judges cannot be read: {error}") from None
     # An entailer as a judge gives scores, no votes for levels.
@@ -352,9 +356,9 @@ def votes_of(path: Path) -> Ratings | None:
     }
     models = {record["id"]: str(record.get("model") or "") for record in folder.sample_records()}
     result: list[Rating] = []
-    for assessment in folder.assessments(METRIC):
+    for assessment in folder.assessments(JUDGE_METRIC):
         votes_by_judge: Counter[str] = Counter()
-        for vote in Rows(assessment.evidence, VoteRow).of(VoteRow):
+        for vote in EvidenceRows(assessment.evidence, VoteRow).select(VoteRow):
             # The vote could not be read.
             if vote.level is None:
                 continue
@@ -378,7 +382,7 @@ def votes_of(path: Path) -> Ratings | None:
     return Ratings(result, categories, scale.ordinal, tuple(sorted(places.values())))
 
 
-def joined(ratings: Ratings, votes: Ratings) -> Ratings:
+def join_ratings(ratings: Ratings, votes: Ratings) -> Ratings:
     """Join the ratings of people with the votes of judges, matching answers by id.
 
     A rating or vote without a model belongs to the answer with its id, whichever model wrote it.
@@ -417,7 +421,11 @@ def joined(ratings: Ratings, votes: Ratings) -> Ratings:
     # Plain numbers of people have an order only if the judges' levels have one.
     ordered = votes.ordered or (ratings.ordered and bool(ratings.categories))
     return Ratings(
-        result, categories, ordered, _merge_scales(ratings, votes, categories), ratings.missing
+        result,
+        categories,
+        ordered,
+        _merge_scales(ratings, votes, categories),
+        ratings.missing_count,
     )
 
 

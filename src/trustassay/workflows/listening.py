@@ -7,7 +7,7 @@ from typing import Any
 
 from trustassay.data.records import InputError
 
-QUIET: Mapping[str, Any] = {
+QUIET_UVICORN_OPTIONS: Mapping[str, Any] = {
     "access_log": False,  # a link may hold a token
     "log_config": None,
     "log_level": "critical",  # a traceback may quote a sample
@@ -28,7 +28,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Open a listening socket; port 0 takes a free one; InputError: the address is not
     available."""
     try:

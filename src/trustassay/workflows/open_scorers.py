@@ -7,14 +7,14 @@ from contextlib import ExitStack
 
 from trustassay.workflows.scorer import OpenScorer, ScorerClosedError, ThreadScorer
 
-_opened: dict[Hashable, tuple[ThreadScorer, OpenScorer]] = {}
+_scorers_by_key: dict[Hashable, tuple[ThreadScorer, OpenScorer]] = {}
 """Open scorers by key. The opener is kept too: keys may contain the id() of objects that it holds,
 and an id is only unique while its object is alive."""
 _lock = threading.Lock()
 _is_ending = False
 
 
-def opened(key: Hashable, door: OpenScorer) -> ThreadScorer:
+def get_open_scorer(key: Hashable, door: OpenScorer) -> ThreadScorer:
     """Return the scorer of a key; the first call opens it.
 
     Raises:
@@ -24,9 +24,9 @@ def opened(key: Hashable, door: OpenScorer) -> ThreadScorer:
     with _lock:
         if _is_ending:
             raise ScorerClosedError("the process is ending; nothing more is scored")
-        if key not in _opened:
-            _opened[key] = door.__enter__(), door
-        return _opened[key][0]
+        if key not in _scorers_by_key:
+            _scorers_by_key[key] = door.__enter__(), door
+        return _scorers_by_key[key][0]
 
 
 def forget(key: Hashable, scorer: ThreadScorer) -> None:
@@ -35,15 +35,15 @@ def forget(key: Hashable, scorer: ThreadScorer) -> None:
     Does nothing if another thread has replaced it already.
     """
     with _lock:
-        if key in _opened and _opened[key][0] is scorer:
-            del _opened[key]
+        if key in _scorers_by_key and _scorers_by_key[key][0] is scorer:
+            del _scorers_by_key[key]
 
 
 def close(key: Hashable) -> None:
     """Close the scorer of a key when its samples are finished; a later call opens it again."""
     with _lock:
         # Closing can take long, so it happens outside the lock.
-        result = _opened.pop(key, None)
+        result = _scorers_by_key.pop(key, None)
     if result is not None:
         result[0].close()
 
@@ -51,8 +51,8 @@ def close(key: Hashable) -> None:
 def close_all() -> None:
     """Close every scorer of the process: finish samples in progress and write folders."""
     with _lock:
-        result = list(_opened.values())
-        _opened.clear()
+        result = list(_scorers_by_key.values())
+        _scorers_by_key.clear()
     # ExitStack runs every callback, even if a scorer fails to write its folder.
     with ExitStack() as closing:
         for scorer, _ in result:
@@ -69,7 +69,7 @@ def _reset_after_fork() -> None:
     """Reset the state in a forked process, which has none of the scorers' threads."""
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
-    _opened.clear()
+    _scorers_by_key.clear()
 
 
 # `atexit` comes too late: no thread can be started any more, and closing needs some.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.calls.client import shared_file
+from trustassay.calls.client import build_cache_path
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metric import Summary
@@ -16,8 +16,8 @@ from trustassay.runs.estimates import Plan
 from trustassay.runs.execute import execute
 from trustassay.runs.finished import RunOutcome
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import InputOptions, RunOptions, Source, samples_of
-from trustassay.runs.needs import settle
+from trustassay.runs.intake import InputOptions, RunOptions, Source, open_samples
+from trustassay.runs.needs import choose_backends
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample, question_key
 from trustassay.workflows.json_form import fields_as_json
@@ -45,7 +45,7 @@ class PairedSamples(list[Sample]):
 
 
 @dataclass(frozen=True)
-class Pairs:
+class AnswerPairsToJudge:
     """The questions that both inputs answered, in the order of the first."""
 
     samples: PairedSamples
@@ -66,7 +66,7 @@ class WinRate:
     """The folder of the run in which the pairs were judged."""
     judge: str
     """The name of the model that judged."""
-    pairs: Pairs
+    pairs: AnswerPairsToJudge
     outcome: RunOutcome
     """The outcome of the run in ``path``."""
 
@@ -116,8 +116,8 @@ def win_rate(
         pairs = await _pair_answers(first, second, chosen)
         folder = RunFolder(Path(out))
         # A key is not needed where all replies are stored already.
-        stores = (folder.calls_path, shared_file(chosen.calls.cache))
-        backends = await settle([chosen.metric], {"judge": judge}, stores=stores)
+        stores = (folder.calls_path, build_cache_path(chosen.calls.cache))
+        backends = await choose_backends([chosen.metric], {"judge": judge}, stores=stores)
         outcome = await execute(
             pairs.samples, [chosen.metric], backends, folder, _build_run_options(chosen)
         )
@@ -139,7 +139,7 @@ def plan_win_rate(
 
     async def rehearse() -> Plan:
         pairs = await _pair_answers(first, second, chosen)
-        backends = await settle([chosen.metric], {"judge": judge})
+        backends = await choose_backends([chosen.metric], {"judge": judge})
         folder = None if out is None else Path(out)
         return await plan_run(
             pairs.samples, [chosen.metric], backends, _build_run_options(chosen), folder
@@ -154,7 +154,9 @@ def _build_run_options(options: WinRateOptions) -> RunOptions:
     )
 
 
-async def _pair_answers(first: Source, second: Source, options: WinRateOptions) -> Pairs:
+async def _pair_answers(
+    first: Source, second: Source, options: WinRateOptions
+) -> AnswerPairsToJudge:
     first_answers = await _read_answers(first, options, options.limit)
     second_answers = await _read_answers(second, options, None)
     # Questions are matched by text, since ids of two files need not agree.
@@ -180,7 +182,7 @@ async def _pair_answers(first: Source, second: Source, options: WinRateOptions) 
         raise UsageError(f"{both}: none of {len(shared):,} questions has an answer in both")
     # --limit reads part of the first input only, so the surplus of the second means nothing.
     limited = options.limit is not None
-    return Pairs(
+    return AnswerPairsToJudge(
         samples,
         len(first_answers) - len(shared),
         0 if limited else len(second_answers) - len(shared),
@@ -206,7 +208,7 @@ async def _read_answers(
     if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
         # A run stores samples under the canonical names, so --field does not apply.
         source, reading = RunFolder(Path(source)).samples_path, replace(reading, fields={})
-    async with samples_of(source, reading) as (folder, _):
+    async with open_samples(source, reading) as (folder, _):
         samples = list(folder.samples())
     result: dict[str, Sample] = {}
     for sample in samples:

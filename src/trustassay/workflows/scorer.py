@@ -18,22 +18,22 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
-from trustassay.calls.backends import MODEL, Backends
-from trustassay.calls.client import Client, check_budget, open_calls, shared_file
+from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.calls.client import Client, build_cache_path, check_budget, open_calls
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Located, read_samples
-from trustassay.data.records import Fault, InputError
-from trustassay.errors import BackendError, UsageError, install
-from trustassay.event_loop import all_of
+from trustassay.data.reading import LocatedSample, read_samples
+from trustassay.data.records import InputError, InputFault
+from trustassay.errors import BackendError, UsageError, install_command
+from trustassay.event_loop import gather_all
 from trustassay.files import DiskFullError
 from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.progress import tell
-from trustassay.runs.execute import SAMPLES
+from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.needs import check_run_keys, check_served, resolved
-from trustassay.runs.second_reading import assessed_by_both
+from trustassay.runs.needs import check_run_keys, check_served, resolve_metrics
+from trustassay.runs.second_reading import assess_with_both
 from trustassay.sample import Problem, Sample, SampleError
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 EventsChoice = bool | Literal["explanations"]
 
-EVENT = "gen_ai.evaluation.result"
-TRACEPARENT = "traceparent"
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+TRACEPARENT_FIELD = "traceparent"
 """Field of a record: the span that wrote the response, as W3C Trace Context spells it."""
-RESPONSE_ID = ("gen_ai.response.id", "response_id")
+RESPONSE_ID_FIELDS = ("gen_ai.response.id", "response_id")
 """Fields of a record that may hold the id that the provider gave the response."""
 MAX_RESPONSE_ID_CHARS = 256
-OTHER = "_OTHER"
+UNKNOWN_ERROR_TYPE = "_OTHER"
 """The value of ``error.type`` that the conventions define for errors of no known kind."""
 
 
@@ -74,7 +74,7 @@ class EvaluationEvents:
             from opentelemetry.sdk import _logs as _  # noqa: F401 - the API alone sends nothing
         except ImportError:
             raise BackendError(
-                f"events of OpenTelemetry need its SDK: {install('opentelemetry')}"
+                f"events of OpenTelemetry need its SDK: {install_command('opentelemetry')}"
             ) from None
         provider = _logs.get_logger_provider()
         # The API's own default providers drop every event.
@@ -106,10 +106,12 @@ class EvaluationEvents:
         one."""
         try:
             self._logger.emit(
-                event_name=EVENT,
+                event_name=EVALUATION_EVENT,
                 timestamp=time.time_ns(),
                 context=_parent_context(sample),
-                attributes=event_attributes(sample, assessment, explanations=self._explanations),
+                attributes=build_event_attributes(
+                    sample, assessment, explanations=self._explanations
+                ),
             )
         except Exception as error:
             # Only the type is reported, once: the message may contain a key of an exporter.
@@ -118,7 +120,7 @@ class EvaluationEvents:
                 tell(f"OpenTelemetry fails to take events: {type(error).__name__}")
 
 
-def event_attributes(
+def build_event_attributes(
     sample: Sample, assessment: Assessment, *, explanations: bool = False
 ) -> dict[str, Any]:
     """Build the attributes of an event: those of the conventions, and the sample's id.
@@ -126,7 +128,7 @@ def event_attributes(
     With ``explanations`` the reason is included, which may quote the sample.
     """
     explanation = assessment.error or assessment.reason if explanations else None
-    ids = [sample.metadata.get(name) for name in RESPONSE_ID]
+    ids = [sample.metadata.get(name) for name in RESPONSE_ID_FIELDS]
     ids = [
         identifier
         for identifier in ids
@@ -140,7 +142,7 @@ def event_attributes(
         "gen_ai.evaluation.score.label": assessment.verdict,
         "gen_ai.evaluation.explanation": explanation or None,
         "gen_ai.response.id": ids[0] if ids else None,
-        "error.type": None if assessment.error is None else assessment.fault or OTHER,
+        "error.type": None if assessment.error is None else assessment.fault or UNKNOWN_ERROR_TYPE,
         "trustassay.sample.id": sample.id,
     }
     return {name: value for name, value in attributes.items() if value is not None}
@@ -148,14 +150,14 @@ def event_attributes(
 
 def _parent_context(sample: Sample) -> Context | None:
     """Return the context of the span that wrote the response, if the sample names it."""
-    traceparent = sample.metadata.get(TRACEPARENT)
+    traceparent = sample.metadata.get(TRACEPARENT_FIELD)
     # Samples come from anywhere, so the field may hold anything.
     if not isinstance(traceparent, str):
         return None
     from opentelemetry.context import get_current
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    return TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}, get_current())
+    return TraceContextTextMapPropagator().extract({TRACEPARENT_FIELD: traceparent}, get_current())
 
 
 RETRY_ENDPOINT_AFTER_S = 30.0
@@ -217,17 +219,19 @@ async def open_scorer(
     check_budget(backends, options.calls.prices, options.calls.budget)
     calls_path = None if folder is None else folder.calls_path
     # missing=1: later samples may lack a response, so the keys for asking a model are needed now.
-    check_run_keys(metrics, backends, [calls_path, shared_file(options.calls.cache)], missing=1)
+    check_run_keys(
+        metrics, backends, [calls_path, build_cache_path(options.calls.cache)], missing=1
+    )
     run = None if folder is None else GrowingRun(folder, metrics, backends, options)
     # A resident scorer outlives outages of its endpoints.
     calls = dataclasses.replace(options.calls, again_after_s=RETRY_ENDPOINT_AFTER_S)
     with ExitStack() as stack:
         # Opening the run locks its folder, and returns the samples that an earlier process left.
-        waiting = stack.enter_context(run.opened()) if run else []
+        waiting = stack.enter_context(run.claim()) if run else []
         async with open_calls(backends, calls, calls_path) as client:
             scorer = Scorer(metrics, backends, client, run, options, events)
             # Started first, so that samples of an earlier process come before new ones.
-            scorer.take_up(waiting)
+            scorer.resume(waiting)
             try:
                 yield scorer
             finally:
@@ -237,23 +241,23 @@ async def open_scorer(
             await run.finish()
 
 
-def record_of(
+def read_record(
     record: Any, fields: Mapping[str, str], expected: str = "one answer"
-) -> Located | Fault:
+) -> LocatedSample | InputFault:
     """Read a single record; return its sample, or the fault that prevents it."""
     try:
         result, *other_samples = read_samples([record], fields=fields)
     except InputError as error:
-        return Fault("", (Problem("record", str(error)),))
+        return InputFault("", (Problem("record", str(error)),))
     # Some layouts hold one answer for each of several systems in a record.
     message = f"holds answers of several systems (expected {expected})"
-    return Fault("", (Problem("record", message),)) if other_samples else result
+    return InputFault("", (Problem("record", message),)) if other_samples else result
 
 
-def problems_of(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
+def find_problems(sample: Sample, metrics: Sequence[Metric], backends: Backends) -> list[Problem]:
     """List the problems that keep metrics from scoring a sample with these backends."""
     result: list[Problem] = []
-    has_model = backends.find("chat", MODEL) is not None
+    has_model = backends.find("chat", MODEL_ROLE) is not None
     for metric in metrics:
         result += metric.problems(sample)
         result += [] if has_model else metric.problems_without_model(sample)
@@ -279,7 +283,9 @@ class Scorer:
         self._client, self._run, self._options = client, run, options
         self._events = events
         # Limits the samples in progress, not the requests: each sample makes many.
-        at_once = samples_at_once(options.samples_at_once, SAMPLES, backends.endpoints())
+        at_once = samples_at_once(
+            options.samples_at_once, DEFAULT_RUN_SAMPLES_AT_ONCE, backends.endpoints()
+        )
         self._sample_slots = asyncio.Semaphore(at_once)
         self._tasks: set[asyncio.Task[Assay]] = set()
         self._metrics_by_inventory: dict[tuple[int, ...], Sequence[Metric]] = {}
@@ -302,7 +308,7 @@ class Scorer:
                 content has the same id. Nothing was stored.
             ScorerClosedError: the scorer is closed.
         """
-        return await self.finished(self.begin(self.check(sample)))
+        return await self.wait_for(self.begin(self.check(sample)))
 
     def check(self, record: Sample | Mapping[str, Any]) -> Sample:
         """Return the sample of a record without accepting it.
@@ -310,10 +316,10 @@ class Scorer:
         Raises:
             SampleError: the record is no sample, or cannot be scored.
         """
-        result = record_of(record, self._options.fields)
-        if isinstance(result, Fault):
+        result = read_record(record, self._options.fields)
+        if isinstance(result, InputFault):
             raise SampleError(result.problems)
-        problems = problems_of(result.sample, self._metrics, self._backends)
+        problems = find_problems(result.sample, self._metrics, self._backends)
         inventory = Inventory()
         inventory.add(result.sample)
         try:
@@ -321,7 +327,9 @@ class Scorer:
         except UsageError as error:
             problems.append(Problem("documents", str(error)))
         if problems:
-            raise SampleError([result.in_own_words(problem) for problem in dict.fromkeys(problems)])
+            raise SampleError(
+                [result.use_original_names(problem) for problem in dict.fromkeys(problems)]
+            )
         return result.sample
 
     def begin(self, sample: Sample) -> asyncio.Task[Assay]:
@@ -340,7 +348,7 @@ class Scorer:
                 return asyncio.create_task(self._fail_all(sample, error))
         return self._start(sample)
 
-    async def finished(self, task: asyncio.Task[Assay]) -> Assay:
+    async def wait_for(self, task: asyncio.Task[Assay]) -> Assay:
         """Wait for a task of :meth:`begin` that no other caller waits for; see :meth:`score`.
 
         Raises:
@@ -374,12 +382,12 @@ class Scorer:
         # Resolving options takes time, and samples with the same contents give the same result.
         key = dataclasses.astuple(inventory)
         if key not in self._metrics_by_inventory:
-            self._metrics_by_inventory[key] = resolved(
+            self._metrics_by_inventory[key] = resolve_metrics(
                 self._metrics, inventory, self._backends.names()
             )
         return self._metrics_by_inventory[key]
 
-    def take_up(self, waiting: Sequence[Sample]) -> None:
+    def resume(self, waiting: Sequence[Sample]) -> None:
         """Score samples that an earlier process accepted; only :meth:`close` waits for them."""
         for sample in waiting:
             # An empty context: the current span belongs to whoever opened the scorer.
@@ -414,13 +422,13 @@ class Scorer:
     async def _assay(self, sample: Sample) -> Assay:
         async with self._sample_slots:
             metrics = self.metrics_for(sample)
-            result = await all_of(self._assess(metric, sample) for metric in metrics)
+            result = await gather_all(self._assess(metric, sample) for metric in metrics)
         return Assay(sample, {assessment.metric: assessment for assessment in result})
 
     async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
         path = self._run.folder.path if self._run else None
         try:
-            result, line = await assessed_by_both(metric, sample, self._client, self._options, path)
+            result, line = await assess_with_both(metric, sample, self._client, self._options, path)
             if self._run:
                 self._run.note(result, line)
         except DiskFullError as error:
@@ -430,18 +438,18 @@ class Scorer:
         return result
 
 
-Door = Callable[[], AbstractAsyncContextManager[Scorer]]
+ScorerFactory = Callable[[], AbstractAsyncContextManager[Scorer]]
 """A function that opens a scorer."""
 
 
 def _fail_assessment(sample: Sample, metric: Metric, error: DiskFullError) -> Assessment:
-    return Assessment.failed(sample.id, metric.name, f"cannot be stored: {error}")
+    return Assessment.for_failure(sample.id, metric.name, f"cannot be stored: {error}")
 
 
 class OpenScorer:
     """Opens a scorer: ``async with`` gives a :class:`Scorer`, ``with`` a :class:`ThreadScorer`."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ScorerFactory) -> None:
         self._door = door
         self._inside: AbstractAsyncContextManager[Scorer] | None = None
         self._threads: ThreadScorer | None = None
@@ -466,7 +474,7 @@ class OpenScorer:
 class ThreadScorer:
     """A scorer in an event loop of its own; any number of threads may call :meth:`score`."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: ScorerFactory) -> None:
         """Open the scorer in a new thread; errors of opening it are raised here."""
         ready: Future[Scorer] = Future()
         self._ended: Future[None] = Future()
@@ -515,7 +523,7 @@ class ThreadScorer:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._close.set)
 
-    def _run(self, door: Door, ready: Future[Scorer]) -> None:
+    def _run(self, door: ScorerFactory, ready: Future[Scorer]) -> None:
         async def serve() -> None:
             self._loop, self._close = asyncio.get_running_loop(), asyncio.Event()
             async with door() as scorer:

@@ -27,17 +27,17 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.data.records import InputError
-from trustassay.files import whole
-from trustassay.workflows.listening import QUIET, is_loopback
+from trustassay.files import open_atomic
+from trustassay.workflows.listening import QUIET_UVICORN_OPTIONS, is_loopback
 
 TOKEN_BYTES = 18
 """Random bytes of a token."""
-LARGEST_BODY = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 """Largest form; a note has at most 2,000 characters."""
-GRACE_S = 3
-NUMBER = re.compile("[0-9]{1,9}")
+SHUTDOWN_GRACE_S = 3
+FORM_NUMBER = re.compile("[0-9]{1,9}")
 # Nothing is loaded from or sent to other sites, cached, or embedded in another page.
-HEADERS = {
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
         "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -49,12 +49,12 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-Fields = dict[str, str]
-Tell = Callable[[str], None]
+FormFields = dict[str, str]
+MessageWriter = Callable[[str], None]
 """Writes a message to the terminal of whoever started the server; never the text of an answer."""
 
 
-class Links:
+class AccessLinks:
     """The tokens of people, stored in ``.NAME.links`` beside a file.
 
     Because they are stored, links stay the same when the command runs again. Only the owner of the
@@ -69,7 +69,7 @@ class Links:
             name: secrets.token_urlsafe(TOKEN_BYTES) for name in names if name not in stored_tokens
         }
         if new_tokens:
-            with whole(path) as file:
+            with open_atomic(path) as file:
                 # Before the content is written, so that nobody can read it in between.
                 os.fchmod(file.fileno(), 0o600)
                 file.write(json.dumps(stored_tokens | new_tokens, indent=2).encode() + b"\n")
@@ -77,7 +77,7 @@ class Links:
             name: (stored_tokens | new_tokens)[name] for name in names
         }
 
-    def owner(self, token: str) -> str | None:
+    def find_owner(self, token: str) -> str | None:
         """Return the owner of a token, ``None`` if nobody has it, in constant time."""
         result = None
         for name, token_of_person in self.tokens.items():
@@ -103,7 +103,7 @@ def _read_tokens(path: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Hosts:
+class AllowedHosts:
     """The host names under which a server accepts requests, to prevent DNS rebinding.
 
     A server that listens on this machine only accepts the machine's loopback names. Any other
@@ -117,7 +117,7 @@ class Hosts:
     public: str = ""
     """The name, with its port if it has one, of a proxy in front of the server."""
 
-    def known(self, value: str) -> bool:
+    def accepts_host(self, value: str) -> bool:
         """Whether a header Host names this server."""
         if self.public and value == self.public:
             return True
@@ -129,7 +129,7 @@ class Hosts:
             return is_loopback(name)
         return name in {self.host, socket.gethostname(), socket.getfqdn()} or _is_address(name)
 
-    def own(self, origin: str, host: str) -> bool:
+    def accepts_origin(self, origin: str, host: str) -> bool:
         """Whether a header Origin names a page of this server, which was requested as ``host``."""
         # Without a public name the set must not contain "", which "Origin: null" would match.
         return origin.partition("://")[2] in {host, self.public} - {""}
@@ -143,7 +143,9 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def starlette(routes: Sequence[BaseRoute], tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
+def build_application(
+    routes: Sequence[BaseRoute], tell: MessageWriter, hosts: AllowedHosts | None = None
+) -> ASGIApp:
     """Build the application of these routes.
 
     Of an unexpected error only the type is reported, since its message may quote an answer. Without
@@ -169,10 +171,10 @@ def starlette(routes: Sequence[BaseRoute], tell: Tell, hosts: Hosts | None = Non
     return _guard(result, hosts)
 
 
-def _guard(application: ASGIApp, hosts: Hosts | None) -> ASGIApp:
+def _guard(application: ASGIApp, hosts: AllowedHosts | None) -> ASGIApp:
     """Refuse requests of other sites' pages, and add headers that stop a page from contacting
     them."""
-    raw_headers = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+    raw_headers = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -188,14 +190,16 @@ def _guard(application: ASGIApp, hosts: Hosts | None) -> ASGIApp:
     return guarded
 
 
-def _explain_foreign_request(request: Request, hosts: Hosts | None) -> str:
+def _explain_foreign_request(request: Request, hosts: AllowedHosts | None) -> str:
     """Return why a request does not come from this server's pages; empty if it does."""
     host_headers = request.headers.getlist("host")
     # Two Host headers are a way to smuggle one past the check.
-    if len(host_headers) != 1 or not (hosts is None or hosts.known(host_headers[0])):
+    if len(host_headers) != 1 or not (hosts is None or hosts.accepts_host(host_headers[0])):
         return "the header Host names another server; --public takes the name of a proxy."
     origin = request.headers.get("origin")
-    if origin is not None and not (hosts or Hosts("")).own(origin, host_headers[0]):
+    if origin is not None and not (hosts or AllowedHosts("")).accepts_origin(
+        origin, host_headers[0]
+    ):
         return "another page sent this request."
     # Links from other sites may open a page (GET) but not send a form.
     if request.headers.get("sec-fetch-site", "none") == "cross-site" and request.method != "GET":
@@ -203,7 +207,7 @@ def _explain_foreign_request(request: Request, hosts: Hosts | None) -> str:
     return ""
 
 
-def asset_routes(assets: Mapping[str, Sequence[tuple[str, str]]]) -> list[BaseRoute]:
+def build_asset_routes(assets: Mapping[str, Sequence[tuple[str, str]]]) -> list[BaseRoute]:
     """Build the routes of style sheets and scripts.
 
     ``assets`` maps the name of each to the files it is joined from, as (package, name).
@@ -224,7 +228,7 @@ def _read_template(package: str, name: str) -> str:
     return files(package).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-async def read_fields(request: Request) -> Fields:
+async def read_fields(request: Request) -> FormFields:
     """Read a form; bytes that are not UTF-8 are replaced, and the last of equal fields counts.
 
     Raises:
@@ -234,7 +238,7 @@ async def read_fields(request: Request) -> Fields:
     async for piece in request.stream():
         # Counted while reading: the header Content-Length may be missing or wrong.
         body += piece
-        if len(body) > LARGEST_BODY:
+        if len(body) > MAX_BODY_BYTES:
             raise HTTPException(413)
     result = parse_qs(body.decode(errors="replace"), keep_blank_values=True)
     return {name: values[-1] for name, values in result.items()}
@@ -245,7 +249,9 @@ def serve(application: ASGIApp, at: socket.socket, drain: Callable[[], Awaitable
     import uvicorn
 
     # h11 is pure Python and always installed with uvicorn.
-    config = uvicorn.Config(application, http="h11", timeout_graceful_shutdown=GRACE_S, **QUIET)
+    config = uvicorn.Config(
+        application, http="h11", timeout_graceful_shutdown=SHUTDOWN_GRACE_S, **QUIET_UVICORN_OPTIONS
+    )
 
     async def run() -> None:
         try:
@@ -257,14 +263,14 @@ def serve(application: ASGIApp, at: socket.socket, drain: Callable[[], Awaitable
     asyncio.run(run())
 
 
-def address(host: str, at: socket.socket) -> str:
+def format_address(host: str, at: socket.socket) -> str:
     """Write the address as a person opens it: ``http://HOST:PORT``."""
     # 0.0.0.0 and :: mean every interface, and cannot be opened in a browser.
     host_name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     return f"http://{f'[{host_name}]' if ':' in host_name else host_name}:{at.getsockname()[1]}"
 
 
-def warning_of(host: str) -> str:
+def warn_of_exposure(host: str) -> str:
     """Write a warning for a host that other machines can reach; empty if they cannot."""
     if is_loopback(host):
         return ""

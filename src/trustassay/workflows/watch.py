@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, Client, open_calls, shared_file
+from trustassay.calls.client import CallOptions, Client, build_cache_path, open_calls
 from trustassay.calls.endpoints import samples_at_once
-from trustassay.data.reading import Located
-from trustassay.data.records import Fault, InputError
-from trustassay.data.source_files import GZIP, LONGEST, is_standard_input, other_than_text
+from trustassay.data.reading import LocatedSample
+from trustassay.data.records import InputError, InputFault
+from trustassay.data.source_files import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.errors import UsageError
 from trustassay.event_loop import TaskLimiter
 from trustassay.metric import Inventory, Metric
@@ -29,16 +29,16 @@ from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
-from trustassay.runs.second_reading import assessed_by_both
+from trustassay.runs.second_reading import assess_with_both
 from trustassay.sample import Problem, Sample
-from trustassay.text.limits import LONGEST_ANSWER
-from trustassay.workflows.scorer import EvaluationEvents, EventsChoice, problems_of, record_of
+from trustassay.text.limits import MAX_ANSWER_CHARACTERS
+from trustassay.workflows.scorer import EvaluationEvents, EventsChoice, find_problems, read_record
 
 POLL_S = 0.25
 
 
 @dataclass(slots=True)
-class Place:
+class FilePosition:
     """How far a file was read."""
 
     file: int = 0
@@ -49,7 +49,7 @@ class Place:
     """The hash of that line."""
 
     @classmethod
-    def of(cls, stored: Any) -> Place:
+    def of(cls, stored: Any) -> FilePosition:
         """Parse the output of :func:`dataclasses.asdict`; for anything else, the beginning."""
         try:
             return cls(int(stored["file"]), int(stored["line"]), str(stored["mark"]))
@@ -68,7 +68,7 @@ class GrowingFile:
     def __init__(
         self, path: Path, report: Callable[[str], None], *, once: bool, idle_s: float | None
     ) -> None:
-        self.place = Place()
+        self.place = FilePosition()
         self.reads_again = False
         self._path, self._report = path, report
         self._once, self._idle_s = once, idle_s
@@ -101,7 +101,7 @@ class GrowingFile:
                     self._report(f"{self._path}: was replaced; read from its beginning")
                     file = self._path.open("rb")
                     stack.callback(file.close)
-                    self.place = Place(os.fstat(file.fileno()).st_ino)
+                    self.place = FilePosition(os.fstat(file.fileno()).st_ino)
                     continue
                 quiet_s = 0.0 if self.place.line > before else quiet_s + POLL_S
                 # Quiet time is counted in polls, so time spent scoring does not end the watch.
@@ -131,11 +131,11 @@ class GrowingFile:
             return
         if self.place.file:
             self._report(f"{self._path}: is another file now; read from its beginning")
-        self.place = Place(inode)
+        self.place = FilePosition(inode)
 
     def _restart(self, file: IO[bytes]) -> None:
         file.seek(0)
-        self.place = Place(os.fstat(file.fileno()).st_ino)
+        self.place = FilePosition(os.fstat(file.fileno()).st_ino)
         self.reads_again = True
 
     def _is_replaced(self, file: IO[bytes]) -> bool:
@@ -168,12 +168,12 @@ def _is_record(line: bytes) -> bool:
         return False
 
 
-SAMPLES = 64
+DEFAULT_SAMPLES_AT_ONCE = 64
 """Samples that are scored concurrently by default."""
 STATUS_S = 60.0
-PLACE = "watched"
+POSITION_FIELD = "watched"
 """The field of a sample that holds the :class:`FilePosition` of its line."""
-FIRST = 100
+MAX_FIRST_RECORDS = 100
 """The number of records from which ``auto`` options are resolved."""
 
 
@@ -195,7 +195,7 @@ class WatchOptions:
     samples_at_once: int | None = None
     opentelemetry: EventsChoice = False
     calls: CallOptions = field(default_factory=CallOptions)
-    longest_answer: int = LONGEST_ANSWER
+    longest_answer: int = MAX_ANSWER_CHARACTERS
 
     def __post_init__(self) -> None:
         if min(self.longest_answer, self.samples_at_once or 1) < 1:
@@ -205,7 +205,7 @@ class WatchOptions:
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchCounts:
     """The counts of records that this process read."""
 
     scored: int = 0
@@ -253,17 +253,19 @@ class Watch:
             raise UsageError(f"{metric.name}: {message}")
         with source.open("rb") as file:
             # A compressed or binary file would only give faults, one for each line.
-            first_bytes = file.read(LONGEST)
+            first_bytes = file.read(START_BYTES)
         packed_fault = (
             first_bytes.startswith(GZIP) and "is packed by gzip, to which nothing can be appended"
         )
-        if fault := packed_fault or other_than_text(first_bytes):
+        if fault := packed_fault or describe_non_text(first_bytes):
             raise InputError(f"{source}: {fault}")
-        check_run_keys([metric], backends, [folder.calls_path, shared_file(options.calls.cache)])
+        check_run_keys(
+            [metric], backends, [folder.calls_path, build_cache_path(options.calls.cache)]
+        )
         self._source, self._backends, self._options, self._tell = source, backends, options, tell
         self._limit = read_score(metric, "--threshold", options.threshold)
         self._events = EvaluationEvents.of(options.opentelemetry)
-        self._counts = Watched()
+        self._counts = WatchCounts()
         self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
         self._status_at = time.monotonic()
         self._run_options = RunOptions(
@@ -277,19 +279,19 @@ class Watch:
         )
 
     def _position_metadata(self) -> dict[str, Any]:
-        return {PLACE: asdict(self._file.place)}
+        return {POSITION_FIELD: asdict(self._file.place)}
 
     @property
     def _metric(self) -> Metric:
         return self._run.metrics[0]
 
-    async def run(self) -> Watched:
+    async def run(self) -> WatchCounts:
         """Watch until the options end it; write the run's results then, or when interrupted.
 
         Raises:
             RunFolderError: the folder holds another run, or another process works in it.
         """
-        with self._run.opened() as waiting:
+        with self._run.claim() as waiting:
             self._resume_from_run()
             # "auto" options are resolved once for a run, so that all its scores are comparable.
             if self._run.settled is None:
@@ -304,7 +306,9 @@ class Watch:
     async def _follow(self, waiting: Sequence[Sample]) -> None:
         calls_path, wanted = self._run.folder.calls_path, self._options.samples_at_once
         async with open_calls(self._backends, self._options.calls, calls_path) as client:
-            at_once = samples_at_once(wanted, SAMPLES, self._backends.held.values())
+            at_once = samples_at_once(
+                wanted, DEFAULT_SAMPLES_AT_ONCE, self._backends.by_key.values()
+            )
             async with TaskLimiter(at_once) as limiter:
                 # Samples that an earlier process accepted and did not score.
                 for sample in waiting:
@@ -320,9 +324,9 @@ class Watch:
         idle_s = 0.0 if self._options.once else self._options.idle_s
         while True:
             inventory = Inventory()
-            for line in self._file.first(FIRST):
+            for line in self._file.first(MAX_FIRST_RECORDS):
                 result = self._read_line(line)
-                if not isinstance(result, Fault):
+                if not isinstance(result, InputFault):
                     inventory.add(result.sample)
             ended = idle_s is not None and time.monotonic() - waited >= idle_s
             if inventory.samples or ended:
@@ -334,8 +338,10 @@ class Watch:
         run = self._run
         if not run.before:
             return
-        place = Place.of(run.last.metadata.get(PLACE)) if run.last else Place()
-        ended = Place.of(run.before.get(PLACE))
+        place = (
+            FilePosition.of(run.last.metadata.get(POSITION_FIELD)) if run.last else FilePosition()
+        )
+        ended = FilePosition.of(run.before.get(POSITION_FIELD))
         # Faulty lines after the last sample were read too; they are only in the stored end
         # position.
         if ended.file and (ended.file != place.file or ended.line > place.line):
@@ -361,7 +367,7 @@ class Watch:
         if not line.strip():
             return None
         result = self._read_line(line)
-        if isinstance(result, Fault):
+        if isinstance(result, InputFault):
             self._note_fault(result)
             return None
         sample = result.sample
@@ -370,12 +376,14 @@ class Watch:
         if is_id_used and self._file.reads_again:
             return None
         self._file.reads_again = False
-        problems = problems_of(sample, [self._metric], self._backends)
+        problems = find_problems(sample, [self._metric], self._backends)
         # Only an id that the record itself gives is an error; generated ids are made unique below.
         if is_id_used and result.has_id:
             problems.append(Problem("id", f"{sample.id!r} is already used by an earlier record"))
         if problems:
-            self._note_fault(Fault(result.where, tuple(map(result.in_own_words, problems))))
+            self._note_fault(
+                InputFault(result.where, tuple(map(result.use_original_names, problems)))
+            )
             return None
         # Generated ids count from the line, which starts again when a file is replaced.
         name, number = sample.id, 1
@@ -384,19 +392,19 @@ class Watch:
             name = f"{sample.id}-{number}"
         return replace(sample, id=name, metadata={**sample.metadata, **self._position_metadata()})
 
-    def _read_line(self, line: bytes) -> Located | Fault:
+    def _read_line(self, line: bytes) -> LocatedSample | InputFault:
         where = f"{self._source}:{self._file.place.line}"
         try:
             record = json.loads(line)
         # Deeply nested JSON raises RecursionError.
         except (ValueError, RecursionError) as error:
-            return Fault(where, (Problem("record", f"is not JSON ({error})"),))
-        result = record_of(record, self._options.fields, "one answer a line")
-        if isinstance(result, Fault):
+            return InputFault(where, (Problem("record", f"is not JSON ({error})"),))
+        result = read_record(record, self._options.fields, "one answer a line")
+        if isinstance(result, InputFault):
             return replace(result, where=where)
         return result._replace(where=where)
 
-    def _note_fault(self, fault: Fault) -> None:
+    def _note_fault(self, fault: InputFault) -> None:
         self._counts.faulty += 1
         self._run.faulty += 1
         self._tell(str(fault))
@@ -405,7 +413,7 @@ class Watch:
 
     async def _score(self, sample: Sample, client: Client) -> None:
         path = self._run.folder.path
-        result, line = await assessed_by_both(self._metric, sample, client, self._run_options, path)
+        result, line = await assess_with_both(self._metric, sample, client, self._run_options, path)
         self._run.note(result, line)
         if self._events:
             self._events.send(sample, result)

@@ -14,7 +14,7 @@ from tests.show.conftest import HOSTILE
 from trustassay import score
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.checks import Choices
+from trustassay.metrics.consistency.checks import ChoiceEvidence
 
 ROW: dict[str, Any] = {
     "options": [
@@ -31,7 +31,7 @@ ROW: dict[str, Any] = {
 
 
 def test_options_tell_where_they_differ_from_the_answer() -> None:
-    found = Choices.read([ROW])
+    found = ChoiceEvidence.read([ROW])
     (one,) = found.choices
     assert [option.letter for option in one.option_views] == [*"ABCDE"]
     assert [option.right for option in one.option_views] == [False, True, False, False, False]
@@ -43,10 +43,10 @@ def test_options_tell_where_they_differ_from_the_answer() -> None:
 
 def test_the_first_inconsistent_choice_is_marked() -> None:
     rows = [ROW | {"chosen": letter} for letter in ("B", None, "E", "A")]
-    found = Choices.read(rows)
+    found = ChoiceEvidence.read(rows)
     assert [one.mark.tone for one in found.choices] == ["good", "none", "bad", "bad"]
     assert found.first == 2
-    assert Choices.read(rows, unparsed_counts=True).first == 1
+    assert ChoiceEvidence.read(rows, unparsed_counts=True).first == 1
 
 
 anything = st.sampled_from(
@@ -80,7 +80,7 @@ anything = st.sampled_from(
     )
 )
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
-    found = Choices.read(evidence)
+    found = ChoiceEvidence.read(evidence)
     assert len(found.choices) + len(found.other_items) == len(evidence)
     assert all(len(one.option_views) <= 5 for one in found.choices)
 

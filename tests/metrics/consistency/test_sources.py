@@ -17,7 +17,7 @@ from trustassay.api import plan, rescore
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.checks import OTHERS, others_of
+from trustassay.metrics.consistency.checks import MAX_POOL_SAMPLES, read_pool_samples
 from trustassay.sample import Sample
 
 ANSWERS = {
@@ -196,11 +196,11 @@ def test_an_unknown_source_is_named() -> None:
 
 def test_of_a_large_pool_some_samples_are_drawn() -> None:
     def drawn(samples: list[Sample]) -> list[Sample]:
-        return asyncio.run(others_of(cast(Any, samples), cast(Any, None)))
+        return asyncio.run(read_pool_samples(cast(Any, samples), cast(Any, None)))
 
-    pool = [Sample(str(i), "Who?", f"answer {i}") for i in range(OTHERS + 500)]
+    pool = [Sample(str(i), "Who?", f"answer {i}") for i in range(MAX_POOL_SAMPLES + 500)]
     found = drawn(pool)
-    assert len({one.id for one in found}) == OTHERS
+    assert len({one.id for one in found}) == MAX_POOL_SAMPLES
     assert found == drawn(pool)
-    assert max(int(one.id) for one in found) > OTHERS
+    assert max(int(one.id) for one in found) > MAX_POOL_SAMPLES
     assert drawn(pool[:7]) == pool[:7]

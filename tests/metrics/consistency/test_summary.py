@@ -7,20 +7,26 @@ import pytest
 
 from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
-from trustassay.metrics.consistency.maths import Check, bounds, counts, share_consistent, trust_bc
+from trustassay.metrics.consistency.maths import (
+    ChoiceCheck,
+    count_choices,
+    score_bounds,
+    share_consistent,
+    trust_bc,
+)
 from trustassay.statistics.intervals import mean_interval
 
 METRIC = Consistency()
 
 
-def made(name: str, *checks: Check, short: bool = False) -> Assessment:
+def made(name: str, *checks: ChoiceCheck, short: bool = False) -> Assessment:
     score = trust_bc(checks, len(checks), unparsed_counts=False)
     verdict = {1.0: "consistent", 0.0: "inconsistent"}.get(score) if score is not None else None
-    parts: dict[str, float] = {"candidates": 40, "short": int(short), **counts(checks)}
+    parts: dict[str, float] = {"candidates": 40, "short": int(short), **count_choices(checks)}
     if (share := share_consistent(checks, unparsed_counts=False)) is not None:
         parts["share_consistent"] = share
     if checks:
-        parts["lowest"], parts["highest"] = bounds(score)
+        parts["lowest"], parts["highest"] = score_bounds(score)
         parts["open"] = float(score is None)
     return Assessment(name, METRIC.name, score, verdict=verdict, parts=parts)
 
@@ -28,12 +34,14 @@ def made(name: str, *checks: Check, short: bool = False) -> Assessment:
 def test_answers_and_choices_are_counted_apart() -> None:
     found = METRIC.summarise(
         [
-            made("kept", Check(0, 0), Check(1, 1), Check(2, 2), Check(3, 3)),
-            made("left", Check(1, 1), Check(2, 0)),
-            made("none", Check(3, 4)),
-            made("mute", Check(0, None, again=True), Check(1, 1), short=True),
+            made(
+                "kept", ChoiceCheck(0, 0), ChoiceCheck(1, 1), ChoiceCheck(2, 2), ChoiceCheck(3, 3)
+            ),
+            made("left", ChoiceCheck(1, 1), ChoiceCheck(2, 0)),
+            made("none", ChoiceCheck(3, 4)),
+            made("mute", ChoiceCheck(0, None, asked_again=True), ChoiceCheck(1, 1), short=True),
             made("bare", short=True),
-            Assessment.failed("dead", METRIC.name, "the line is dead"),
+            Assessment.for_failure("dead", METRIC.name, "the line is dead"),
         ]
     )
     assert list(found.values) == list(METRIC.figures)
@@ -75,14 +83,14 @@ def test_without_any_check_figures_do_not_apply() -> None:
     assert found.not_applicable["checks_consistent"] == "no reply names an option"
     assert found.not_applicable["unparsed"] == "nothing was asked"
     assert found.not_applicable["position_bias"] == "no option from A to D was chosen"
-    nothing = METRIC.summarise([Assessment.failed("dead", METRIC.name, "dead")])
+    nothing = METRIC.summarise([Assessment.for_failure("dead", METRIC.name, "dead")])
     assert nothing.not_applicable["assessable"] == "no sample was scored"
 
 
 def test_the_interval_of_a_share_of_choices_is_over_answers() -> None:
     """Half the answers keep to themselves in all of two choices, half in none of one."""
-    rows = [made(f"a{i}", Check(0, 0), Check(1, 1)) for i in range(30)]
-    rows += [made(f"b{i}", Check(0, 1)) for i in range(30)]
+    rows = [made(f"a{i}", ChoiceCheck(0, 0), ChoiceCheck(1, 1)) for i in range(30)]
+    rows += [made(f"b{i}", ChoiceCheck(0, 1)) for i in range(30)]
     found = METRIC.summarise(rows)
     assert found.values["checks_consistent"] == pytest.approx(100 * 60 / 90)
     x = np.array([2.0] * 30 + [0.0] * 30)
@@ -101,7 +109,7 @@ def test_the_interval_holds_the_true_share_of_choices() -> None:
         for i in range(60):
             likely = rng.beta(2, 1)
             kept = rng.random(rng.integers(1, 11)) < likely
-            rows.append(made(str(i), *(Check(0, 0 if one else 1) for one in kept)))
+            rows.append(made(str(i), *(ChoiceCheck(0, 0 if one else 1) for one in kept)))
         low, high = METRIC.summarise(rows).intervals["checks_consistent"]
         held += low <= 100 * 2 / 3 <= high
     assert held >= 45

@@ -10,7 +10,7 @@ import pytest
 from tests.support import ROOT
 from trustassay.metrics import FactCheck
 from trustassay.metrics.trustscore.metric import TABLE
-from trustassay.text.verdict_replies import VERDICTS
+from trustassay.text.verdict_replies import ENTAILMENT_LABELS
 
 PAGE = (ROOT / "docs" / "methods/trustscore.md").read_text(encoding="utf-8")
 
@@ -23,6 +23,6 @@ def test_every_option_stands_with_its_default(option: dataclasses.Field[object])
 
 
 def test_table_3_stands_as_it_is() -> None:
-    for verdict in VERDICTS:
+    for verdict in ENTAILMENT_LABELS:
         consistent, inconsistent = TABLE[verdict, True], TABLE[verdict, False]
         assert f"| {verdict} | {consistent:g} | {inconsistent:g} |" in PAGE

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.metrics.faithfulness.test_metric import tells
 from tests.support import Recorder
 from trustassay import score
-from trustassay.judging.evidence import Verdict
+from trustassay.judging.evidence import ClaimVerdict
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.metrics.faithfulness.metric import Trace, worst
+from trustassay.metrics.faithfulness.metric import FaithfulnessTrace, worst_verdict
 from trustassay.sample import Sample
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} \u202e"
@@ -45,11 +45,11 @@ def test_sentences_verdicts_and_passages_are_shown(tmp_path: Path) -> None:
 def test_what_is_worth_a_look() -> None:
     metric = Faithfulness()
 
-    def problem(*verdicts: Verdict) -> str | None:
+    def problem(*verdicts: ClaimVerdict) -> str | None:
         judged = [one for one in verdicts if one != "no claim"]
         parts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
         parts["statements"] = float(len(judged))
-        verdict = worst(verdicts)
+        verdict = worst_verdict(verdicts)
         return metric.problem(Assessment("q", "faithfulness", 0.5, verdict=verdict, parts=parts))
 
     assert problem("supported", "no claim") is None
@@ -73,7 +73,7 @@ rows = st.fixed_dictionaries(
 
 @given(st.lists(rows | anything, max_size=4))
 def test_foreign_evidence_never_breaks_the_view(evidence: list[Any]) -> None:
-    trace = Trace.read(evidence, 2)
+    trace = FaithfulnessTrace.read(evidence, 2)
     assert len(trace.statements) + len(trace.other_rows) + bool(trace.refusal) <= len(evidence) + 1
     found = Assessment("q", "faithfulness", 0.5, evidence=evidence)
     sample = Sample("q", "Where?", response="x")

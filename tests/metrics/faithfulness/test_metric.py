@@ -12,7 +12,7 @@ from trustassay import score
 from trustassay.errors import UnknownNameError
 from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
-from trustassay.runs.counts import remarks
+from trustassay.runs.counts import write_remarks
 from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
@@ -188,9 +188,9 @@ def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...])
         "None of the 12 judged answers needs a look; 12 were not judged"
     )
     assert run.outcomes["faithfulness"].reasons == {"no passages": 12}
-    (remark,) = remarks(run.summary_file, 24)
+    (remark,) = write_remarks(run.summary_file, 24)
     assert remark.startswith("faithfulness: 12 of 24 answers have no passages")
-    assert not remarks(run.summary_file, 240)
+    assert not write_remarks(run.summary_file, 240)
 
 
 def test_a_blank_response_fails() -> None:

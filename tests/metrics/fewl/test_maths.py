@@ -37,24 +37,29 @@ similarities = st.lists(st.floats(-1, 1), min_size=1, max_size=5)
 def test_aggregation_by_hand(
     divergence: maths.Divergence, at: float, gain: float, loss: float
 ) -> None:
-    assert float(maths.truth(at, divergence)) == pytest.approx(gain, **EXACT)
-    assert float(maths.penalised(at, divergence)) == pytest.approx(loss, **EXACT)
+    assert float(maths.aggregate_agreement(at, divergence)) == pytest.approx(gain, **EXACT)
+    assert float(maths.aggregate_penalty(at, divergence)) == pytest.approx(loss, **EXACT)
 
 
 @pytest.mark.parametrize("divergence", ["js", "kl"])
 @given(value=st.floats(-50, 0.6))
 def test_the_penalty_is_f_of_g(divergence: maths.Divergence, value: float) -> None:
     """JS: f(u) = -log(2 - e^u); KL: f(u) = e^(u - 1); written out as in the paper."""
-    u = float(maths.truth(value, divergence))
+    u = float(maths.aggregate_agreement(value, divergence))
     f = -math.log(2 - math.exp(u)) if divergence == "js" else math.exp(u - 1)
-    assert float(maths.penalised(value, divergence)) == pytest.approx(f, rel=1e-9, abs=1e-12)
+    assert float(maths.aggregate_penalty(value, divergence)) == pytest.approx(
+        f, rel=1e-9, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_aggregation_holds_far_out(divergence: maths.Divergence) -> None:
     with np.errstate(all="raise"):
         values = np.array([-700.0, -1.0, 0.0, 1.0, 700.0])
-        found = maths.truth(values, divergence), maths.penalised(values, divergence)
+        found = (
+            maths.aggregate_agreement(values, divergence),
+            maths.aggregate_penalty(values, divergence),
+        )
     assert all(np.isfinite(one).all() and (np.diff(one) >= 0).all() for one in found)
 
 
@@ -92,9 +97,12 @@ def test_the_largest_weight_of_three_models_at_temperature_one() -> None:
 
 
 def test_the_best_alone_is_the_first_of_equals() -> None:
-    assert maths.best_alone([0.1, 0.4, 0.4]).tolist() == [False, True, False]
-    assert maths.best_alone([0.1, 0.4], present=[True, False]).tolist() == [True, False]
-    assert maths.best_alone([[0.0, 1.0], [1.0, 0.0]]).tolist() == [[False, True], [True, False]]
+    assert maths.find_best_reference([0.1, 0.4, 0.4]).tolist() == [False, True, False]
+    assert maths.find_best_reference([0.1, 0.4], present=[True, False]).tolist() == [True, False]
+    assert maths.find_best_reference([[0.0, 1.0], [1.0, 0.0]]).tolist() == [
+        [False, True],
+        [True, False],
+    ]
 
 
 S, W, P = [0.8, 0.2], [0.75, 0.25], [0.1, 0.3]
@@ -164,7 +172,9 @@ def test_one_reference_scores_as_its_own_bracket(
 ) -> None:
     """With N = 1 and a weight of 1 equation 1 and the theory are the same."""
     found = float(maths.score([0.4], [1.0], [0.1], form=form, divergence=divergence)[0])
-    bracket = float(maths.truth(0.4, divergence) - maths.penalised(0.1, divergence))
+    bracket = float(
+        maths.aggregate_agreement(0.4, divergence) - maths.aggregate_penalty(0.1, divergence)
+    )
     assert found == pytest.approx(0.3 if form == "agreement" else bracket, **EXACT)
 
 
@@ -193,7 +203,7 @@ def test_rows_are_scored_together_and_absent_references_do_not_count() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="divergence: expected tv, js, kl, got 'l2'"):
-        maths.truth(0.0, "l2")  # type: ignore[arg-type]
+        maths.aggregate_agreement(0.0, "l2")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="form: expected eq1, theory, agreement"):
         maths.score(S, W, P, form="eq2")  # type: ignore[arg-type]
 

@@ -17,7 +17,7 @@ from trustassay.api import plan, rescore
 from trustassay.errors import CallError
 from trustassay.metric import Assessment
 from trustassay.metrics.fewl import Fewl, references
-from trustassay.metrics.fewl.references import silent
+from trustassay.metrics.fewl.references import explain_silence
 from trustassay.runs.intake import BadInputError
 from trustassay.statistics.resampling import generator
 
@@ -295,7 +295,7 @@ def test_a_name_with_a_number_is_no_other_models_answer() -> None:
     ],
 )
 def test_a_title_is_no_refusal(text: str, refuses: bool) -> None:
-    assert bool(silent(text)) is refuses
+    assert bool(explain_silence(text)) is refuses
 
 
 def test_a_reference_without_an_answer_is_named() -> None:
@@ -653,7 +653,7 @@ def test_agreement_is_learnt_from_the_run_whatever_the_pool(tmp_path: Path) -> N
 
 def test_a_rater_who_was_not_seen_has_the_mean_ability(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learnt from 30 of 60 questions; four answers one of the others alone."""
-    monkeypatch.setattr(references, "LEARNT_FROM", 30)
+    monkeypatch.setattr(references, "MAX_AGREEMENT_SAMPLES", 30)
     picks = generator(0, "agreement").choice(60, 30, replace=False)
     file = crowd()
     place = min(set(range(60)) - set(picks.tolist()))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, assessed, docs, item, trace, verdicts
 from trustassay.metrics.grounding.maths import (
-    WHY,
+    VERDICT_REASONS,
     Judgement,
-    cited,
-    covers_the_same,
-    judged,
-    rest_of,
+    build_citations,
+    covers_same_gold,
+    indices_without,
+    judge_citations,
 )
 from trustassay.metrics.grounding.options import PROFILES, Rules
 
@@ -31,7 +31,7 @@ Labels = dict[tuple[int, ...], bool]
 def resolved(
     numbers: list[int], documents: int = 3, limit: int | None = 3, **rules: object
 ) -> list[tuple[int, str | None]]:
-    found = cited(numbers, documents, replace(DEFAULT, **rules), limit)  # type: ignore[arg-type]
+    found = build_citations(numbers, documents, replace(DEFAULT, **rules), limit)  # type: ignore[arg-type]
     return [(c.index, c.verdict) for c in found]
 
 
@@ -69,18 +69,18 @@ def test_cited(found: list[tuple[int, str | None]], expected: list[tuple[int, st
 
 
 def test_rest_of_takes_the_first_of_equal_indices() -> None:
-    assert rest_of([4, 2, 4], 0) == [2, 4]
-    assert rest_of([4, 2, 4], 2) == [2, 4]
-    assert rest_of([1], 0) == []
+    assert indices_without([4, 2, 4], 0) == [2, 4]
+    assert indices_without([4, 2, 4], 2) == [2, 4]
+    assert indices_without([1], 0) == []
 
 
 def test_covers_the_same() -> None:
     coverage = [[1, 0], [1, 1], [0, 0]]
-    assert covers_the_same(coverage, 0, [1])
-    assert covers_the_same(coverage, 1, [2, 0])
-    assert not covers_the_same(coverage, 0, [2])
-    assert not covers_the_same(coverage, 2, [0, 1])
-    assert not covers_the_same([], 0, [1])
+    assert covers_same_gold(coverage, 0, [1])
+    assert covers_same_gold(coverage, 1, [2, 0])
+    assert not covers_same_gold(coverage, 0, [2])
+    assert not covers_same_gold(coverage, 2, [0, 1])
+    assert not covers_same_gold([], 0, [1])
 
 
 # The trace, each verdict once, and the questions asked
@@ -125,7 +125,7 @@ def test_needed() -> None:
     """Neither passage suffices alone. Without either, the rest is the other one: asked already."""
     found, whys, statement, asked = trace_of("A is [1][2].", ["12"])
     assert found == [(1, "needed"), (2, "needed")]
-    assert whys == [WHY["needed"]] * 2
+    assert whys == [VERDICT_REASONS["needed"]] * 2
     assert statement["entailment"] == 1.0
     assert [c["entailment"] for c in statement["citations"]] == [0.0, 0.0]
     assert asked[0] == "d1+d2"
@@ -156,7 +156,7 @@ def test_covered() -> None:
     assessment = assessed(answer, knows, correctness="em")
     assert verdicts(assessment) == [[(1, "supports alone"), (2, "covered"), (3, "redundant")]]
     (statement,) = trace(assessment, "sentence")
-    assert statement["citations"][1]["why"] == WHY["covered"]
+    assert statement["citations"][1]["why"] == VERDICT_REASONS["covered"]
     # 2 of 3 citations are precise; by ALCE's rule 1 of 3.
     assert assessment.parts["precise_citations"] == 2
     alce = assessed(answer, knows, correctness="em", precision="alce")
@@ -267,16 +267,16 @@ def test_points_never_exceed_what_is_counted(
     rules: Rules,
     limit: int | None,
 ) -> None:
-    citations = cited(numbers, 3, rules, limit)
+    citations = build_citations(numbers, 3, rules, limit)
     assert [c.number for c in citations] == numbers
     indices = [c.index for c in citations if c.open]
     assert limit is None or len(indices) <= limit
 
-    judgement: Judgement = judged(
+    judgement: Judgement = judge_citations(
         citations, lambda some: labels.get(frozenset(some), True), coverage, rules
     )
     assert 0 <= judgement.points <= judgement.counted <= len(numbers)
-    assert all(c.verdict in WHY and c.reason for c in judgement.citations)
+    assert all(c.verdict in VERDICT_REASONS and c.reason for c in judgement.citations)
     assert judgement.supported or judgement.points == 0
     if not any(c.verdict in ("needed", "redundant", "covered") for c in judgement.citations):
         assert judgement.points in (0, len(indices))
@@ -285,12 +285,12 @@ def test_points_never_exceed_what_is_counted(
 def test_all_eight_cases_of_two_citations() -> None:
     """Of two citations each rest is the other one alone: needed iff the other fails."""
     for joint, first, second in product([False, True], repeat=3):
-        citations = cited([1, 2], 2, DEFAULT, 3)
+        citations = build_citations([1, 2], 2, DEFAULT, 3)
         labels = {(0, 1): joint, (0,): first, (1,): second}
 
         def entailed(some: Sequence[int], labels: Labels = labels) -> bool:
             return labels[tuple(some)]
 
-        found = judged(citations, entailed, [], DEFAULT)
+        found = judge_citations(citations, entailed, [], DEFAULT)
         expected = 0 if not joint else 2 if first == second else 1
         assert (found.supported, found.points, found.counted) == (joint, expected, 2)

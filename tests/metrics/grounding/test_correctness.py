@@ -19,9 +19,9 @@ from tests.metrics.grounding.helpers import (
 )
 from trustassay.metrics.grounding.maths import (
     exact_hits,
+    find_mention,
     list_match,
-    mentions,
-    predictions,
+    split_plain_list,
     wrong_in_documents,
 )
 from trustassay.metrics.grounding.options import PROFILES
@@ -55,7 +55,7 @@ def test_exact_hits(shown: str, gold: list[str], words: bool, parts: bool) -> No
 def test_list_match() -> None:
     # Elements: heat, speed, heat, ran; Heat (by an alias) and Ran are hit, three are precise.
     golds = [["Hitze", "Heat"], ["Ran"], ["Alien"]]
-    predicted = predictions("Heat [1], Speed [2], the heat, Ran.", golds, DEFAULT)
+    predicted = split_plain_list("Heat [1], Speed [2], the heat, Ran.", golds, DEFAULT)
     assert predicted == ["Heat", "Speed", "the heat", "Ran"]
     found = list_match(predicted, golds, DEFAULT)
     assert found.elements == ("heat", "speed", "heat", "ran")
@@ -64,7 +64,7 @@ def test_list_match() -> None:
 
 
 def test_list_match_of_nothing() -> None:
-    assert predictions(" , [1]", [["Heat"]], DEFAULT) == []
+    assert split_plain_list(" , [1]", [["Heat"]], DEFAULT) == []
     found = list_match(["!"], [["Heat"]], DEFAULT)
     assert (found.elements, found.precise, found.hits) == ((), 0, (False,))
 
@@ -86,9 +86,9 @@ def test_wrong_in_documents() -> None:
 
 
 def test_mentions_gives_the_alias_as_written() -> None:
-    assert mentions("The river nile.", ["Father", "The Nile"], DEFAULT) == "The Nile"
-    assert mentions("Juvenile birds.", ["Nile"], DEFAULT) is None
-    assert mentions("Juvenile birds.", ["Nile"], PAPER) == "Nile"
+    assert find_mention("The river nile.", ["Father", "The Nile"], DEFAULT) == "The Nile"
+    assert find_mention("Juvenile birds.", ["Nile"], DEFAULT) is None
+    assert find_mention("Juvenile birds.", ["Nile"], PAPER) == "Nile"
 
 
 # Options in figures

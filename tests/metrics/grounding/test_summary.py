@@ -404,11 +404,11 @@ def test_whatever_the_options_figures_stay_in_bounds_and_order_does_not_matter(
 @pytest.mark.parametrize("correctness", ["em", "none"])
 def test_figures_are_those_of_the_answers_repeated(correctness: Literal["em", "none"]) -> None:
     run = run_of(mixed(), A, correctness=correctness)
-    rows = [*run.assessments, Assessment.failed("x", "grounding", "no")]
+    rows = [*run.assessments, Assessment.for_failure("x", "grounding", "no")]
     metric = Grounding(correctness=correctness)
     n = len(rows)
     weights = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=15).astype(float)
-    found = metric.weighted(rows).figures(weights)
+    found = metric.build_weighted_figures(rows).figures(weights)
     compared = 0
     for draw, counts in enumerate(weights):
         written = [one for one, count in zip(rows, counts, strict=True) for _ in range(int(count))]
@@ -424,7 +424,7 @@ def test_inputs_are_what_a_figure_is_made_of() -> None:
     rows = list(run_of(mixed(), Knows({"A is.": ["1"]}), correctness="em").assessments)
     other = list(run_of(mixed(), A, correctness="em").assessments)
     metric = Grounding(correctness="em")
-    one, two = metric.weighted(rows), metric.weighted(other)
+    one, two = metric.build_weighted_figures(rows), metric.build_weighted_figures(other)
     for key, changed in (("macro_f1", False), ("trust_score", True), ("refuse_f1", False)):
         differ = (one.inputs(key) != two.inputs(key)).any()
         assert bool(differ) == changed, key

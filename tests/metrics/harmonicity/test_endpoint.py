@@ -17,7 +17,7 @@ import pytest
 from tests.llm_server import LlmServer
 from tests.support import command, jsonl, quick_embedder, run_command
 from trustassay import score
-from trustassay.metrics.harmonicity.perturbations import family, perturb
+from trustassay.metrics.harmonicity.perturbations import find_family, perturb
 from trustassay.statistics.resampling import generator
 
 QUESTIONS = [{"id": f"q{i}", "question": f"Who built bridge {i}?"} for i in range(6)]
@@ -34,7 +34,7 @@ def expected(question: dict[str, str], name: str, n: int) -> list[str]:
     rng = generator(0, question["id"], "perturbation")
     found: list[str] = [question["question"]]
     for _ in range(n):
-        found.append(perturb(found[0], family(name), rng, found))
+        found.append(perturb(found[0], find_family(name), rng, found))
     return found
 
 

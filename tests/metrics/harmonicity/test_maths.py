@@ -20,7 +20,7 @@ from trustassay.metrics.harmonicity.maths import (
     gamma_interval,
     gamma_length,
     pairwise_distance,
-    resampled_gammas,
+    resample_gammas,
 )
 
 Floats = NDArray[np.float64]
@@ -290,7 +290,7 @@ def test_resampled_gammas_are_those_of_resamples(n: int, distance: float) -> Non
     rng = np.random.default_rng(n)
     o = unit(rng, 24)
     p = o + distance * unit(rng, n, 24)
-    found = resampled_gammas(o, p, np.random.default_rng(7), 50)
+    found = resample_gammas(o, p, np.random.default_rng(7), 50)
     counts = np.random.default_rng(7).multinomial(n, np.full(n, 1 / n), size=50)
     direct = [gamma(o, np.repeat(p, times, axis=0)) for times in counts]
     assert found == pytest.approx(direct, rel=1e-6, abs=1e-15)
@@ -298,10 +298,10 @@ def test_resampled_gammas_are_those_of_resamples(n: int, distance: float) -> Non
 
 def test_resampled_gammas_where_there_is_no_angle() -> None:
     rng = np.random.default_rng(0)
-    assert (resampled_gammas([0, 0], [[1, 0]], rng, 5) == 1).all()
-    opposed = resampled_gammas([1, 0, 0], [[0, 1, 0], [0, -1, 0]], rng, 100)
+    assert (resample_gammas([0, 0], [[1, 0]], rng, 5) == 1).all()
+    opposed = resample_gammas([1, 0, 0], [[0, 1, 0], [0, -1, 0]], rng, 100)
     assert (opposed == 1).all()
-    equal = resampled_gammas([3, 4], [[3, 4]] * 5, rng, 100)
+    equal = resample_gammas([3, 4], [[3, 4]] * 5, rng, 100)
     assert (equal == 0).all()
 
 
@@ -321,7 +321,7 @@ def other_draws(differ: float, n: int) -> tuple[int, float]:
     own = others = 0
     for _ in range(200):
         p = draw()
-        low, high = gamma_interval(gamma(o, p), resampled_gammas(o, p, rng, 300))
+        low, high = gamma_interval(gamma(o, p), resample_gammas(o, p, rng, 300))
         assert 0 <= low <= high <= 1
         own += bool(low - 1e-12 <= gamma(o, p) <= high + 1e-12)
         others += bool(low <= mean <= high)

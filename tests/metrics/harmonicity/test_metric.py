@@ -22,7 +22,7 @@ from trustassay.backends.embedded import EmbeddedEmbedder
 from trustassay.capabilities import ChatRequest, Reply, Vectors
 from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
-from trustassay.metrics.harmonicity.asking import BOUNDS
+from trustassay.metrics.harmonicity.asking import STABILITY_BOUNDS
 from trustassay.registry import metric_from_text
 
 QUESTION = "What big city is near the famous road?"
@@ -605,7 +605,7 @@ def test_the_bound_is_the_measured_one_of_the_shipped_embedder() -> None:
     """New weights have a new name: run ``python -m benchmarks.stability`` for them."""
     told = read_result("stability")
     assert told["embedder"] == EmbeddedEmbedder().name
-    assert BOUNDS["embedded"] == math.floor(100 * told["threshold"]) / 100
+    assert STABILITY_BOUNDS["embedded"] == math.floor(100 * told["threshold"]) / 100
     page = (ROOT / "docs" / "methods/harmonicity.md").read_text(encoding="utf-8")
     page = re.sub("<!--.*?-->", "", page)  # the marks of figures
     low, high = told["interval"]

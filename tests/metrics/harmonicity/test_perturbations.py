@@ -19,9 +19,9 @@ from trustassay.metrics.harmonicity.perturbations import (
     FAMILIES,
     WHITESPACE,
     NoPerturbationError,
-    family,
+    find_family,
     perturb,
-    shown,
+    show_change,
 )
 from trustassay.statistics.resampling import generator
 
@@ -42,14 +42,14 @@ def test_each_changes_the_text_and_follows_from_seed_and_sample(
     name: str, text: str, sample_id: str
 ) -> None:
     try:
-        changed = perturb(text, family(name), rng(sample_id))
+        changed = perturb(text, find_family(name), rng(sample_id))
     except NoPerturbationError as error:
         assert name in {"typo", "synonym"}
         assert name in str(error)
         return
     assert changed != text
-    assert changed == perturb(text, family(name), rng(sample_id))
-    assert changed.startswith(text) or not family(name).appends
+    assert changed == perturb(text, find_family(name), rng(sample_id))
+    assert changed.startswith(text) or not find_family(name).appends
 
 
 @pytest.mark.parametrize(("name", "alphabet"), [("control", CONTROL), ("whitespace", WHITESPACE)])
@@ -57,20 +57,20 @@ def test_each_changes_the_text_and_follows_from_seed_and_sample(
 def test_one_to_three_characters_of_an_alphabet_at_the_end(
     name: str, alphabet: str, text: str
 ) -> None:
-    tail = perturb(text, family(name), rng(text)).removeprefix(text)
+    tail = perturb(text, find_family(name), rng(text)).removeprefix(text)
     assert 1 <= len(tail) <= 3
     assert set(tail) <= set(alphabet)
 
 
 @given(text=TEXTS)
 def test_rare_letters_stand_behind_a_space(text: str) -> None:
-    tail = perturb(text, family("unicode"), rng(text)).removeprefix(text)
+    tail = perturb(text, find_family("unicode"), rng(text)).removeprefix(text)
     assert re.fullmatch(r" \w{1,3}", tail)
     assert all(ord(c) > 0x600 and c.isalpha() for c in tail[1:])
 
 
 def draws(name: str, text: str, n: int = 3000, length: int = 3, last: int = 31) -> Iterator[str]:
-    source, how = rng(name), family(name, length, last)
+    source, how = rng(name), find_family(name, length, last)
     return (perturb(text, how, source) for _ in range(n))
 
 
@@ -133,7 +133,7 @@ def test_a_length_of_one_changes_one_place() -> None:
 )
 def test_lengths_and_ranges_that_cannot_be(name: str, length: int, last: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        family(name, length, last)
+        find_family(name, length, last)
 
 
 def test_control_draws_every_character_and_every_length() -> None:
@@ -201,15 +201,15 @@ def test_the_table_of_synonyms_is_sound() -> None:
 )
 def test_what_cannot_be_perturbed_is_a_typed_failure(name: str, text: str) -> None:
     with pytest.raises(NoPerturbationError, match=name):
-        perturb(text, family(name), rng())
+        perturb(text, find_family(name), rng())
 
 
 def test_texts_taken_are_avoided_as_long_as_there_are_others() -> None:
     taken: set[str] = set()
     for _ in range(3):
-        taken.add(perturb("Big Road.", family("synonym"), rng(*taken), taken))
+        taken.add(perturb("Big Road.", find_family("synonym"), rng(*taken), taken))
     assert len(taken) == 3
-    assert perturb("Big Road.", family("synonym"), rng(), taken) in taken
+    assert perturb("Big Road.", find_family("synonym"), rng(), taken) in taken
 
 
 # Functions ---------------------------------------------------------------------------------------
@@ -223,18 +223,18 @@ NUMBER = 3
 
 
 def test_a_function_by_itself_or_by_name() -> None:
-    assert perturb("a", family(loud), rng()) == "A"
-    assert family(loud).name == "loud"
-    named = family(f"python:{__name__}:loud")
+    assert perturb("a", find_family(loud), rng()) == "A"
+    assert find_family(loud).name == "loud"
+    named = find_family(f"python:{__name__}:loud")
     assert perturb("a", named, rng()) == "A"
     assert named.name == f"python:{__name__}:loud"
 
 
 def test_a_function_that_does_not_perturb() -> None:
     with pytest.raises(NoPerturbationError, match="does not change this text"):
-        perturb("A", family(loud), rng())
+        perturb("A", find_family(loud), rng())
     with pytest.raises(NoPerturbationError, match="returned 3 instead of a text"):
-        perturb("A", family(lambda text, rng: 3), rng())  # type: ignore[arg-type, return-value]
+        perturb("A", find_family(lambda text, rng: 3), rng())  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,11 @@ def test_a_function_that_does_not_perturb() -> None:
 )
 def test_unknown_families(choice: str, words: str) -> None:
     with pytest.raises(UnknownNameError, match=words):
-        family(choice)
+        find_family(choice)
 
 
 def test_what_was_added_is_made_visible() -> None:
-    assert shown("Q", "Q\x05\x1f\x00") == r"\x05\x1f\x00"
-    assert shown("Q", "Q \u2003\n") == r" \u2003\n"
-    assert shown("Q", "R\t") == r"R\t"
-    assert shown("Q", "Q ꀀ") == " ꀀ"
+    assert show_change("Q", "Q\x05\x1f\x00") == r"\x05\x1f\x00"
+    assert show_change("Q", "Q \u2003\n") == r" \u2003\n"
+    assert show_change("Q", "R\t") == r"R\t"
+    assert show_change("Q", "Q ꀀ") == " ꀀ"

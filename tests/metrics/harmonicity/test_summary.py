@@ -17,7 +17,7 @@ def gammas(*values: float | None, refused: int = 0, unseen: int = 0) -> list[Ass
     found = []
     for i, value in enumerate(values):
         if value is None:
-            found.append(Assessment.failed(str(i), "harmonicity", "no angle"))
+            found.append(Assessment.for_failure(str(i), "harmonicity", "no angle"))
             continue
         parts = {
             "gamma": value,
@@ -129,7 +129,7 @@ def test_figures_do_not_depend_on_the_seed() -> None:
 
 def test_many_samples_are_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Harmonicity().summarise(spread(50))
-    monkeypatch.setattr(assessment, "CHUNK", 7)
+    monkeypatch.setattr(assessment, "ASSESSMENTS_PER_CHUNK", 7)
     pieces = Harmonicity().summarise(spread(50))
     assert pieces.values == pytest.approx(whole.values)
     for key, interval in whole.intervals.items():

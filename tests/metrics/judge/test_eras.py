@@ -15,7 +15,7 @@ import pytest
 from trustassay import Run, score
 from trustassay.data.ratings import read_ratings
 from trustassay.metrics import Judge
-from trustassay.workflows.judges import joined, variances, votes_of
+from trustassay.workflows.judges import decompose_variances, join_ratings, read_votes
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 
@@ -86,10 +86,10 @@ def test_a_judge_of_known_scatter_varies_less_than_people(tmp_path: Path) -> Non
         "cache": None,
         "out": tmp_path / "eras",
     }
-    votes = votes_of(score(EXAMPLES / "eras.jsonl", metrics=metric, **options).path)
+    votes = read_votes(score(EXAMPLES / "eras.jsonl", metrics=metric, **options).path)
     assert votes
-    both = joined(read_ratings(EXAMPLES / "eras-ratings.csv"), votes)
-    found = variances(both.ratings, {"scripted_judge:rate"})
+    both = join_ratings(read_ratings(EXAMPLES / "eras-ratings.csv"), votes)
+    found = decompose_variances(both.ratings, {"scripted_judge:rate"})
     assert "the judges vary less than the people" in found.in_words()
     spreads = {
         (name, one.name): round(one.sd, 3)

@@ -32,7 +32,7 @@ TABLES = st.lists(st.tuples(CHOICE, CHOICE), min_size=1, max_size=60).map(counte
 
 
 def shares(table: np.ndarray) -> list[float]:
-    return [metric.rate(name, table) for name in ("win_share", "loss_share", "tie_share")]
+    return [metric.compute_rate(name, table) for name in ("win_share", "loss_share", "tie_share")]
 
 
 @pytest.mark.parametrize(
@@ -52,34 +52,34 @@ def shares(table: np.ndarray) -> list[float]:
 def test_a_win_takes_the_same_answer_in_both_orders(
     first: str | None, swapped: str | None, expected: str
 ) -> None:
-    assert metric.outcome(first, swapped) == expected
+    assert metric.decide_outcome(first, swapped) == expected
 
 
 def test_another_choice_is_refused() -> None:
     with pytest.raises(ValueError, match="'D'"):
-        metric.outcome("A", "D")
+        metric.decide_outcome("A", "D")
 
 
 def test_figures_by_hand() -> None:
     """Three wins, one loss, one tie, two for the first place, one unreadable."""
     choices = [("A", "B")] * 3 + [("B", "A"), ("A", "C"), ("A", "A"), ("A", "A"), ("A", None)]
     table = counted(choices)
-    assert metric.outcomes(table) == {
+    assert metric.count_outcomes(table) == {
         "win": 3,
         "loss": 1,
         "unsure": 1,
         "inconsistent": 2,
         "unreadable": 1,
     }
-    assert metric.rate("win_rate", table) == 75
+    assert metric.compute_rate("win_rate", table) == 75
     assert shares(table) == pytest.approx([300 / 7, 100 / 7, 300 / 7])
     # A is chosen 3 + 1 + 4 + 1 times, B 4 times: 3 wins and 1 loss hold one of each.
-    assert metric.rate("first_chosen", table) == pytest.approx(100 * 10 / 14)
+    assert metric.compute_rate("first_chosen", table) == pytest.approx(100 * 10 / 14)
 
 
 def test_nothing_won_or_lost_has_no_rate() -> None:
     table = counted([("A", "A"), ("C", "B")])
-    assert np.isnan(metric.rate("win_rate", table))
+    assert np.isnan(metric.compute_rate("win_rate", table))
 
 
 @given(TABLES)
@@ -87,16 +87,18 @@ def test_the_other_side_of_every_figure(table: np.ndarray) -> None:
     """With the answers exchanged wins are losses; shares sum to 100; all counts are kept."""
     other = table.T
     if table[0, 1] + table[1, 0]:
-        assert metric.rate("win_rate", table) + metric.rate("win_rate", other) == pytest.approx(100)
-    assert sum(metric.outcomes(table).values()) == table.sum()
+        assert metric.compute_rate("win_rate", table) + metric.compute_rate(
+            "win_rate", other
+        ) == pytest.approx(100)
+    assert sum(metric.count_outcomes(table).values()) == table.sum()
     if table[:3, :3].sum():
         own, others = shares(table), shares(other)
         assert sum(own) == pytest.approx(100)
         assert own[0] == pytest.approx(others[1])
     if table[:2].sum() + table[:, :2].sum():
-        assert 0 <= metric.rate("first_chosen", table) <= 100
-        assert metric.rate("first_chosen", table) == pytest.approx(
-            metric.rate("first_chosen", other)
+        assert 0 <= metric.compute_rate("first_chosen", table) <= 100
+        assert metric.compute_rate("first_chosen", table) == pytest.approx(
+            metric.compute_rate("first_chosen", other)
         )
 
 
@@ -114,10 +116,10 @@ def test_published_judgements_in_both_orders() -> None:
         orders.append({row["question_id"]: "?ABC"[row["score"]] for row in rows})
     assert len(orders) == 2
     table = counted((orders[0][key], orders[1][key]) for key in orders[0])
-    counts = metric.outcomes(table)
+    counts = metric.count_outcomes(table)
     assert (counts["win"], counts["loss"]) == (19, 17)
     assert (counts["inconsistent"], counts["unsure"], counts["unreadable"]) == (17, 27, 0)
     assert (table[0, 0], table[1, 1]) == (17, 0)
-    assert metric.rate("win_rate", table) == pytest.approx(52.8, abs=0.05)
+    assert metric.compute_rate("win_rate", table) == pytest.approx(52.8, abs=0.05)
     assert shares(table) == [23.75, 21.25, 55.0]
-    assert metric.rate("first_chosen", table) == pytest.approx(71.65, abs=0.01)
+    assert metric.compute_rate("first_chosen", table) == pytest.approx(71.65, abs=0.01)

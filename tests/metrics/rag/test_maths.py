@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.metrics.rag.metric import average_precision, figures
+from trustassay.metrics.rag.metric import average_precision, compute_figures
 
 
 def test_the_figures_of_an_answer_by_hand() -> None:
@@ -16,7 +16,7 @@ def test_the_figures_of_an_answer_by_hand() -> None:
     # five statements: right and retrieved; right alone; noise of a relevant passage; of another;
     # made up
     said = np.array([[1, 1, 0, 0, 0], [1, 0, 1, 1, 0], [1, 0, 1, 0, 0]], bool)
-    assert figures(facts, said, np.array([0, 1, 1], bool)) == pytest.approx(
+    assert compute_figures(facts, said, np.array([0, 1, 1], bool)) == pytest.approx(
         {
             "claim_recall": 2 / 4,
             "claim_precision": 2 / 5,
@@ -35,10 +35,13 @@ def test_the_figures_of_an_answer_by_hand() -> None:
 
 def test_what_has_no_denominator_is_absent() -> None:
     nothing = np.zeros((3, 0), bool)
-    found = figures(np.array([[0], [0]], bool), nothing, np.zeros(0, bool))
+    found = compute_figures(np.array([[0], [0]], bool), nothing, np.zeros(0, bool))
     assert found == {"claim_recall": 0, "context_recall": 0, "f1": 0}
     assert (
-        figures(np.array([[0], [1]], bool), nothing, np.ones(1, bool))["context_utilization"] == 0
+        compute_figures(np.array([[0], [1]], bool), nothing, np.ones(1, bool))[
+            "context_utilization"
+        ]
+        == 0
     )
 
 

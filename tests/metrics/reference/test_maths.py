@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.metrics.reference.measures import (
-    aggregated,
+    aggregate_values,
     contains,
     mean_log_probability,
     novel,
@@ -52,4 +52,8 @@ def test_means() -> None:
     assert mean_log_probability([-1.0, -2.0, -6.0]) == -3
     with pytest.raises(ValueError, match="without tokens"):
         mean_log_probability([])
-    assert [aggregated([0.5, 1.0, 0.0], how) for how in ("best", "first", "mean")] == [1, 0.5, 0.5]
+    assert [aggregate_values([0.5, 1.0, 0.0], how) for how in ("best", "first", "mean")] == [
+        1,
+        0.5,
+        0.5,
+    ]

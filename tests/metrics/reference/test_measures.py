@@ -15,11 +15,11 @@ from trustassay.metrics.reference.measures import (
     LEXICAL,
     PARTS,
     Aggregate,
-    Compared,
+    GoldComparison,
     Recipe,
+    explain_missing,
     lexical_parts,
-    missing,
-    selected,
+    select_parts,
 )
 
 sacrebleu = needed("sacrebleu", reason="pip install '.[reference]'")
@@ -40,7 +40,7 @@ def parts(
     names: Sequence[str] = NAMES,
     question: str = QUESTION,
 ) -> dict[str, float]:
-    return lexical_parts(names, Compared(answer, golds, question, aggregate, recipe))
+    return lexical_parts(names, GoldComparison(answer, golds, question, aggregate, recipe))
 
 
 def test_words_by_hand() -> None:
@@ -158,34 +158,34 @@ def test_the_papers_build_word_tokenizer_is_that_of_its_time() -> None:
 
 
 def test_what_is_missing_is_named_with_its_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert missing("em", "default") is missing("rouge_l", "default") is None
+    assert explain_missing("em", "default") is explain_missing("rouge_l", "default") is None
     gone = {"sacrebleu", "rouge_score", "nltk"}
     monkeypatch.setattr(measures, "find_spec", lambda name: None if name in gone else object())
     for name in LEXICAL:
-        words = missing(name, "default")
+        words = explain_missing(name, "default")
         if PARTS[name].family == "tokens":
             assert words is None
         else:
             assert words is not None
             assert "pip install '.[reference]'" in words
-    assert "sacrebleu" in str(missing("bleu_1", "default"))
-    assert "nltk" in str(missing("bleu_1", "trustscore-paper"))
+    assert "sacrebleu" in str(explain_missing("bleu_1", "default"))
+    assert "nltk" in str(explain_missing("bleu_1", "trustscore-paper"))
 
 
 def test_names_of_parts_and_of_several() -> None:
-    assert selected("rouge_l") == ("rouge_l", "rouge_l_precision", "rouge_l_recall")
-    assert selected("bleu_4+em") == ("em", "bleu_4")
-    assert selected("lexical") == LEXICAL
-    assert selected("bartscore_ref") == (
+    assert select_parts("rouge_l") == ("rouge_l", "rouge_l_precision", "rouge_l_recall")
+    assert select_parts("bleu_4+em") == ("em", "bleu_4")
+    assert select_parts("lexical") == LEXICAL
+    assert select_parts("bartscore_ref") == (
         "bartscore_ref",
         "bartscore_ref_precision",
         "bartscore_ref_recall",
     )
-    assert len(selected("gptscore")) == 5
-    assert selected("gptscore_src") == ("gptscore_src",)
-    assert selected("") == ()
+    assert len(select_parts("gptscore")) == 5
+    assert select_parts("gptscore_src") == ("gptscore_src",)
+    assert select_parts("") == ()
     with pytest.raises(ValueError, match="did you mean bertscore"):
-        selected("bertscor")
+        select_parts("bertscor")
 
 
 class FakeWordNet:

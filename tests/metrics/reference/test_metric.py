@@ -117,7 +117,7 @@ def test_without_wordnet_meteor_is_refused_with_what_to_do(
     monkeypatch.setattr(measures, "wordnet_folder", lambda: None)
     with pytest.raises(BackendError, match=r"nltk.downloader wordnet.*wordnet-base"):
         score(SAMPLES, metrics="reference:parts=meteor")
-    settled = Reference().resolved(Inventory())
+    settled = Reference().resolve(Inventory())
     assert "meteor" in settled.without.split("+")
 
 
@@ -299,7 +299,7 @@ def test_evidence_of_any_form_is_drawn() -> None:
     sample = Sample.parse(SAMPLES[0])
     view = metric.view(sample, found)
     assert [gold.value for gold in view.data.golds] == [None] * 3
-    assert view.tells_golds
+    assert view.shows_golds
     odd = dataclasses.replace(found, evidence=[{"gold": 3}, {"gold": "x", "bleu_1": "y"}, 7])  # type: ignore[list-item]
     view = metric.view(sample, odd)
     assert [gold.text for gold in view.data.golds] == ["x"]

@@ -162,10 +162,10 @@ def prompts(family: str, answer: str) -> dict[str, tuple[str, str]]:
         return forms | {"src": (QUESTION, answer), "evid": ("\n".join(shown), answer)}
     ref, src, evid = (prompt_of(form, None) for form in ("ref", "src", "evid"))
     for i, gold in enumerate(GOLDS):
-        forms[f"precision{i}"] = (ref.filled(text=gold) + "\n", answer)
-        forms[f"recall{i}"] = (ref.filled(text=answer) + "\n", gold)
-    forms["src"] = (src.filled(question=QUESTION) + "\n", answer)
-    forms["evid"] = (evid.filled(question=QUESTION, passages=shown) + "\n", answer)
+        forms[f"precision{i}"] = (ref.fill(text=gold) + "\n", answer)
+        forms[f"recall{i}"] = (ref.fill(text=answer) + "\n", gold)
+    forms["src"] = (src.fill(question=QUESTION) + "\n", answer)
+    forms["evid"] = (evid.fill(question=QUESTION, passages=shown) + "\n", answer)
     return forms
 
 

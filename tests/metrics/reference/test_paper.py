@@ -11,8 +11,8 @@ import pytest
 from benchmarks.reproductions import pearson_p
 
 from tests.lazily import needed
-from trustassay.data import Located, read_samples
-from trustassay.metrics.reference.measures import Compared, lexical_parts, missing
+from trustassay.data import LocatedSample, read_samples
+from trustassay.metrics.reference.measures import GoldComparison, explain_missing, lexical_parts
 from trustassay.metrics.reference.metric import golds_of
 from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @cache
 def samples(system: str) -> list[Sample]:
-    found = [one.sample for one in read_samples(FILE) if isinstance(one, Located)]
+    found = [one.sample for one in read_samples(FILE) if isinstance(one, LocatedSample)]
     return [one for one in found if one.model == system]
 
 
@@ -40,7 +40,9 @@ def r(part: str, system: str) -> float | None:
     values = [
         lexical_parts(
             [part],
-            Compared(one.response or "", golds_of(one), one.question, "best", "trustscore-paper"),
+            GoldComparison(
+                one.response or "", golds_of(one), one.question, "best", "trustscore-paper"
+            ),
         )[part]
         for one in own
     ]
@@ -86,7 +88,7 @@ def test_a_cell_of_table_1_that_is_off_by_one_in_its_last_digit() -> None:
     [("flan", 0.603), ("llama", 0.536), ("gpt", 0.390)],  # of the last the paper prints .106
 )
 def test_the_row_of_meteor(system: str, expected: float) -> None:
-    if words := missing("meteor", "trustscore-paper"):
+    if words := explain_missing("meteor", "trustscore-paper"):
         pytest.skip(words)
     found = r("meteor", system)
     assert found is not None

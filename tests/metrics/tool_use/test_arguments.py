@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.metrics.tool_use.arguments import Known, unsupported
+from trustassay.metrics.tool_use.arguments import KnownValues, find_unsupported
 
 ASKED = (
     "Hello, I am Anna Berg. Book 2 rooms in Reykjavik from 3 May 2026 for three nights, up to "
@@ -16,7 +16,7 @@ RESULT = '{"hotel": {"id": "HX-4471", "name": "Fosshotel Baron", "price": 145.5,
 
 
 def new(arguments: Any, said: str = ASKED, shown: str = RESULT) -> list[str]:
-    return [part for _, _, part in unsupported(arguments, Known([said], [shown]))[1]]
+    return [part for _, _, part in find_unsupported(arguments, KnownValues([said], [shown]))[1]]
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_years_and_ones_make_no_sums() -> None:
 
 @given(st.recursive(st.none() | st.floats() | st.text(), st.lists, max_leaves=9), st.text())
 def test_any_arguments_are_read(arguments: Any, said: str) -> None:
-    judged, found = unsupported({"x": arguments}, Known([said], ["shown"]))
+    judged, found = find_unsupported({"x": arguments}, KnownValues([said], ["shown"]))
     assert len(found) <= judged

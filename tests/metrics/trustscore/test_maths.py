@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from trustassay.metrics.trustscore.metric import TABLE, mean, trust_ov, weakest
-from trustassay.text.verdict_replies import VERDICTS, Verdict
+from trustassay.metrics.trustscore.metric import TABLE, find_weakest, mean, trust_ov
+from trustassay.text.verdict_replies import ENTAILMENT_LABELS, EntailmentLabel
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from trustassay.text.verdict_replies import VERDICTS, Verdict
         ("contradict", False, 0),
     ],
 )
-def test_table_3(verdict: Verdict, consistent: bool, value: float) -> None:
+def test_table_3(verdict: EntailmentLabel, consistent: bool, value: float) -> None:
     assert trust_ov(verdict, consistent=consistent) == value
 
 
@@ -47,9 +47,9 @@ def test_the_papers_three_principles() -> None:
     """Section 2.2: facts before consistency, and more of either is never worth less."""
     for kept in (True, False):
         assert trust_ov("support", consistent=kept) > trust_ov("contradict", consistent=kept)
-    for verdict in VERDICTS:
+    for verdict in ENTAILMENT_LABELS:
         assert trust_ov(verdict, consistent=True) > trust_ov(verdict, consistent=False)
-    for better, worse in itertools.combinations(VERDICTS, 2):
+    for better, worse in itertools.combinations(ENTAILMENT_LABELS, 2):
         assert trust_ov(better, consistent=False) > trust_ov(worse, consistent=True)
 
 
@@ -57,5 +57,5 @@ def test_claims_count_alike_and_the_first_weakest_is_named() -> None:
     assert mean([1.0, 0.6, 0.2]) == pytest.approx(0.6)
     assert mean([0.4]) == 0.4
     assert mean([]) is None
-    assert weakest([1.0, 0.2, None, 0.2]) == 1
-    assert weakest([None, None]) is None
+    assert find_weakest([1.0, 0.2, None, 0.2]) == 1
+    assert find_weakest([None, None]) is None

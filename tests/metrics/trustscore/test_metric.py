@@ -16,7 +16,7 @@ from trustassay.metric import Assessment
 from trustassay.metrics import Consistency, FactCheck, TrustScore
 from trustassay.metrics.trustscore.metric import TABLE
 from trustassay.registry import metric_from_settings
-from trustassay.runs.needs import demands_of
+from trustassay.runs.needs import list_demands
 
 
 def assessed(record: dict[str, Any], metric: TrustScore | None = None, **given: Any) -> Assessment:
@@ -191,7 +191,7 @@ def test_a_value_that_cannot_be_is_told(options: dict[str, Any], words: str) -> 
 
 
 def test_it_needs_what_its_parts_need() -> None:
-    needs = [(n.asked.name, n.role) for n in demands_of([TrustScore(fact_by="model")])]
+    needs = [(n.requested.name, n.role) for n in list_demands([TrustScore(fact_by="model")])]
     assert needs == [
         *(("chat", "judge"), ("search", ""), ("chat", "model")),
         *(("substitutes", ""), ("link", ""), ("chat", "generator")),

@@ -16,7 +16,7 @@ from trustassay import score
 from trustassay.api import plan, rescore
 from trustassay.capabilities import ChatRequest, Reply
 from trustassay.metrics import TrustScore
-from trustassay.metrics.trustscore.metric import Claims
+from trustassay.metrics.trustscore.metric import TrustEvidence
 from trustassay.sample import Sample
 
 ROWS = [sample(i, response=LONG) for i in range(4)]
@@ -141,5 +141,5 @@ ROW = st.fixed_dictionaries(
 @given(st.lists(ROW | JSON, max_size=4))
 def test_foreign_evidence_is_shown_as_it_is(evidence: list[Any]) -> None:
     metric = TrustScore()
-    found = Claims.read(metric.factcheck, metric.consistency, Sample("q", "Q?"), evidence)
+    found = TrustEvidence.read(metric.factcheck, metric.consistency, Sample("q", "Q?"), evidence)
     assert len(found.claims) + len(found.other_items) == len(evidence)

@@ -16,7 +16,7 @@ from trustassay.errors import CallError, UsageError
 from trustassay.metrics.harmonicity import Harmonicity
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.registry import metric_from_text
-from trustassay.statistics.sequential import decisions
+from trustassay.statistics.sequential import decide_sides
 from trustassay.testing import ScriptedChat, ScriptedEntailer
 
 SAMPLE = {
@@ -111,7 +111,7 @@ def test_the_values_are_the_scores_of_replies_alone(part: str, seed: int) -> Non
     ]
     each = score(rows, metrics=[metric], entailer=ScriptedEntailer(judge), cache=None)
     alone = [one.score or 0.0 for one in each.assessments]
-    told = decisions(alone, 0.4, 12, 0.7)
+    told = decide_sides(alone, 0.4, 12, 0.7)
     told[0] = 0
     asked = int((told != 0).argmax()) + 1 if told.any() else 12
     found = result.assessments[0]

@@ -39,7 +39,9 @@ def unlike(case: Mapping[str, Any]) -> float:
 
 def lexical(name: str) -> Callable[[Mapping[str, Any]], float]:
     """Return a part of words in the other program's form: minus the similarity."""
-    return lambda case: words.parts([name], [], ["", *case["texts"]], str.splitlines)[name] - 1
+    return lambda case: (
+        words.compute_word_parts([name], [], ["", *case["texts"]], str.splitlines)[name] - 1
+    )
 
 
 OURS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {

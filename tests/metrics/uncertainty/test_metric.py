@@ -18,7 +18,7 @@ from trustassay.api import plan
 from trustassay.capabilities import ChatRequest, Reply, TokenLogprob, TokenVectors
 from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metrics.uncertainty import Uncertainty
-from trustassay.metrics.uncertainty.options import PARTS, selected
+from trustassay.metrics.uncertainty.options import PARTS, select_parts
 from trustassay.runs.intake import BadInputError
 from trustassay.testing import ScriptedChat, ScriptedEntailer
 
@@ -353,9 +353,9 @@ def test_the_plan_counts_the_calls() -> None:
 
 
 def test_parts_by_name_and_family() -> None:
-    assert selected("degree+tokens")[0] == "degree"
-    assert set(selected("all")) == set(PARTS)
-    assert "ccp" not in selected("auto")
+    assert select_parts("degree+tokens")[0] == "degree"
+    assert set(select_parts("all")) == set(PARTS)
+    assert "ccp" not in select_parts("auto")
     with pytest.raises(UsageError, match="did you mean degree"):
         Uncertainty(parts="degre")
     with pytest.raises(UsageError, match="samples"):

@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.support import jsonl
 from trustassay.metrics.judge import read_rubric
-from trustassay.workflows.annotate.items import Reading
-from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
-from trustassay.workflows.annotate.session import RatingsFile, Session
+from trustassay.workflows.annotate.items import RatingInputOptions
+from trustassay.workflows.annotate.project import AnnotateOptions, AnnotationProject, open_project
+from trustassay.workflows.annotate.session import AnnotationSession, RatingsFile
 
 MODELS = ("secret-model-a", "secret-model-b")
 
@@ -34,7 +34,9 @@ def answers(questions: int, models: Sequence[str] = MODELS) -> list[dict[str, An
     ]
 
 
-def project(folder: Path, rows: Sequence[dict[str, Any]] | None = None, **options: Any) -> Project:
+def project(
+    folder: Path, rows: Sequence[dict[str, Any]] | None = None, **options: Any
+) -> AnnotationProject:
     """Return a project of these answers; ``pairs`` names two files in place of them."""
     pairs = options.pop("pairs", None)
     rubrics = options.pop("rubrics", [options.pop("rubric", None if pairs else "answer")])
@@ -42,7 +44,7 @@ def project(folder: Path, rows: Sequence[dict[str, Any]] | None = None, **option
     made = AnnotateOptions(
         options.pop("raters", ["anna", "bela"]),
         [read_rubric(name) for name in rubrics if name],
-        reading=Reading(**options.pop("reading", {})),
+        reading=RatingInputOptions(**options.pop("reading", {})),
         **options,
     )
     return open_project(source, made, pairs)
@@ -58,10 +60,10 @@ def two_files(folder: Path, questions: int = 4) -> tuple[Path, Path]:
 
 
 @contextmanager
-def session(made: Project, path: Path) -> Iterator[Session]:
+def session(made: AnnotationProject, path: Path) -> Iterator[AnnotationSession]:
     """Open a session, as the command does; the file is free again at the end."""
     file = RatingsFile(path)
     try:
-        yield Session(made, file, file.begin(made.start))
+        yield AnnotationSession(made, file, file.begin(made.start))
     finally:
         file.close()

@@ -16,20 +16,20 @@ from trustassay.data.records import InputError
 from trustassay.metrics.judge import read_rubric
 from trustassay.workflows.annotate.project import (
     AnnotateOptions,
-    Project,
+    AnnotationProject,
+    divide_growing_pages,
     open_project,
-    shares_in_order,
 )
-from trustassay.workflows.label.plan import Batch, PlannedDraw, append_lines, read_plan
+from trustassay.workflows.label.plan import PlanBatch, PlannedDraw, append_lines, read_plan
 
 QUESTIONS = 12
 
 
-def drawn(*questions: int) -> Batch:
+def drawn(*questions: int) -> PlanBatch:
     draws = [
         PlannedDraw([(f"hidden-{q}-{model}", model) for model in MODELS], 0.1) for q in questions
     ]
-    return Batch([], draws)
+    return PlanBatch([], draws)
 
 
 START = {
@@ -50,13 +50,15 @@ def plan(tmp_path: Path) -> Path:
     return path
 
 
-def project(folder: Path, plan: Path, raters: Sequence[str] = ("anna",), **options: Any) -> Project:
+def project(
+    folder: Path, plan: Path, raters: Sequence[str] = ("anna",), **options: Any
+) -> AnnotationProject:
     source = jsonl(folder / "answers.jsonl", answers(QUESTIONS))
     made = AnnotateOptions(list(raters), [read_rubric("answer")], plan=read_plan(plan), **options)
     return open_project(source, made)
 
 
-def asked(project: Project, rater: str = "anna") -> list[str]:
+def asked(project: AnnotationProject, rater: str = "anna") -> list[str]:
     return [project.items[step.item].id for step in project.steps[rater]]
 
 
@@ -105,7 +107,7 @@ def test_ratings_of_another_plan_are_refused(tmp_path: Path, plan: Path) -> None
 
 def test_a_plan_of_other_answers(tmp_path: Path) -> None:
     path = tmp_path / "plan.jsonl"
-    append_lines(path, START, Batch([], [PlannedDraw([("gone", "")], 1.0)]), 1)
+    append_lines(path, START, PlanBatch([], [PlannedDraw([("gone", "")], 1.0)]), 1)
     with pytest.raises(InputError, match="names no answer of"):
         project(tmp_path, path)
 
@@ -117,11 +119,11 @@ def test_a_plan_says_what_is_rated(tmp_path: Path, plan: Path, option: dict[str,
 
 
 def test_who_rates_a_page_does_not_depend_on_later_ones() -> None:
-    few = shares_in_order(10, ["a", "b", "c"], 0.3, 5)
-    many = shares_in_order(40, ["a", "b", "c"], 0.3, 5)
+    few = divide_growing_pages(10, ["a", "b", "c"], 0.3, 5)
+    many = divide_growing_pages(40, ["a", "b", "c"], 0.3, 5)
     for rater, pages in few.items():
         assert many[rater][: len(pages)] == pages
     assert set().union(*many.values()) == set(range(40))
     assert sum(map(len, many.values())) > 40
-    alone = shares_in_order(40, ["a", "b"], 0.0, 5)
+    alone = divide_growing_pages(40, ["a", "b"], 0.0, 5)
     assert sum(map(len, alone.values())) == 40

@@ -12,11 +12,11 @@ import pytest
 from tests.show.conftest import HOSTILE
 from tests.support import lines
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
-from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.server import LEASE_S, Tabs, application
-from trustassay.workflows.annotate.session import Session
-from trustassay.workflows.listening import is_loopback, listening
-from trustassay.workflows.serving import Links
+from trustassay.workflows.annotate.project import AnnotationProject
+from trustassay.workflows.annotate.server import LEASE_S, WritingTabs, build_annotation_application
+from trustassay.workflows.annotate.session import AnnotationSession
+from trustassay.workflows.listening import is_loopback, open_listener
+from trustassay.workflows.serving import AccessLinks
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -27,13 +27,14 @@ Site = Callable[..., "Visited"]
 class Visited:
     """A server with the browsers of its raters."""
 
-    def __init__(self, found: Session, out: Path) -> None:
+    def __init__(self, found: AnnotationSession, out: Path) -> None:
         from starlette.testclient import TestClient
 
         self.session, self.out, self.said = found, out, list[str]()
-        self.links = Links(out, list(found.raters))
+        self.links = AccessLinks(out, list(found.raters))
         self.client: TestClient = TestClient(
-            application(found, self.links, self.said.append), raise_server_exceptions=False
+            build_annotation_application(found, self.links, self.said.append),
+            raise_server_exceptions=False,
         )
 
     def page(self, rater: str = "anna") -> str:
@@ -55,7 +56,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     opened = []
 
     def visit(rows: list[dict[str, Any]] | None = None, **options: Any) -> Visited:
-        made: Project = project(tmp_path, rows, **options)
+        made: AnnotationProject = project(tmp_path, rows, **options)
         opened.append(session(made, tmp_path / "r.jsonl"))
         return Visited(opened[-1].__enter__(), tmp_path / "r.jsonl")
 
@@ -242,7 +243,7 @@ def test_a_second_tab_is_told_does_not_write_and_can_take_over(site: Site) -> No
 
 def test_a_tab_that_gives_no_sign_counts_as_closed() -> None:
     now = [0.0]
-    tabs = Tabs(lambda: now[0])
+    tabs = WritingTabs(lambda: now[0])
     assert tabs.claim("anna", "one")
     now[0] = LEASE_S - 1
     assert not tabs.claim("anna", "two")
@@ -375,7 +376,7 @@ def test_a_rating_that_cannot_be_stored_is_told(
 def test_a_failure_names_no_sample(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     visited = site()
     monkeypatch.setattr(
-        "trustassay.workflows.annotate.server.page",
+        "trustassay.workflows.annotate.server.render_page",
         lambda *_: (_ for _ in ()).throw(ValueError("Answer 0a.")),
     )
     reply = visited.client.get(f"/{visited.links.tokens['anna']}")
@@ -392,9 +393,9 @@ def test_loopback() -> None:
 
 
 def test_a_port_in_use_is_named() -> None:
-    with listening("127.0.0.1", 0) as taken:
+    with open_listener("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
             ValueError, match=rf"cannot listen at 127.0.0.1:{port} \(Address already"
         ):
-            listening("127.0.0.1", port)
+            open_listener("127.0.0.1", port)

@@ -15,13 +15,18 @@ from trustassay import score
 from trustassay.data.ratings import read_ratings
 from trustassay.metrics.judge import read_rubric
 from trustassay.runs.folder import RunFolder
-from trustassay.workflows.annotate.items import Reading
-from trustassay.workflows.annotate.project import AnnotateOptions, Project, open_project
-from trustassay.workflows.annotate.session import NotOfferedError, RatingsFile, Session, State
-from trustassay.workflows.serving import Links
+from trustassay.workflows.annotate.items import RatingInputOptions
+from trustassay.workflows.annotate.project import AnnotateOptions, AnnotationProject, open_project
+from trustassay.workflows.annotate.session import (
+    AnnotationSession,
+    NotOfferedError,
+    RatingsFile,
+    RatingState,
+)
+from trustassay.workflows.serving import AccessLinks
 
 
-def rate_all(found: Session, rater: str, choice: str = "4") -> None:
+def rate_all(found: AnnotationSession, rater: str, choice: str = "4") -> None:
     async def work() -> None:
         while (step := found.raters[rater].current) is not None:
             await found.rate(rater, step, choice)
@@ -42,17 +47,17 @@ def test_ratings_are_lines_that_agree_reads(tmp_path: Path) -> None:
     read = read_ratings(out)
     assert sum(one.repeat == 1 for one in read.ratings) == 8
     assert {(one.rater, one.value) for one in read.ratings} == {("anna", 4), ("bela", 0)}
-    assert read.missing == 0
+    assert read.missing_count == 0
 
 
 def test_undo_and_skip_are_further_lines(tmp_path: Path) -> None:
     made, out = project(tmp_path), tmp_path / "r.jsonl"
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         await found.rate("anna", 0, "5", "too high")
         await found.undo("anna", 0)
         assert found.raters["anna"].current == 0
-        assert found.raters["anna"].undone[0] == State("5", "too high")
+        assert found.raters["anna"].undone_states[0] == RatingState("5", "too high")
         await found.rate("anna", 0, "2")
         await found.skip("anna", 1, "who knows")
         await found.rate("anna", 2, "3")
@@ -71,23 +76,23 @@ def test_undo_and_skip_are_further_lines(tmp_path: Path) -> None:
     ]
     read = read_ratings(out)
     assert [one.value for one in read.ratings] == [2, 3]
-    assert read.missing == 1
+    assert read.missing_count == 1
     with session(made, out) as found:
         assert found.raters["anna"].current == 3
-        assert found.raters["anna"].done[1] == State(None, "who knows")
+        assert found.raters["anna"].states[1] == RatingState(None, "who knows")
         asyncio.run(found.reopen("anna"))
         assert found.raters["anna"].current == 1
-    assert read_ratings(out).missing == 0
+    assert read_ratings(out).missing_count == 0
 
 
 def test_undo_goes_back_one_after_another_also_after_a_restart(tmp_path: Path) -> None:
     made, out = project(tmp_path), tmp_path / "r.jsonl"
 
-    async def three(found: Session) -> None:
+    async def three(found: AnnotationSession) -> None:
         for step in range(3):
             await found.rate("anna", step, "1")
 
-    async def back(found: Session) -> None:
+    async def back(found: AnnotationSession) -> None:
         for step in (2, 1, 0):
             assert found.raters["anna"].last == step
             await found.undo("anna", step)
@@ -103,7 +108,7 @@ def test_undo_goes_back_one_after_another_also_after_a_restart(tmp_path: Path) -
 def test_the_same_request_twice_is_one_rating(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         assert await found.rate("anna", 0, "5", " note\r\nmore ")
         assert not await found.rate("anna", 0, "5", "note\nmore")
         assert await found.rate("anna", 0, "4")  # by the browser's Back: the last one counts
@@ -119,14 +124,14 @@ def test_what_was_not_on_offer_is_refused(tmp_path: Path, step: int, choice: str
     with session(project(tmp_path), tmp_path / "r.jsonl") as found:
         with pytest.raises(NotOfferedError):
             asyncio.run(found.rate("anna", step, choice))
-        assert found.raters["anna"].done == {}
+        assert found.raters["anna"].states == {}
     assert len(lines(tmp_path / "r.jsonl")) == 1
 
 
 def test_words_keep_the_order_of_their_rubric(tmp_path: Path) -> None:
     out = tmp_path / "r.jsonl"
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         await found.rate("anna", 0, "yes")
         await found.rate("anna", 1, "no")
 
@@ -149,7 +154,7 @@ TWO = ["truthfulness", "verdict"]
 def test_each_rubric_has_a_record_and_is_read_alone(tmp_path: Path) -> None:
     made, out = project(tmp_path, rubrics=TWO), tmp_path / "r.jsonl"
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         anna = found.raters["anna"]
         await found.rate("anna", 0, "truthfulness/4")
         assert (anna.current, anna.rated) == (0, 0)
@@ -180,21 +185,21 @@ def test_each_rubric_has_a_record_and_is_read_alone(tmp_path: Path) -> None:
     with session(made, out) as found:
         anna = found.raters["anna"]
         assert (anna.current, anna.next, anna.note(0)) == (1, 2, "both")
-        assert found.raters["anna"].done[3] == State("no")
+        assert found.raters["anna"].states[3] == RatingState("no")
 
 
 def test_a_skip_leaves_all_rubrics_that_are_open_and_undo_takes_them_back(tmp_path: Path) -> None:
     made, out = project(tmp_path, rubrics=TWO), tmp_path / "r.jsonl"
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         anna = found.raters["anna"]
         await found.skip("anna", 0)
         assert (anna.skipped, anna.current, anna.last) == ([0], 1, 1)
         await found.undo("anna", 1)
-        assert (anna.skipped, anna.current, anna.done) == ([], 0, {})
+        assert (anna.skipped, anna.current, anna.states) == ([], 0, {})
         await found.rate("anna", 0, "truthfulness/4")
         await found.skip("anna", 0)
-        assert (anna.skipped, anna.rated, anna.done[0].choice) == ([0], 0, "4")
+        assert (anna.skipped, anna.rated, anna.states[0].choice) == ([0], 0, "4")
         await found.reopen("anna")
         assert (anna.next, anna.current) == (1, 0)
         for wrong in ("4", "verdict/4", "code/4", "truthfulness/", "/4"):
@@ -230,7 +235,7 @@ def test_a_pair_is_stored_by_file_whatever_the_side(tmp_path: Path) -> None:
     sides = {one.swapped for one in made.steps["anna"]}
     assert sides == {True, False}
 
-    async def work(found: Session) -> None:
+    async def work(found: AnnotationSession) -> None:
         for place, step in enumerate(made.steps["anna"]):
             shown_first = made.items[step.item].answers[1 if step.swapped else 0]
             choice = "first" if shown_first.endswith("a.") else "second"
@@ -243,7 +248,7 @@ def test_a_pair_is_stored_by_file_whatever_the_side(tmp_path: Path) -> None:
     assert {row["first"] for row in rows} == {"a", "b"}
     assert not any("model" in row for row in rows)
     with session(made, out) as found:  # what is stored is read back on the side that it was on
-        assert {state.choice for state in found.raters["anna"].done.values()} == {
+        assert {state.choice for state in found.raters["anna"].states.values()} == {
             "first",
             "second",
             "tie",
@@ -402,7 +407,7 @@ def test_nothing_is_stored_where_nobody_finds_it(tmp_path: Path) -> None:
 # What is rated
 
 
-def shown_items(made: Project, rater: str) -> list[str]:
+def shown_items(made: AnnotationProject, rater: str) -> list[str]:
     return [made.items[one.item].id for one in made.steps[rater]]
 
 
@@ -445,7 +450,7 @@ def test_a_run_is_read_as_it_is(tmp_path: Path) -> None:
     assert {item.model for item in made.items} == {"asked"}
     assert {item.domain for item in made.items} == {"web", "code"}
     renamed = AnnotateOptions(
-        ["anna"], [read_rubric("answer")], reading=Reading(fields={"response": "reply"})
+        ["anna"], [read_rubric("answer")], reading=RatingInputOptions(fields={"response": "reply"})
     )
     with pytest.raises(ValueError, match="--field is for files"):
         open_project(run.path, renamed)
@@ -472,17 +477,19 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_links_are_secret_and_stay(tmp_path: Path) -> None:
-    first = Links(tmp_path / "r.jsonl", ["anna", "bela"])
-    assert first.tokens == Links(tmp_path / "r.jsonl", ["anna", "bela"]).tokens
-    assert Links(tmp_path / "r.jsonl", ["cili", "anna"]).tokens["anna"] == first.tokens["anna"]
-    assert Links(tmp_path / "r.jsonl", ["bela"]).tokens["bela"] == first.tokens["bela"]
-    assert first.tokens["anna"] != Links(tmp_path / "s.jsonl", ["anna"]).tokens["anna"]
+    first = AccessLinks(tmp_path / "r.jsonl", ["anna", "bela"])
+    assert first.tokens == AccessLinks(tmp_path / "r.jsonl", ["anna", "bela"]).tokens
+    assert (
+        AccessLinks(tmp_path / "r.jsonl", ["cili", "anna"]).tokens["anna"] == first.tokens["anna"]
+    )
+    assert AccessLinks(tmp_path / "r.jsonl", ["bela"]).tokens["bela"] == first.tokens["bela"]
+    assert first.tokens["anna"] != AccessLinks(tmp_path / "s.jsonl", ["anna"]).tokens["anna"]
     assert len(set(first.tokens.values())) == 2
-    assert first.owner(first.tokens["bela"]) == "bela"
+    assert first.find_owner(first.tokens["bela"]) == "bela"
     for wrong in ("", "anna", first.tokens["anna"][:-1], first.tokens["anna"] + "x", "é\ud800"):
-        assert first.owner(wrong) is None
+        assert first.find_owner(wrong) is None
     path = tmp_path / ".r.jsonl.links"
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text('{"anna": "short"}')
     with pytest.raises(ValueError, match="damaged; remove it"):
-        Links(tmp_path / "r.jsonl", ["anna"])
+        AccessLinks(tmp_path / "r.jsonl", ["anna"])

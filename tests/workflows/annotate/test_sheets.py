@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.workflows.annotate.helpers import MODELS, answers, project, session, two_files
 from trustassay.data.ratings import read_ratings
 from trustassay.data.records import InputError
-from trustassay.show.document import defused
-from trustassay.workflows.annotate.project import Project
+from trustassay.show.document import defuse_formula
+from trustassay.workflows.annotate.project import AnnotationProject
 from trustassay.workflows.annotate.sheets import (
     _remove_defusing,
     read_sheet,
@@ -23,7 +23,7 @@ from trustassay.workflows.annotate.sheets import (
 )
 
 
-def sheet(made: Project, folder: Path) -> tuple[Path, list[list[str]]]:
+def sheet(made: AnnotationProject, folder: Path) -> tuple[Path, list[list[str]]]:
     """Write the sheets, and return the first one with its rows."""
     path = write_sheets(made, folder / "sheet.csv")[0]
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -164,7 +164,7 @@ def test_what_is_no_sheet_is_named(tmp_path: Path, content: bytes, words: str) -
 
 @given(st.text(st.sampled_from("=+-@'\t\r\n a1 "), max_size=8))
 def test_no_cell_is_a_formula_and_notes_come_back(text: str) -> None:
-    cell = defused(text)
+    cell = defuse_formula(text)
     assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
     assert not cell.strip(" \n").startswith(("=", "+", "-", "@", "\t", "\r"))
     assert cell == text or _remove_defusing(cell) == text

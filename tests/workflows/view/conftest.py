@@ -11,7 +11,7 @@ import pytest
 
 from tests.show.conftest import HOSTILE
 from trustassay import score
-from trustassay.workflows.serving import Hosts, Links
+from trustassay.workflows.serving import AccessLinks, AllowedHosts
 from trustassay_serve.view.index import Index
 from trustassay_serve.view.pages import Site
 from trustassay_serve.view.server import VIEWER, application
@@ -75,10 +75,10 @@ class Visited:
         self.said: list[str] = []
         self.index = Index(root, beside / "index.sqlite")
         self.index.refresh()
-        links = Links(beside / "index.sqlite", [VIEWER])
+        links = AccessLinks(beside / "index.sqlite", [VIEWER])
         self.base = f"/{links.tokens[VIEWER]}"
         self.site = Site(root, self.base)
-        hosts = Hosts("127.0.0.1")
+        hosts = AllowedHosts("127.0.0.1")
         served = application(self.site, self.index, links, self.said.append, hosts)
         self.client: TestClient = TestClient(
             served, base_url=f"http://127.0.0.1:{PORT}", raise_server_exceptions=False

@@ -17,12 +17,12 @@ from tests.show.conftest import HOSTILE
 from tests.support import lines
 from trustassay import score
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.runs.counts import judged
+from trustassay.runs.counts import read_judged_rows
 from trustassay.runs.folder import RunFolder
 from trustassay.show.choice import need_of
-from trustassay.show.first_card import Looked
-from trustassay.workflows.serving import Hosts
-from trustassay_serve.view.listing import Asked, Listing
+from trustassay.show.first_card import ReviewCounts
+from trustassay.workflows.serving import AllowedHosts
+from trustassay_serve.view.listing import AnswerQuery, Listing
 
 from .conftest import PORT, Visited, rows
 
@@ -119,10 +119,10 @@ def test_answers_stand_as_in_the_report(root: Path) -> None:
     listing = Listing(folder)
     listing.wait(30)
     metrics = [listing.infos["faithfulness"]]
-    looked = Looked()
-    told = list(judged(folder, metrics, list(listing.here.values()), looked))
+    looked = ReviewCounts()
+    told = list(read_judged_rows(folder, metrics, list(listing.here.values()), looked))
     expected = sorted(range(len(told)), key=lambda place: (need_of(told[place].findings), place))
-    assert listing.places(Asked()).tolist() == expected
+    assert listing.places(AnswerQuery()).tolist() == expected
     assert listing.looked == looked and looked.flagged > 0
     assert listing.read == listing.total == len(listing) == 19
 
@@ -302,7 +302,7 @@ def test_who_may_ask(visit: Visit, root: Path, headers: dict[str, str], status: 
 
 
 def test_a_server_that_others_reach_has_other_names() -> None:
-    here, anywhere = Hosts("127.0.0.1").known, Hosts("0.0.0.0").known
+    here, anywhere = AllowedHosts("127.0.0.1").accepts_host, AllowedHosts("0.0.0.0").accepts_host
     assert here("localhost") and here("[::1]:80") and here("localhost:9000")  # through a tunnel
     assert not here("10.0.0.7:80") and not here("localhost.evil.example") and not here("")
     assert anywhere("10.0.0.7:8000") and anywhere("[fe80::1]:8000") and anywhere("10.0.0.7")
@@ -310,13 +310,15 @@ def test_a_server_that_others_reach_has_other_names() -> None:
 
 
 def test_a_proxy_is_named() -> None:
-    hosts = Hosts("127.0.0.1", "runs.example.org")
-    assert hosts.known("runs.example.org") and hosts.known("127.0.0.1:8766")
-    assert not hosts.known("evil.example")
+    hosts = AllowedHosts("127.0.0.1", "runs.example.org")
+    assert hosts.accepts_host("runs.example.org") and hosts.accepts_host("127.0.0.1:8766")
+    assert not hosts.accepts_host("evil.example")
     for host in ("runs.example.org", "127.0.0.1:8766"):  # kept by the proxy, or its own
-        assert hosts.own("https://runs.example.org", host)
-        assert not hosts.own("https://evil.example", host) and not hosts.own("null", host)
-    assert not Hosts("127.0.0.1").own("http://localhost:9", "localhost:8766")
+        assert hosts.accepts_origin("https://runs.example.org", host)
+        assert not hosts.accepts_origin("https://evil.example", host) and not hosts.accepts_origin(
+            "null", host
+        )
+    assert not AllowedHosts("127.0.0.1").accepts_origin("http://localhost:9", "localhost:8766")
 
 
 def test_who_rates_blind_sees_what_is_behind_an_answer_when_it_is_rated(

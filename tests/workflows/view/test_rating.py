@@ -22,14 +22,14 @@ from trustassay import label, score, study
 from trustassay.data.ratings import read_ratings
 from trustassay.data.records import InputError
 from trustassay.metrics.judge import read_rubric
-from trustassay.workflows.agree import agreement
-from trustassay.workflows.annotate.items import Reading
+from trustassay.workflows.agree import measure_agreement
+from trustassay.workflows.annotate.items import RatingInputOptions
 from trustassay.workflows.annotate.project import AnnotateOptions, open_project
-from trustassay.workflows.annotate.session import RatingsFile, Session
+from trustassay.workflows.annotate.session import AnnotationSession, RatingsFile
 from trustassay.workflows.calibrate.command import calibrate
 from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import read_plan
-from trustassay.workflows.serving import Hosts, Links
+from trustassay.workflows.serving import AccessLinks, AllowedHosts
 from trustassay_serve.view import next as next_page
 from trustassay_serve.view import rating
 from trustassay_serve.view.index import Index
@@ -49,10 +49,10 @@ class Visitor:
     ) -> None:
         index = Index(root, cache)
         index.refresh()
-        self.root, self.links, self.said = root, Links(cache, ["viewer"]), list[str]()
+        self.root, self.links, self.said = root, AccessLinks(cache, ["viewer"]), list[str]()
         self.base = f"/{self.links.tokens['viewer']}"
         self.site = Site(root.resolve(), self.base, rater, read_rubric(rubric), **options)
-        hosts = Hosts("127.0.0.1")
+        hosts = AllowedHosts("127.0.0.1")
         served = application(self.site, index, self.links, self.said.append, hosts)
         self.client = TestClient(
             served, base_url="http://127.0.0.1:80", raise_server_exceptions=False
@@ -119,10 +119,10 @@ def test_a_rating_is_one_of_annotate(visit: Callable[..., Visitor], root: Path) 
         "item": "t0", "rater": "anna", "rating": 1, "repeat": 0, "note": "n", "blind": True,
     }  # fmt: skip
     run, path = root / "one", root / "one" / "ratings-answer.jsonl"
-    options = AnnotateOptions(["anna"], [read_rubric("answer")], reading=Reading())
+    options = AnnotateOptions(["anna"], [read_rubric("answer")], reading=RatingInputOptions())
     project = open_project(run, options)
     with closing(RatingsFile(path)) as file:
-        session = Session(project, file, file.begin(project.start))
+        session = AnnotationSession(project, file, file.begin(project.start))
         assert session.raters["anna"].rated == 2
         step = session.raters["anna"].current
         assert step is not None
@@ -228,7 +228,7 @@ def test_two_people_at_once_lose_nothing(visit: Callable[..., Visitor], root: Pa
         assert set(pool.map(rate, range(40))) == {200}, [one.said for one in people]
     rows = stored(root)
     assert len({(row["rater"], row["item"]) for row in rows}) == len(rows) == 40
-    result = agreement(read_ratings(root / "one" / "ratings-answer.jsonl"))
+    result = measure_agreement(read_ratings(root / "one" / "ratings-answer.jsonl"))
     assert result.items == 20
 
 
@@ -412,7 +412,7 @@ def test_the_share_is_that_of_label_and_shrinks(visit: Callable[..., Visitor], r
         place = anna.next_place()
         anna.post("rate", place, {"page": "next"}, choice=0 if place % 3 == 0 else 5)
         if number in (29, 49):
-            promise = next_page.promise_of(anna.site, root.resolve() / "one")
+            promise = next_page.progress_of(anna.site, root.resolve() / "one")
             promise.wait(10)
             assert promise.ready and promise.result
             share = promise.result.figures[0]

@@ -54,7 +54,7 @@ def days(root: Path) -> Path:
     return root
 
 
-def line(visited: Visited, **asked: str) -> trend.Line:
+def line(visited: Visited, **asked: str) -> trend.TrendLine:
     return trend.line_of(visited.index, ("faithfulness", "mean", ALL), asked, 300)
 
 
@@ -82,8 +82,8 @@ def test_a_lower_figure_of_which_less_is_better_is_a_rise_for_the_good(
     worse = change.after._replace(figure=change.after.figure._replace(better="lower"))
     open_ = change.after._replace(figure=change.after.figure._replace(better=""))
     of = (change.at, change.before)
-    assert trend.Change(*of, worse, (), change.step).kind == "better"
-    assert trend.Change(*of, open_, (), change.step).kind == "changed"
+    assert trend.TrendChange(*of, worse, (), change.step).kind == "better"
+    assert trend.TrendChange(*of, open_, (), change.step).kind == "changed"
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from tests.workflows.view.test_answers import tags
 from trustassay import score
 from trustassay.compare import gate_files
 from trustassay.compare.gate import gate
-from trustassay.compare.gate_rules import Earlier
+from trustassay.compare.gate_rules import EarlierRun
 from trustassay.compare.two_runs import compare
 from trustassay_serve.view import two
-from trustassay_serve.view.pages import Kept, Site
+from trustassay_serve.view.pages import ResultCache, Site
 
 Visit = Callable[[Path], Visited]
 HOW: dict[str, Any] = {"metrics": "faithfulness", "entailer": "lexical", "report": False}
@@ -88,7 +88,7 @@ def test_the_counts_are_those_of_compare(both: Path, visit: Visit) -> None:
     found = compare(both / "one", both / "two", metric="faithfulness")
     query = {"first": "one", "second": "two"}
     visited = visit(both)
-    one = two.Asked.of(visited.index, query)
+    one = two.TwoRunsQuery.of(visited.index, query)
     assert one is not None
     read = two.TwoRuns.read((both / "one", both / "two"), one)
     counts = read.counts()[""]
@@ -131,7 +131,7 @@ def test_words_that_differ_are_marked_on_their_side(both: Path, visit: Visit) ->
 
 def test_the_decision_is_that_of_gate_and_so_is_the_markdown(both: Path, visit: Visit) -> None:
     visited = visit(both)
-    decided = gate(both / "two", (), Earlier(both / "one"))
+    decided = gate(both / "two", (), EarlierRun(both / "one"))
     text = words(asked(visited))
     assert f"gate: {decided.result}" in text
     for check in decided.checks:
@@ -142,7 +142,7 @@ def test_the_decision_is_that_of_gate_and_so_is_the_markdown(both: Path, visit: 
     )
     assert reply.headers["content-type"].startswith("text/markdown")
     assert reply.headers["content-disposition"] == 'attachment; filename="gate.md"'
-    assert reply.text == gate_files.markdown(decided).replace(f"{both}/", "")
+    assert reply.text == gate_files.render_markdown(decided).replace(f"{both}/", "")
     assert str(both) not in reply.text
 
 
@@ -162,7 +162,7 @@ def test_how_to_decide_is_said(labelled: Path, tmp_path: Path, visit: Visit) -> 
     for one in changed[1:5]:
         one["response"] = one["response"].replace("1850", "1777")
     score(changed, out=root / "two", **HOW)
-    decided = gate(root / "two", (), Earlier(root / "one", margin=1))
+    decided = gate(root / "two", (), EarlierRun(root / "one", margin=1))
     (check,) = (one for one in decided.checks if one.advice)
     text = words(asked(visit(root), margin="1"))
     assert "gate: undecided" in text
@@ -219,7 +219,7 @@ def test_what_takes_longer_is_followed_and_computed_once(
 
     monkeypatch.setattr(two.TwoRuns, "read", slow)
     monkeypatch.setattr(two, "PATIENCE_S", 0.01)
-    monkeypatch.setattr(two.Asked.compared, "__defaults__", (0.01,))
+    monkeypatch.setattr(two.TwoRunsQuery.find_comparison, "__defaults__", (0.01,))
     visited = visit(both)
     reply = visited.client.get(f"{visited.base}/compare", params={"first": "one", "second": "two"})
     assert reply.headers["refresh"] == "1"
@@ -233,7 +233,7 @@ def test_what_takes_longer_is_followed_and_computed_once(
 
 
 def test_what_failed_is_tried_again() -> None:
-    kept, calls = Kept(), list[int]()
+    kept, calls = ResultCache(), list[int]()
 
     def make() -> int:
         calls.append(1)
@@ -334,5 +334,5 @@ def test_what_a_document_lacks_is_said(both: Path, visit: Visit) -> None:
 
 def test_the_site_keeps_what_it_computed(tmp_path: Path) -> None:
     site = Site(tmp_path, "/t")
-    assert [site.kept.get(n, partial(int, n)) for n in range(9)] == list(range(9))
-    assert len(site.kept._futures) == 6
+    assert [site.results.get(n, partial(int, n)) for n in range(9)] == list(range(9))
+    assert len(site.results._futures) == 6

@@ -6,20 +6,20 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from trustassay.backends.http import Address
+from trustassay.backends.http import EndpointAddress
 from trustassay.backends.registry import scheme
 from trustassay.capabilities import SubstitutesRequest
-from trustassay_papers.backends.knowledge_base import Service, address_of, iri_of
+from trustassay_papers.backends.knowledge_base import DBpediaService, address_of, iri_of
 
 SPARQL = "https://dbpedia.org/sparql"
 # The end of "Paris (Texas)".
 _QUALIFIER = re.compile(r"\([^()]*\)$")
 
 
-class DBpediaSource(Service):
+class DBpediaSource(DBpediaService):
     """Entities that have all requested types, the most linked ones first."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address)
         self._http.with_headers(
             Accept="application/sparql-results+json",
@@ -41,7 +41,7 @@ class DBpediaSource(Service):
             if not all(isinstance(label, str) for label in labels):
                 raise TypeError
         except (KeyError, TypeError):
-            raise self.malformed("a reply without bindings of ?label") from None
+            raise self.malformed_reply_error("a reply without bindings of ?label") from None
         # Labels that differ only in their qualifier become one.
         names = dict.fromkeys(filter(None, map(label_of, labels)))
         return list(names)[: request.k]

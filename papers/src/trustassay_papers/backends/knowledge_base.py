@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trustassay.backends.http import Address, HttpBackend, HttpEndpoint
+from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
 from trustassay.capabilities import EndpointLimits
 from trustassay.errors import BackendError, CallError
 
-LIMITS = EndpointLimits(concurrency=4)
+DEFAULT_LIMITS = EndpointLimits(concurrency=4)
 """Limits unless the URI sets others: low, since these are public services."""
 
 _NAMESPACES = {
@@ -22,19 +22,19 @@ _NAMESPACES = {
 _LOCAL_NAME = re.compile(r"[\w-]+")
 
 
-class Service(HttpBackend):
+class DBpediaService(HttpBackend):
     """An HTTP service with an address and limits, and without a key."""
 
     free = True
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         # Attributes that the client reads: limits, endpoint and name.
         self.endpoint_limits = address.limits
         self.endpoint = address.base
         self.name = f"{address.scheme}:{address.base}"
         self._http = HttpEndpoint(address, "Authorization")
 
-    def malformed(self, message: str) -> CallError:
+    def malformed_reply_error(self, message: str) -> CallError:
         """Return the error for a reply in an unexpected form."""
         return CallError(f"{self.name}: {message}", "malformed")
 
@@ -47,7 +47,7 @@ def iri_of(name: str) -> str | None:
     return _NAMESPACES[prefix] + local
 
 
-def address_of(target: str, scheme: str, default_url: str) -> Address:
+def address_of(target: str, scheme: str, default_url: str) -> EndpointAddress:
     """Return the address in ``SCHEME:[URL][?option=value&...]``, without a key.
 
     Raises:
@@ -56,7 +56,7 @@ def address_of(target: str, scheme: str, default_url: str) -> Address:
     url, _, options = target.partition("?")
     if url and not url.startswith(("http://", "https://")):
         raise BackendError(f"{scheme}:{url} is not an address; expected http://... or https://...")
-    address = Address.parse(
+    address = EndpointAddress.parse(
         scheme,
         f"{scheme}@{url or default_url}" + f"?{options}" * bool(options),
         base=default_url,
@@ -65,5 +65,5 @@ def address_of(target: str, scheme: str, default_url: str) -> Address:
     # `Address.parse` cannot say whether its limit is the default.
     if "concurrency=" in options:
         return address
-    limits = replace(address.limits, concurrency=LIMITS.concurrency)
+    limits = replace(address.limits, concurrency=DEFAULT_LIMITS.concurrency)
     return replace(address, limits=limits)

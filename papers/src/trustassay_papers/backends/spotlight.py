@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from trustassay.backends.http import Address
+from trustassay.backends.http import EndpointAddress
 from trustassay.backends.registry import scheme
 from trustassay.capabilities import Entity
-from trustassay_papers.backends.knowledge_base import Service, address_of, iri_of
+from trustassay_papers.backends.knowledge_base import DBpediaService, address_of, iri_of
 
 SPOTLIGHT = "https://api.dbpedia-spotlight.org/en"
-CONFIDENCE = 0.5
+MIN_CONFIDENCE = 0.5
 """Confidence below which Spotlight does not link a mention; its own default."""
 
 
-class SpotlightLinker(Service):
+class SpotlightLinker(DBpediaService):
     """Finds the entities of a text and their types with DBpedia Spotlight."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         super().__init__(address)
         self._http.with_headers(
             Accept="application/json", Content_Type="application/x-www-form-urlencoded"
@@ -28,7 +28,7 @@ class SpotlightLinker(Service):
         """Return the entities of a text in reading order, in one try; raises :class:`CallError`."""
         if not text.strip():
             return []
-        fields = {"text": text, "confidence": str(CONFIDENCE)}
+        fields = {"text": text, "confidence": str(MIN_CONFIDENCE)}
         reply = await self._http.post_form("/annotate", fields)
         try:
             # Spotlight repeats the text; without it the reply is another document.
@@ -36,7 +36,7 @@ class SpotlightLinker(Service):
                 raise TypeError
             entities = [_parse_entity(resource, text) for resource in reply.get("Resources", ())]
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise self.malformed("a reply without resources and their places") from None
+            raise self.malformed_reply_error("a reply without resources and their places") from None
         return sorted(entities, key=lambda entity: entity.start)
 
 

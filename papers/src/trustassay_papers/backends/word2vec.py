@@ -22,9 +22,9 @@ from trustassay.backends.registry import scheme
 from trustassay.capabilities import BatchLimits, SubstitutesRequest
 from trustassay.errors import BackendError
 
-LONGEST_WORD = 1000
+MAX_WORD_BYTES = 1000
 """Maximum bytes of a word; a longer one means that the file has another format."""
-SAMPLE = 1 << 16
+MAX_LINE_BYTES = 1 << 16
 """Bytes of the first line of vectors that are read to tell text from binary."""
 
 
@@ -96,7 +96,7 @@ def _has_binary_rows(path: Path, width: int) -> bool:
     """Whether the line after the header is anything but a word and ``width`` numbers as text."""
     with _open(path) as file:
         file.readline(100)
-        line = file.readline(SAMPLE)
+        line = file.readline(MAX_LINE_BYTES)
     parts = line.split()
     if len(parts) != width + 1:
         return True
@@ -130,7 +130,7 @@ def _read_binary(
     for number in range(count):
         word = bytearray()
         while (byte := file.read(1)) != b" ":
-            if not byte or len(word) > LONGEST_WORD:
+            if not byte or len(word) > MAX_WORD_BYTES:
                 raise BackendError(f"{path}: word {number + 1} of {count:,} does not end")
             # Some writers end each vector with a line end, which then stands before the next word.
             if byte != b"\n" or word:
@@ -142,11 +142,11 @@ def _read_binary(
         yield word.decode("utf-8", "replace"), np.frombuffer(data, dtype="<f4")
 
 
-NEAREST = 1000
+MAX_NEIGHBOURS = 1000
 """Neighbours that are considered for a request."""
-CAP = 0.9
+MAX_COSINE = 0.9
 """Words with at least this cosine count as synonyms, and are no substitutes."""
-WORDS = 200_000
+DEFAULT_WORDS = 200_000
 """Words that are read from a file, which lists the most frequent ones first."""
 
 Floats = NDArray[np.float32]
@@ -176,7 +176,7 @@ class NearWordsOfFile:
 
     limits = BatchLimits(items=256, tokens=None)
 
-    def __init__(self, path: str, words: int = WORDS) -> None:
+    def __init__(self, path: str, words: int = DEFAULT_WORDS) -> None:
         """Read the first ``words`` of a file; raises as :func:`read_word2vec`."""
         vectors = read_word2vec(path, words)
         self.name = f"embedding:word2vec-{vectors.digest}"
@@ -193,11 +193,11 @@ class NearWordsOfFile:
             return []
         cosines = self._vectors.rows @ vector
         # `argpartition` finds the nearest without sorting all words.
-        count = min(NEAREST, len(cosines))
+        count = min(MAX_NEIGHBOURS, len(cosines))
         nearest = np.argpartition(-cosines, count - 1)[:count]
         # By cosine, then by frequency: the order of equal cosines must not depend on the platform.
         ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
-        words = (self._vectors.words[i] for i in ordered if cosines[i] < CAP)
+        words = (self._vectors.words[i] for i in ordered if cosines[i] < MAX_COSINE)
         return list(dict.fromkeys(word.replace("_", " ") for word in words))[: request.k]
 
     def _find_vector(self, words: str) -> Floats | None:

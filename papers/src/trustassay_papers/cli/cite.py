@@ -8,7 +8,7 @@ from typing import Annotated
 from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
-from trustassay.options import Flag, Records, Spending
+from trustassay.options import Flag, RecordOptions, SpendingOptions
 from trustassay.show.terminal import say
 from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
@@ -34,8 +34,8 @@ def cite(  # noqa: PLR0913 - one argument an option
         bool,
         Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
     ] = False,
-    records: Records,
-    spending: Annotated[Spending, Only("cache")],
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("cache")],
 ) -> None:
     """Put citations into answers that have documents but do not cite them.
 

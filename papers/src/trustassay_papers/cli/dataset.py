@@ -13,12 +13,21 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
-from trustassay.options import AnswerOptions, Argument, Fields, Flag, Limit, Seed, SkipBad, Spending
+from trustassay.options import (
+    AnswerOptions,
+    Argument,
+    Fields,
+    Flag,
+    Limit,
+    Seed,
+    SkipBad,
+    SpendingOptions,
+)
 from trustassay.show.terminal import one_line, say, show_table
 from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
 if TYPE_CHECKING:
-    from trustassay_papers.mixedqa import Mixed
+    from trustassay_papers.mixedqa import MixResult
 
 
 def _questions_flag(what: str) -> Any:
@@ -58,7 +67,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     asking: Annotated[AnswerOptions, Only("prompt", "examples", "temperature", "max_tokens")],
     seed: Seed,
     skip_bad: SkipBad,
-    spending: Annotated[Spending, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
     dry_run: Annotated[
         bool, Flag("Say what would be asked at least; ask nothing.", name="--dry-run")
     ] = False,
@@ -95,7 +104,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     options = mixing.MixOptions(
         per_source,
         seed,
-        common.answering({"style": "closed-book", **asking}),
+        common.build_answering({"style": "closed-book", **asking}),
         skip_bad,
         progress=True,
         calls=CallOptions.of(**spending),
@@ -138,7 +147,7 @@ def _show_unfinished(failed: Mapping[str, str]) -> None:
     say(f"failed: {len(failed):,} calls, so nothing was written; run the command again")
 
 
-def _show_counts(result: Mixed, out: Path) -> None:
+def _show_counts(result: MixResult, out: Path) -> None:
     sources = result.report["sources"]
     filters = sorted(
         {name for source_counts in sources.values() for name in source_counts["dropped"]}
@@ -170,7 +179,7 @@ def _show_counts(result: Mixed, out: Path) -> None:
     say(f"{result.samples:,} samples in {out / 'samples.jsonl'}")
 
 
-UNNAMED = "trust-eval"
+DEFAULT_COMMAND = "trust-eval"
 """The command that runs if none is named."""
 
 
@@ -180,7 +189,7 @@ class _DatasetGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # `dataset questions.jsonl ...` was the whole command before there were two.
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
-            args = [UNNAMED, *args]
+            args = [DEFAULT_COMMAND, *args]
         return super().parse_args(ctx, args)
 
 
@@ -198,7 +207,7 @@ def group() -> None:
     """
 
 
-@app.command(UNNAMED)
+@app.command(DEFAULT_COMMAND)
 @with_options
 def trust_eval(  # noqa: PLR0913 - one argument an option
     *,
@@ -249,7 +258,7 @@ def trust_eval(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
-    spending: Annotated[Spending, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
 ) -> None:
     """Build a grounded data set from questions, gold answers and a corpus.
 

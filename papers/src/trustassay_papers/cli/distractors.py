@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
-from trustassay.options import Flag, Records, Seed, Spending
-from trustassay.show.terminal import one_line, output_failed, say, visible
+from trustassay.options import Flag, RecordOptions, Seed, SpendingOptions
+from trustassay.show.terminal import exit_output_failed, one_line, say, visible
 from trustassay_papers.cli.ending import end_if_stopped, show_failed
 
-SHOWN = 8
+MAX_DISTRACTORS_SHOWN = 8
 """Distractors of an answer that are printed without --json."""
 
 
@@ -57,8 +57,8 @@ def distractors(  # noqa: PLR0913 - one argument an option
         bool, Flag("Print all as JSON Lines on standard output.", name="--json")
     ] = False,
     seed: Seed,
-    records: Records,
-    spending: Annotated[Spending, Only("cache", "prices", "budget")],
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
 
@@ -78,7 +78,7 @@ def distractors(  # noqa: PLR0913 - one argument an option
     from trustassay_papers import distractors as finding
 
     # 1. The sources and what they need.
-    backends, names = finding.loaded(sources, linker, generator)
+    backends, names = finding.load_backends(sources, linker, generator)
     options = finding.DistractorOptions(
         sources=names,
         pool=pool,
@@ -105,11 +105,13 @@ def distractors(  # noqa: PLR0913 - one argument an option
     )
     # With a chat model the counts tell how much each source added.
     if counts_by_source := [
-        f"{n:,} {key}" for key, n in result.counts.items() if key not in finding.COUNTED
+        f"{n:,} {key}" for key, n in result.counts.items() if key not in finding.COUNT_KEYS
     ]:
         say(one_line(f"by source: {', '.join(counts_by_source)}"))
     if too_few := result.written - result.counts["assessable"]:
-        say(f"{too_few:,} answers have fewer than {finding.ENOUGH} distractors: not assessable")
+        say(
+            f"{too_few:,} answers have fewer than {finding.MIN_DISTRACTORS} distractors: not assessable"
+        )
     show_failed(result.failed, result.written)
 
 
@@ -122,18 +124,18 @@ def _print_records(path: Path, *, as_json: bool) -> None:
         # A closed pipe, as of `head`, must raise here and not at exit.
         print(end="", flush=True)
     except OSError as error:
-        output_failed(error)
+        exit_output_failed(error)
 
 
 def _format_record(record: dict[str, Any]) -> str:
     """Return an answer and its first distractors as readable lines."""
     distractors = record["distractors"]
     lines = [f"{record['id']}: {record['question']}", f"  {record['response']}"]
-    for distractor in distractors[:SHOWN]:
+    for distractor in distractors[:MAX_DISTRACTORS_SHOWN]:
         origin = f"level {distractor['level']}, {distractor['source']}"
         lines.append(f"    {distractor['replaced']} -> {distractor['replacement']}  ({origin})")
-    if len(distractors) > SHOWN:
-        lines.append(f"    ... and {len(distractors) - SHOWN} more")
+    if len(distractors) > MAX_DISTRACTORS_SHOWN:
+        lines.append(f"    ... and {len(distractors) - MAX_DISTRACTORS_SHOWN} more")
     if not distractors:
         lines.append("    none: not assessable")
     return "\n".join(visible(one_line(line)) for line in lines) + "\n"

@@ -12,13 +12,13 @@ import typer
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.options import Flag, MaxTokens
-from trustassay_papers.cli.experimenting import References, Running, Source
+from trustassay_papers.cli.experimenting import ExperimentOptions, ReferenceOptions, Source
 
 if TYPE_CHECKING:
-    from trustassay_papers.experiments.answers import Records
-    from trustassay_papers.experiments.learning import Asked
-    from trustassay_papers.experiments.measuring import Setup
-    from trustassay_papers.experiments.results import Result
+    from trustassay_papers.experiments.answers import RecordSelection
+    from trustassay_papers.experiments.learning import LearningSetup
+    from trustassay_papers.experiments.measuring import FewlSetup
+    from trustassay_papers.experiments.results import ExperimentResult
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -41,8 +41,8 @@ def group() -> None:
 def fewl_pairs(
     source: Source,
     *,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Compare right answers with wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
 
@@ -52,9 +52,9 @@ def fewl_pairs(
     trustassay papers experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
         --generator openai:gpt-4o-mini --similarity cosine --similarity novel
     """
-    from trustassay_papers.experiments.fewl import pairs
+    from trustassay_papers.experiments.fewl import compare_pairs
 
-    running.of_fewl("fewl-pairs", pairs, source, references)
+    running.run_fewl_experiment("fewl-pairs", compare_pairs, source, references)
 
 
 @app.command("fewl-best")
@@ -62,8 +62,8 @@ def fewl_pairs(
 def fewl_best(
     source: Source,
     *,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
 
@@ -71,9 +71,9 @@ def fewl_best(
     trustassay papers experiment fewl-best TruthfulQA.csv \\
         --reference openai:gpt-4o-mini --answers 5
     """
-    from trustassay_papers.experiments.fewl import best
+    from trustassay_papers.experiments.fewl import count_best_answers
 
-    running.of_fewl("fewl-best", best, source, references)
+    running.run_fewl_experiment("fewl-best", count_best_answers, source, references)
 
 
 @app.command("fewl-rank")
@@ -81,8 +81,8 @@ def fewl_best(
 def fewl_rank(
     source: Source,
     *,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Rank models by mean score, against true accuracy where there are labels: Table 4.
 
@@ -91,9 +91,9 @@ def fewl_rank(
     \b
     trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
     """
-    from trustassay_papers.experiments.rankings import rank
+    from trustassay_papers.experiments.rankings import rank_models_by_score
 
-    running.of_fewl("fewl-rank", rank, source, references)
+    running.run_fewl_experiment("fewl-rank", rank_models_by_score, source, references)
 
 
 @app.command("fewl-samples")
@@ -101,8 +101,8 @@ def fewl_rank(
 def fewl_samples(
     source: Source,
     *,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
 
@@ -111,9 +111,9 @@ def fewl_samples(
     \b
     trustassay papers experiment fewl-samples answers.jsonl --reference openai:gpt-4o
     """
-    from trustassay_papers.experiments.rankings import samples
+    from trustassay_papers.experiments.rankings import order_samples
 
-    running.of_fewl("fewl-samples", samples, source, references)
+    running.run_fewl_experiment("fewl-samples", order_samples, source, references)
 
 
 @app.command("fewl-experts")
@@ -125,8 +125,8 @@ def fewl_experts(
         float,
         Flag("Similarity from which a reference says the same as another answer."),
     ] = 0.8,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Say how many of the pairs each reference distinguishes, and how weights are spread.
 
@@ -137,9 +137,9 @@ def fewl_experts(
     trustassay papers experiment fewl-experts TruthfulQA.csv --reference openai:gpt-4o \\
         --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
     """
-    from trustassay_papers.experiments.experts import experts
+    from trustassay_papers.experiments.experts import measure_experts
 
-    running.of_fewl("fewl-experts", experts, source, references, agrees=agrees)
+    running.run_fewl_experiment("fewl-experts", measure_experts, source, references, agrees=agrees)
 
 
 @app.command("fewl-neighbours")
@@ -159,20 +159,23 @@ def fewl_neighbours(
         str, Flag("How the judge judges: a rubric's name or file, of two levels.")
     ] = "verdict",
     of: Annotated[
-        str, Flag("Whose answers to the neighbours: best (the input's) or references.")
+        str,
+        Flag(
+            "Whose answers to the judge_neighbours: count_best_answers (the input's) or references."
+        ),
     ] = "best",
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Judge answers to neighbouring questions as answers to the question itself: Figure 2.
 
     \b
     trustassay papers experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
     """
-    from trustassay_papers.experiments.neighbours import neighbours
+    from trustassay_papers.experiments.neighbours import judge_neighbours
 
     settings = {"judge": judge, "rubric": rubric, "of": of}
-    running.of_fewl("fewl-neighbours", neighbours, source, references, **settings)
+    running.run_fewl_experiment("fewl-neighbours", judge_neighbours, source, references, **settings)
 
 
 @app.command("five-choice")
@@ -203,7 +206,7 @@ def five_choice(
         ),
     ],
     shuffle: Annotated[bool, Flag("Show the choices in a random order.", name="--shuffle")] = False,
-    running: Running,
+    running: ExperimentOptions,
 ) -> None:
     """Put questions with choices to models and grade them: the true accuracies of Table 4.
 
@@ -217,12 +220,14 @@ def five_choice(
     from trustassay.event_loop import run_anywhere
     from trustassay_papers.experiments import choices as asking
 
-    choice_setup = asking.Asked(model, _parse_files(outputs), reference, shuffle, running.options())
+    choice_setup = asking.FiveChoiceSetup(
+        model, _parse_files(outputs), reference, shuffle, running.build_run_options()
+    )
     # Everything that changes the result is part of the default folder's name.
     settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
-    folder = running.folder("five-choice", source, settings)
+    folder = running.choose_folder("five-choice", source, settings)
     # `read` collects the records that were skipped, for the closing lines.
-    work, read = asking.five_choice, running.read()
+    work, read = asking.run_five_choice, running.select_records()
     result = run_anywhere(lambda: work(source, folder, choice_setup, read))
     running.show(result, read, folder)
 
@@ -267,8 +272,8 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     ] = None,
     examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
     max_tokens: MaxTokens = 300,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Compare answers after examples that FEWL chooses with answers without: Table 6.
 
@@ -280,13 +285,13 @@ def fewl_icl(  # noqa: PLR0913 - one argument an option
     from trustassay.answering import Answering
     from trustassay_papers.experiments import learning
 
-    learning_setup = learning.Asked(
+    learning_setup = learning.LearningSetup(
         model, judge, Answering(max_tokens=max_tokens), examples, questions
     )
     settings = {"model": model, "judge": judge, "questions": str(questions)}
     settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
     _run_learning_experiment(
-        "fewl-icl", learning.icl, learning_setup, settings, source, references, running
+        "fewl-icl", learning.run_icl, learning_setup, settings, source, references, running
     )
 
 
@@ -315,8 +320,8 @@ def fewl_sft(  # noqa: PLR0913
     ] = None,
     test_share: Annotated[float, Flag("Share of the questions to test with.")] = 0.2,
     max_tokens: MaxTokens = 300,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     """Compare a model tuned on answers that FEWL chooses with the model as it was: Table 7.
 
@@ -335,7 +340,7 @@ def fewl_sft(  # noqa: PLR0913
     tuning = TuneOptions(
         full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
     )
-    learning_setup = learning.Asked(
+    learning_setup = learning.LearningSetup(
         model,
         judge,
         Answering(max_tokens=max_tokens),
@@ -345,21 +350,23 @@ def fewl_sft(  # noqa: PLR0913
     settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
     settings |= {"tuning": str(tuning), "test_share": str(test_share)}
     _run_learning_experiment(
-        "fewl-sft", learning.sft, learning_setup, settings, source, references, running
+        "fewl-sft", learning.run_sft, learning_setup, settings, source, references, running
     )
 
 
 def _run_learning_experiment(
     name: str,
-    work: Callable[[Path, Path, Setup, Records, Asked], Result],
-    learning_setup: Asked,
+    work: Callable[[Path, Path, FewlSetup, RecordSelection, LearningSetup], ExperimentResult],
+    learning_setup: LearningSetup,
     settings: dict[str, str],
     source: Path,
-    references: References,
-    running: Running,
+    references: ReferenceOptions,
+    running: ExperimentOptions,
 ) -> None:
     # The default folder depends on all options, so a changed one starts a new experiment.
-    folder = running.folder(name, source, dataclasses.asdict(references) | settings)
-    read = running.read()
-    result = work(source, folder, references.setup(running.options()), read, learning_setup)
+    folder = running.choose_folder(name, source, dataclasses.asdict(references) | settings)
+    read = running.select_records()
+    result = work(
+        source, folder, references.build_setup(running.build_run_options()), read, learning_setup
+    )
     running.show(result, read, folder)

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 if TYPE_CHECKING:
     from trustassay.runs.intake import RunOptions
-    from trustassay_papers.experiments.measuring import Setup
+    from trustassay_papers.experiments.measuring import FewlSetup
 import dataclasses
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trustassay.cli import common
-from trustassay.options import Argument, Flag, Records, Seed, Spending
+from trustassay.options import Argument, Flag, RecordOptions, Seed, SpendingOptions
 from trustassay.show.terminal import one_line, print_json, say, show_table
 
 if TYPE_CHECKING:
     from trustassay.runs.intake import RunOptions
-    from trustassay_papers.experiments.answers import Records as ReadRecords
-    from trustassay_papers.experiments.results import Result
+    from trustassay_papers.experiments.answers import RecordSelection as ReadRecords
+    from trustassay_papers.experiments.results import ExperimentResult
 
 
 @dataclass(frozen=True)
-class References:
+class ReferenceOptions:
     """Who is asked, and by what answers are compared."""
 
     reference: Annotated[
@@ -78,12 +78,12 @@ class References:
         ),
     ] = None
 
-    def setup(self, options: RunOptions) -> Setup:
+    def build_setup(self, options: RunOptions) -> FewlSetup:
         """Return the settings of an experiment; raise ValueError for options that do not fit."""
         from trustassay.metrics.fewl import Fewl
-        from trustassay_papers.experiments.measuring import Setup
+        from trustassay_papers.experiments.measuring import FewlSetup
 
-        return Setup(
+        return FewlSetup(
             references=self.reference,
             generator=self.generator,
             embedder=self.embedder,
@@ -112,11 +112,11 @@ Source = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Running:
+class ExperimentOptions:
     """How an experiment is carried out, and where its table goes."""
 
-    records: Records
-    spending: Spending
+    records: RecordOptions
+    spending: SpendingOptions
     out: Annotated[
         Path | None,
         Flag("The folder of the experiment: its table, and the runs behind it."),
@@ -124,12 +124,12 @@ class Running:
     seed: Seed
     as_json: common.Json = False
 
-    def of_fewl(
+    def run_fewl_experiment(
         self,
         name: str,
-        experiment: Callable[..., Coroutine[Any, Any, Result]],
+        experiment: Callable[..., Coroutine[Any, Any, ExperimentResult]],
         source: Path,
-        references: References,
+        references: ReferenceOptions,
         **arguments: Any,
     ) -> None:
         """Run an experiment on FEWL, and show its table.
@@ -138,27 +138,27 @@ class Running:
         """
         from trustassay.event_loop import run_anywhere
 
-        folder = self.folder(name, source, dataclasses.asdict(references) | arguments)
+        folder = self.choose_folder(name, source, dataclasses.asdict(references) | arguments)
         # Options are checked here, before a model is loaded.
-        setup, read = references.setup(self.options()), self.read()
+        setup, read = references.build_setup(self.build_run_options()), self.select_records()
         result = run_anywhere(lambda: experiment(source, folder, setup, read, **arguments))
         self.show(result, read, folder)
 
-    def options(self) -> RunOptions:
+    def build_run_options(self) -> RunOptions:
         """Return the options of the experiment's runs."""
-        from trustassay.runs.intake import run_options
+        from trustassay.runs.intake import build_run_options
 
         # Missing keys are options that the user did not set.
         skip = self.records.get("skip_bad", False)
-        return run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
+        return build_run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
 
-    def read(self) -> ReadRecords:
+    def select_records(self) -> ReadRecords:
         """Return the part of the input that is read."""
-        from trustassay_papers.experiments.answers import Records as ReadRecords
+        from trustassay_papers.experiments.answers import RecordSelection as ReadRecords
 
         return ReadRecords(**self.records)
 
-    def folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+    def choose_folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
         """Return the experiment's folder; by default its name follows from the settings.
 
         Raises:
@@ -190,12 +190,12 @@ class Running:
         # The name of the experiment first, so that folders are found in a listing.
         return default.with_name(f"{name}-{default.name}")
 
-    def show(self, result: Result, read: ReadRecords, folder: Path) -> None:
+    def show(self, result: ExperimentResult, read: ReadRecords, folder: Path) -> None:
         """Write a result into its folder, and print it."""
         # Known only after everything was read.
         result = result.with_skipped(len(read.skipped))
         result.write(folder)
-        headings, rows = result.texts()
+        headings, rows = result.to_texts()
         say(one_line(result.title))
         show_table(headings, rows, (), wide=True)
         for note in result.notes:

@@ -12,14 +12,23 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.data.places import name_of
 from trustassay.errors import UsageError
-from trustassay.options import Argument, Fields, Flag, Limit, MaxTokens, Seed, SkipBad, Spending
+from trustassay.options import (
+    Argument,
+    Fields,
+    Flag,
+    Limit,
+    MaxTokens,
+    Seed,
+    SkipBad,
+    SpendingOptions,
+)
 from trustassay.show.terminal import complain, one_line, print_json, say, show_rows
 
 if TYPE_CHECKING:
-    from trustassay_papers.harmonicity.ascent import Point
+    from trustassay_papers.harmonicity.ascent import AscentPoint
     from trustassay_papers.harmonicity.isotropy import Isotropy
 
-ANSWER_SHOWN = 60
+MAX_ANSWER_CHARS = 60
 """Characters of an answer that a line shows."""
 
 
@@ -80,7 +89,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     ] = None,
     max_tokens: MaxTokens = 512,
     seed: Seed,
-    spending: Spending,
+    spending: SpendingOptions,
     as_json: Annotated[
         bool, Flag("Print the points as JSON on standard output.", name="--json")
     ] = False,
@@ -106,11 +115,11 @@ def attack(  # noqa: PLR0913 - one argument an option
     from trustassay.calls.client import CallOptions
     from trustassay.errors import AssessmentError
     from trustassay_papers.harmonicity import attack as attacking
-    from trustassay_papers.harmonicity.ascent import Ascent
+    from trustassay_papers.harmonicity.ascent import AscentOptions
     from trustassay_papers.session import SessionOptions
 
     # 1. The options of the search, and the models.
-    ascent = Ascent(
+    ascent = AscentOptions(
         steps=steps,
         candidates=candidates,
         perturbations=perturbations,
@@ -129,7 +138,7 @@ def attack(  # noqa: PLR0913 - one argument an option
     try:
         # 2. Search; each point is printed as soon as it is known.
         result = attacking.attack(
-            prompt, backends, out, ascent, options, lambda point: say(line(prompt, point))
+            prompt, backends, out, ascent, options, lambda point: say(format_point(prompt, point))
         )
     except AssessmentError as error:
         complain(f"trustassay: {error}")
@@ -150,7 +159,7 @@ def attack(  # noqa: PLR0913 - one argument an option
         complain(f"failed: {failed} of {len(result.points)} prompts, see the trace")
 
 
-def line(prompt: str, point: Point) -> str:
+def format_point(prompt: str, point: AscentPoint) -> str:
     """Return a point as one line: the appended text and the beginning of the answer."""
     appended = point.prompt.removeprefix(prompt) or "(unchanged)"
     mark = "*" if point.kept else " "
@@ -158,7 +167,7 @@ def line(prompt: str, point: Point) -> str:
     if point.gamma is None:
         return f"{mark} step {point.step}  failed: {point.error}  {appended!r}"
     answer = " ".join(point.answer.split())
-    answer = answer if len(answer) <= ANSWER_SHOWN else answer[:ANSWER_SHOWN] + "..."
+    answer = answer if len(answer) <= MAX_ANSWER_CHARS else answer[:MAX_ANSWER_CHARS] + "..."
     return f"{mark} step {point.step}  gamma {point.gamma:.3f}  {appended!r}  {answer}"
 
 
@@ -176,7 +185,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         ),
     ],
     embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
+    perturbations: Annotated[int, Flag("Perturbed perturb_samples per question.", least=1)] = 10,
     length: Length = 3,
     last: LastCode = 31,
     draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
@@ -184,7 +193,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
-    spending: Annotated[Spending, Only("cache")],
+    spending: Annotated[SpendingOptions, Only("cache")],
     out: Annotated[Path | None, Flag("Write a page with charts.")],
     as_json: common.Json,
 ) -> None:
@@ -210,22 +219,23 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     from trustassay.metrics.harmonicity.perturbations import FAMILIES
     from trustassay_papers.harmonicity import isotropy_outputs as outputs
     from trustassay_papers.harmonicity.perturbed import (
-        drawn_samples,
-        families,
+        draw_samples,
         measure_isotropy,
-        versions,
+        perturb_samples,
+        resolve_families,
     )
 
     # 1. The texts and their perturbed versions.
     for name in ("paraphrase", "embeddings"):
         if name in perturbation:
             raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
-    chosen_families = families(dict.fromkeys(perturbation or FAMILIES), length, last)
-    samples = drawn_samples(
+    chosen_families = resolve_families(dict.fromkeys(perturbation or FAMILIES), length, last)
+    samples = draw_samples(
         source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
     )
     versions_by_family = {
-        family.name: versions(samples, family, perturbations, seed) for family in chosen_families
+        family.name: perturb_samples(samples, family, perturbations, seed)
+        for family in chosen_families
     }
     # A family that fits no question is a warning among several, and an error alone.
     unfit = (
@@ -250,7 +260,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
     )
     results = dict(zip(versions_by_family, figures, strict=True))
     # 3. Warnings, the table, and the page.
-    warnings = outputs.warnings_of(results, versions_by_family, embedder)
+    warnings = outputs.collect_warnings(results, versions_by_family, embedder)
     warnings += [f"{name}: cannot be applied to any of the questions" for name in unfit]
     _show_isotropy(results, embedder, warnings)
     facts = {
@@ -262,7 +272,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         "range": last,
     }
     if out:
-        outputs.document_of(results, {"input": name_of(source), **facts}, warnings).write(out)
+        outputs.build_document(results, {"input": name_of(source), **facts}, warnings).write(out)
         say(f"page: {out}")
     if as_json:
         families_found = [
@@ -274,17 +284,17 @@ def isotropy(  # noqa: PLR0913 - one argument an option
 def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: list[str]) -> None:
     from trustassay_papers.harmonicity.isotropy_outputs import (
         AUTHORS,
-        figures,
-        headline,
-        overview,
-        seen,
+        build_figures_table,
+        build_headline,
+        build_overview,
+        describe_sight,
     )
 
     # One family is shown in full, several as a row each.
     only, is_single = next(iter(results.values())), len(results) == 1
     if is_single:
         say(one_line(f"{next(iter(results))} and {embedder}"))
-    table = figures(only) if is_single else overview(results)
+    table = build_figures_table(only) if is_single else build_overview(results)
     show_rows(table.first.lower(), table.columns, table.rows)
     if is_single:
         say(f"the cosine of {AUTHORS}")
@@ -292,9 +302,9 @@ def _show_isotropy(results: Mapping[str, Isotropy], embedder: str, warnings: lis
     text_count = max(result.texts for result in results.values())
     say(f"{text_count:,} texts, {only.perturbations} perturbed versions of each")
     if is_single:
-        say(headline(only))
+        say(build_headline(only))
     else:
-        say(one_line(seen(results, embedder)))
+        say(one_line(describe_sight(results, embedder)))
         say("--perturbation NAME shows one of them in full")
     for warning in warnings:
         say(one_line(f"note: {warning}"))

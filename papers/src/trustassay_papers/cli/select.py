@@ -9,13 +9,13 @@ import typer
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
-from trustassay.cli.results import scored_run
+from trustassay.cli.results import score_run
 from trustassay.errors import UsageError
-from trustassay.options import Argument, BackendChoices, Flag, Records, Seed, Spending
+from trustassay.options import Argument, BackendChoices, Flag, RecordOptions, Seed, SpendingOptions
 from trustassay.show.terminal import one_line, print_json, say
 
 if TYPE_CHECKING:
-    from trustassay_papers.select import Answers
+    from trustassay_papers.select import CandidateAnswers
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -89,8 +89,8 @@ def icl(  # noqa: PLR0913 - one argument an option
     backends: BackendChoices,
     run: RunFolder = None,
     seed: Seed,
-    records: Records,
-    spending: Annotated[Spending, Only("cache")],
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("cache")],
     as_json: common.Json,
 ) -> None:
     """Write prompts with the nearest examples of chosen answers, for trustassay generate.
@@ -110,7 +110,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     # 1. Score the answers, unless the input is a run.
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
     # A run as it is; a file of answers is scored first, into a folder of its own.
-    folder, name, status = scored_run(
+    folder, name, status = score_run(
         str(source), metric, scoring_backends, records, out=run, seed=seed
     )
     # 2. Choose examples, and write the prompts.
@@ -166,7 +166,7 @@ def sft(  # noqa: PLR0913
     backends: BackendChoices,
     run: RunFolder = None,
     seed: Seed,
-    records: Records,
+    records: RecordOptions,
     as_json: common.Json,
 ) -> None:
     """Write the best answer of each question as training data, in the chat format.
@@ -184,7 +184,7 @@ def sft(  # noqa: PLR0913
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: is a file; expected a folder to write into")
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
-    folder, name, status = scored_run(
+    folder, name, status = score_run(
         str(source), metric, scoring_backends, records, out=run, seed=seed
     )
     result = selecting.select_sft(folder, out, by=by, metric=name, test_share=test_share, seed=seed)
@@ -201,7 +201,11 @@ def sft(  # noqa: PLR0913
 
 
 def _choose_scoring_backends(
-    source: Path, metric: str | None, backends: BackendChoices, records: Records, run: Path | None
+    source: Path,
+    metric: str | None,
+    backends: BackendChoices,
+    records: RecordOptions,
+    run: Path | None,
 ) -> BackendChoices:
     """Return the backends for scoring: none for a run; the embedder only if the metric uses one.
 
@@ -210,7 +214,7 @@ def _choose_scoring_backends(
         InputError: no question of a file has two answers; no model was asked.
         UnknownNameError: no such metric.
     """
-    from trustassay.cli.results import METRIC
+    from trustassay.cli.results import DEFAULT_RANK_METRIC
     from trustassay.registry import metric_from_text
     from trustassay_papers.select import refuse_single_answers
 
@@ -218,7 +222,8 @@ def _choose_scoring_backends(
     # The same argument takes a run or a file.
     is_run = (source / "run.json").exists()
     if is_run or not any(
-        need.capability == "embed" for need in metric_from_text(metric or METRIC).needs()
+        need.capability == "embed"
+        for need in metric_from_text(metric or DEFAULT_RANK_METRIC).needs()
     ):
         # The embedder then only finds the nearest examples.
         scoring_backends.pop("embedder", None)
@@ -241,19 +246,19 @@ def _describe_baseline(result: Any, baseline: str) -> str:
     return f"{baseline} ({reference})" if baseline == "single" else baseline
 
 
-def _count_answers(answers: Answers) -> dict[str, Any]:
+def _count_answers(answers: CandidateAnswers) -> dict[str, Any]:
     return {
         "questions": len(answers.questions),
         "reference": answers.reference,
         "left_out": {
             "blank": answers.blank,
-            "without": dict(answers.without),
-            "fewer_than_two": answers.alone,
+            "without": dict(answers.missing_values),
+            "fewer_than_two": answers.too_few_answers,
         },
     }
 
 
-def _show_answers(answers: Answers) -> None:
+def _show_answers(answers: CandidateAnswers) -> None:
     """Print how many answers were chosen between, and what was left out."""
     answer_count = sum(len(question.candidates) for question in answers.questions)
     say(
@@ -263,10 +268,10 @@ def _show_answers(answers: Answers) -> None:
             "to choose between"
         )
     )
-    for way, count in answers.without.items():
+    for way, count in answers.missing_values.items():
         if count:
             say(one_line(f"left out: {count:,} answers without {way}"))
     if answers.blank:
         say(f"left out: {answers.blank:,} blank answers")
-    if answers.alone:
-        say(f"left out: {answers.alone:,} questions with fewer than two answers")
+    if answers.too_few_answers:
+        say(f"left out: {answers.too_few_answers:,} questions with fewer than two answers")

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.reading import Located, read_samples
-from trustassay.data.records import Fault, InputError
+from trustassay.data.reading import LocatedSample, read_samples
+from trustassay.data.records import InputError, InputFault
 from trustassay.runs.intake import BadInputError
 from trustassay.sample import Problem, Sample
 
-BEST_ANSWER = ("Best Answer", "best_answer")
+BEST_ANSWER_FIELDS = ("Best Answer", "best_answer")
 """Names of the field of the best answer in the two files of TruthfulQA."""
 
 
 @dataclass(frozen=True)
-class Records:
+class RecordSelection:
     """Which part of an input is read, and what was skipped."""
 
     limit: int | None = None
@@ -28,24 +28,24 @@ class Records:
     """Names of the fields, as for ``score``."""
     skip_bad: bool = False
     """Whether to skip faulty records."""
-    skipped: list[Fault] = field(default_factory=list)
+    skipped: list[InputFault] = field(default_factory=list)
     """The faulty records that were skipped."""
-    places: dict[str, str] = field(default_factory=dict)
+    positions: dict[str, str] = field(default_factory=dict)
     """Positions of samples in the input, by id."""
 
-    def refuse(self, faults: Sequence[Fault]) -> None:
+    def refuse(self, faults: Sequence[InputFault]) -> None:
         """Raise :class:`BadInputError` for faulty records, or note that they are skipped."""
         if faults and not self.skip_bad:
             raise BadInputError(faults, len(faults))
         # The final table says how many records were skipped.
         self.skipped.extend(faults)
 
-    def fault(self, sample: Sample, problems: Iterable[Problem]) -> Fault:
+    def fault(self, sample: Sample, problems: Iterable[Problem]) -> InputFault:
         """Return the fault of a sample, with its position in the input."""
-        return Fault(self.places.get(sample.id, f"sample {sample.id}"), tuple(problems))
+        return InputFault(self.positions.get(sample.id, f"sample {sample.id}"), tuple(problems))
 
     @contextmanager
-    def placing(self, samples: Sequence[Sample]) -> Iterator[None]:
+    def report_positions(self, samples: Sequence[Sample]) -> Iterator[None]:
         """Replace positions among ``samples`` in a run's faults by positions in the input."""
         sample_of_where = {f"sample {n}": sample for n, sample in enumerate(samples, 1)}
         try:
@@ -62,7 +62,7 @@ class Records:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LabelledAnswer:
     """An answer that is known to be right or wrong."""
 
     sample: Sample
@@ -76,7 +76,7 @@ class Answer:
     """Whether it is the one right answer that counts if a question has several."""
 
 
-def read_records(source: Path, records: Records) -> list[Sample]:
+def read_records(source: Path, records: RecordSelection) -> list[Sample]:
     """Return the samples of a file, or only those of its first ``limit`` questions.
 
     Raises:
@@ -84,11 +84,11 @@ def read_records(source: Path, records: Records) -> list[Sample]:
         BadInputError: records have faults, and ``skip_bad`` is off.
     """
     samples: list[Sample] = []
-    faults: list[Fault] = []
+    faults: list[InputFault] = []
     questions: set[str] = set()
     id_counts: Counter[str] = Counter()
     for record in read_samples(source, fields=records.fields or {}):
-        if isinstance(record, Fault):
+        if isinstance(record, InputFault):
             faults.append(record)
             continue
         # The limit counts questions: reading stops at the first record of one too many.
@@ -97,14 +97,14 @@ def read_records(source: Path, records: Records) -> list[Sample]:
             break
         samples.append(_number_duplicate_id(record, id_counts))
         # Kept for faults that are only found later, by a metric.
-        records.places[samples[-1].id] = record.where
+        records.positions[samples[-1].id] = record.where
     records.refuse(faults)
     if not samples:
         raise InputError(f"{source}: no usable sample in the input")
     return samples
 
 
-def _number_duplicate_id(record: Located, id_counts: Counter[str]) -> Sample:
+def _number_duplicate_id(record: LocatedSample, id_counts: Counter[str]) -> Sample:
     """Return the sample; if equal records have no id, later ones get a number."""
     sample = record.sample
     id_counts[sample.id] += 1
@@ -114,7 +114,9 @@ def _number_duplicate_id(record: Located, id_counts: Counter[str]) -> Sample:
     return replace(sample, id=f"{sample.id}-{id_counts[sample.id]}")
 
 
-def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> list[Answer]:
+def collect_answers(
+    samples: Iterable[Sample], records: RecordSelection, *, every: bool
+) -> list[LabelledAnswer]:
     """Return the answers that samples hold.
 
     A sample with a response and a label is one answer; it is right if the label is above 0. A
@@ -126,8 +128,8 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
         InputError: no question has a right answer and a wrong one.
     """
     numbers: dict[str, int] = {}
-    answers: list[Answer] = []
-    faults: list[Fault] = []
+    answers: list[LabelledAnswer] = []
+    faults: list[InputFault] = []
     for sample in samples:
         # Questions are numbered in the order of their first answer.
         number = numbers.setdefault(sample.question.strip(), len(numbers))
@@ -137,8 +139,8 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
                 faults.append(records.fault(sample, problems))
             else:
                 expanded = _expand_question(sample, number, every=every)
-                position = records.places.get(sample.id, f"sample {sample.id}")
-                records.places.update({answer.sample.id: position for answer in expanded})
+                position = records.positions.get(sample.id, f"sample {sample.id}")
+                records.positions.update({answer.sample.id: position for answer in expanded})
                 answers += expanded
         elif sample.label is None:
             message = "is missing (expected a number: above 0 for a right answer, else a wrong one)"
@@ -149,7 +151,7 @@ def answers_of(samples: Iterable[Sample], records: Records, *, every: bool) -> l
             kind = sample.metadata.get("kind")
             right = sample.label > 0
             kind_name = kind if isinstance(kind, str) else ("right" if right else "wrong")
-            answers.append(Answer(sample, number, kind_name, right, best=right))
+            answers.append(LabelledAnswer(sample, number, kind_name, right, best=right))
     records.refuse(faults)
     # After all answers are known: the best may come behind other right ones.
     answers = _mark_one_best(answers)
@@ -171,7 +173,7 @@ def _find_missing_answers(sample: Sample) -> tuple[Problem, ...]:
     )
 
 
-def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Answer]:
+def _expand_question(sample: Sample, number: int, *, every: bool) -> list[LabelledAnswer]:
     """Return a question's answers as samples: the best one, then right ones, then wrong ones."""
     right = [alias for aliases in sample.answers for alias in aliases]
     # The best answer has no separate label in TruthfulQA, so it comes first.
@@ -184,7 +186,7 @@ def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Answer
         text.strip().casefold(): (text, kind, is_right) for text, kind, is_right in reversed(texts)
     }
     return [
-        Answer(
+        LabelledAnswer(
             replace(
                 sample,
                 id=f"{sample.id}-{position}",
@@ -203,7 +205,7 @@ def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Answer
 
 def best_answer(sample: Sample) -> str:
     """Return TruthfulQA's best answer, or else the first right one."""
-    candidates = (_strip_text(sample.metadata.get(key)) for key in BEST_ANSWER)
+    candidates = (_strip_text(sample.metadata.get(key)) for key in BEST_ANSWER_FIELDS)
     return next(filter(None, candidates), sample.answers[0][0])
 
 
@@ -211,7 +213,7 @@ def _strip_text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
 
 
-def _mark_one_best(answers: Sequence[Answer]) -> list[Answer]:
+def _mark_one_best(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Mark one answer a question as best: the first of kind "best", or else the first right one."""
     best: dict[int, int] = {}
     for index, answer in enumerate(answers):

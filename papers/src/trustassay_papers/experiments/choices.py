@@ -15,25 +15,25 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.backends import resolve
-from trustassay.calls.multiple_choice import chosen
+from trustassay.calls.multiple_choice import find_chosen_option
 from trustassay.data.records import InputError
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.prompts import Prompt
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.needs import named_models
+from trustassay.runs.needs import name_models
 from trustassay.sample import Problem, Sample, clean
-from trustassay.statistics.intervals import FEWEST, binomial_interval
+from trustassay.statistics.intervals import MIN_UNITS, binomial_interval
 from trustassay.statistics.resampling import generator
-from trustassay_papers.experiments.answers import Records, read_records
+from trustassay_papers.experiments.answers import RecordSelection, read_records
 from trustassay_papers.experiments.measuring import execute_run
-from trustassay_papers.experiments.results import Cell, Result, Row
+from trustassay_papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 
 Verdict = Literal["right", "wrong", "unknown", "unreadable"]
 # In small letters, as replies are compared.
 DONT_KNOW = "i don't know"
-LONGEST_FILE = 64_000_000
+MAX_FILE_BYTES = 64_000_000
 """Maximum bytes of a file of outputs; haltt4llm's have 300,000."""
 # `Question 12: ...` begins the block of a question.
 _BLOCK = re.compile(r"^Question (\d{1,9}): ", re.MULTILINE)
@@ -44,7 +44,7 @@ _FIRST_LETTER = re.compile(r"\s*\(?([A-Z])[.):]")
 
 
 @dataclass(frozen=True)
-class Choices:
+class QuestionChoices:
     """The choices of a question in the order shown; ``right`` is the index of the right one."""
 
     texts: tuple[str, ...]
@@ -55,9 +55,9 @@ class Choices:
         """The choices, each with its letter."""
         return list(zip(ascii_uppercase, self.texts, strict=False))
 
-    def shuffled(self, order: Sequence[int]) -> Choices:
+    def shuffle(self, order: Sequence[int]) -> QuestionChoices:
         """Return the choices in another order; ``order`` holds indices into this one."""
-        return Choices(tuple(self.texts[k] for k in order), list(order).index(self.right))
+        return QuestionChoices(tuple(self.texts[k] for k in order), list(order).index(self.right))
 
 
 class Grade(NamedTuple):
@@ -67,14 +67,14 @@ class Grade(NamedTuple):
     choice: int | None = None
 
 
-class Output(NamedTuple):
+class PublishedOutput(NamedTuple):
     """A published output that haltt4llm did not grade as right, with its verdict."""
 
     text: str
     verdict: Verdict
 
 
-def choices_of(sample: Sample) -> Choices | Problem:
+def choices_of(sample: Sample) -> QuestionChoices | Problem:
     """Return the choices of a question in haltt4llm's layout, or what is wrong with them."""
 
     raw_texts = sample.metadata.get("choices")
@@ -90,23 +90,23 @@ def choices_of(sample: Sample) -> Choices | Problem:
         "right_choice"
     )  # its text may be blank, and so be no gold answer
     if isinstance(right_choice, int) and 0 <= right_choice < len(texts):
-        return Choices(texts, right_choice)
+        return QuestionChoices(texts, right_choice)
     gold = {" ".join(alias.split()) for aliases in sample.answers for alias in aliases}
     # Records without the field: the one choice that is a gold answer.
     right = [index for index, text in enumerate(texts) if text in gold]
     if len(right) != 1:
         return Problem("answers", f"{len(right)} of the choices are right; expected one")
-    return Choices(texts, right[0])
+    return QuestionChoices(texts, right[0])
 
 
-def graded(reply: str, choices: Choices) -> Grade:
+def grade_reply(reply: str, choices: QuestionChoices) -> Grade:
     """Grade a reply by the choice whose text it repeats or whose letter it names.
 
     Every text gets a grade. The choice "I don't know" is unknown; a reply that names no choice, or
     several, is unreadable.
     """
     # The same reader of replies as for consistency checks.
-    index = chosen(reply, choices.texts)
+    index = find_chosen_option(reply, choices.texts)
     if index is None:
         return Grade("unreadable")
     if index == choices.right:
@@ -116,7 +116,7 @@ def graded(reply: str, choices: Choices) -> Grade:
     return Grade("wrong" if is_answer else "unknown", index)
 
 
-def published_grade(reply: str, choices: Choices) -> Verdict:
+def grade_as_published(reply: str, choices: QuestionChoices) -> Verdict:
     """Grade a reply by the rules of haltt4llm.
 
     Right: the reply contains the text of the right choice, or its letter between a space and a full
@@ -139,7 +139,7 @@ def first_letter(reply: str) -> str | None:
     return match[1] if match else None
 
 
-def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Output]:
+def read_published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, PublishedOutput]:
     """Read a file of haltt4llm's results: the outputs not graded as right, by question index.
 
     ``questions`` are those that were asked, in order; blocks beyond them are ignored. A question
@@ -149,16 +149,16 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
         InputError: the file holds no results, or those of other questions.
     """
     # Before reading: the option takes any file.
-    if path.stat().st_size > LONGEST_FILE:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise InputError(
-            f"{path}: is larger than {LONGEST_FILE:,} bytes; expected a file of results"
+            f"{path}: is larger than {MAX_FILE_BYTES:,} bytes; expected a file of results"
         )
     text = path.read_text(encoding="utf-8", errors="replace")
     if not text.startswith("Total score:"):
         raise InputError(f"{path}: expected haltt4llm's results, which begin with 'Total score:'")
     # The text before the first block, then a number and a block in turn.
     parts = _BLOCK.split(text)
-    outputs: dict[int, Output] = {}
+    outputs: dict[int, PublishedOutput] = {}
     for number, block in zip(parts[1::2], parts[2::2], strict=True):
         index = int(number) - 1
         if not 0 <= index < len(questions):
@@ -173,7 +173,7 @@ def published_outputs(path: Path, questions: Sequence[Sample]) -> dict[int, Outp
     return outputs
 
 
-def _parse_output(block: str, location: str) -> Output:
+def _parse_output(block: str, location: str) -> PublishedOutput:
     """Return the output in a block, after the question's line and the indented choices."""
     lines = block.partition("\n")[2].splitlines(keepends=True)
     # The choices are indented: two spaces or more before "A. Paris".
@@ -185,7 +185,9 @@ def _parse_output(block: str, location: str) -> Output:
         raise InputError(
             f"{location}: expected '(incorrect A.)' or '(uncertain)' behind the output"
         )
-    return Output(text[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong")
+    return PublishedOutput(
+        text[: mark.start()].strip(), "unknown" if mark[1] == "uncertain" else "wrong"
+    )
 
 
 COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
@@ -195,7 +197,7 @@ MAX_TOKENS = 100
 
 
 @dataclass(frozen=True)
-class Asked:
+class FiveChoiceSetup:
     """Whose answers are graded."""
 
     models: Sequence[Any] = ()
@@ -231,14 +233,14 @@ class FiveChoice(Metric):
         """Ask once; the evidence holds the reply and the choices as shown."""
         sample = context.sample
         choices = choices_of(sample)
-        assert isinstance(choices, Choices)  # the experiment has checked it
+        assert isinstance(choices, QuestionChoices)  # the experiment has checked it
         if self.shuffle:
             # By the id: the order does not depend on the other samples.
             rng = generator(context.seed, sample.id, "choices")
-            choices = choices.shuffled(rng.permutation(len(choices.texts)).tolist())
-        text = _load_prompt().filled(question=sample.question, choices=choices.lettered)
+            choices = choices.shuffle(rng.permutation(len(choices.texts)).tolist())
+        text = _load_prompt().fill(question=sample.question, choices=choices.lettered)
         reply = await context.models.chat(text, max_tokens=MAX_TOKENS, prompt=_load_prompt().name)
-        grade = graded(reply.text, choices)
+        grade = grade_reply(reply.text, choices)
         return Assessment(
             sample.id,
             self.name,
@@ -280,7 +282,9 @@ class _GradedReply:
     """The letter that the reply begins with."""
 
 
-async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -> Result:
+async def run_five_choice(
+    source: Path, out: Path, setup: FiveChoiceSetup, records: RecordSelection
+) -> ExperimentResult:
     """Ask models questions with choices, and grade their replies by our rules and by haltt4llm's.
 
     ``answers.jsonl`` in the folder holds the answers as samples with labels and references, for
@@ -306,7 +310,7 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
         ("model", setup.models, replies),
         ("reference", setup.references, references),
     ):
-        models = named_models(list(uris), role, many=True)
+        models = name_models(list(uris), role, many=True)
         for number, (name, uri) in enumerate(models.items(), 1):
             # Rows of the table and samples are named by the model.
             if name in replies:
@@ -331,7 +335,7 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
         _build_row(name, graded_replies, len(usable))
         for name, graded_replies in (replies | references).items()
     ]
-    return Result(
+    return ExperimentResult(
         "five-choice",
         "Questions with choices: who names the right one",
         COLUMNS,
@@ -342,7 +346,9 @@ async def five_choice(source: Path, out: Path, setup: Asked, records: Records) -
     )
 
 
-def _build_notes(setup: Asked, out: Path, n: int, left_out: Mapping[str, str]) -> list[str]:
+def _build_notes(
+    setup: FiveChoiceSetup, out: Path, n: int, left_out: Mapping[str, str]
+) -> list[str]:
     order = "shuffled" if setup.shuffle else "in the order of the input"
     notes = [
         f"{n:,} questions; choices {order}. An unreadable reply is not right. Published: by the "
@@ -361,7 +367,9 @@ def _build_notes(setup: Asked, out: Path, n: int, left_out: Mapping[str, str]) -
     return notes
 
 
-def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str, Choices]:
+def _collect_choices(
+    questions: Sequence[Sample], records: RecordSelection
+) -> dict[str, QuestionChoices]:
     # Faults of all questions are reported at once.
     results = {sample.id: choices_of(sample) for sample in questions}
     records.refuse(
@@ -372,7 +380,7 @@ def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str,
         ]
     )
     choices_of_question = {
-        key: choices for key, choices in results.items() if isinstance(choices, Choices)
+        key: choices for key, choices in results.items() if isinstance(choices, QuestionChoices)
     }
     if not choices_of_question:
         raise InputError("no question has choices")
@@ -382,12 +390,12 @@ def _collect_choices(questions: Sequence[Sample], records: Records) -> dict[str,
 def _grade_assessment(assessment: Assessment) -> _GradedReply:
     row = assessment.evidence[0]
     # In the order in which this question was shown.
-    choices = Choices(tuple(row["choices"]), row["right"])
+    choices = QuestionChoices(tuple(row["choices"]), row["right"])
     choice = row["choice"]
     reply = row["reply"]
     return _GradedReply(
-        graded(reply, choices).verdict,
-        published_grade(reply, choices),
+        grade_reply(reply, choices).verdict,
+        grade_as_published(reply, choices),
         reply if choice is None else choices.texts[choice],
         None if choice is None else ascii_uppercase[choice],
         first_letter(reply),
@@ -395,10 +403,10 @@ def _grade_assessment(assessment: Assessment) -> _GradedReply:
 
 
 def _read_published(
-    path: Path, questions: Sequence[Sample], choices: Mapping[str, Choices]
+    path: Path, questions: Sequence[Sample], choices: Mapping[str, QuestionChoices]
 ) -> dict[str, _GradedReply]:
     """Return a model's published outputs, graded; questions that are not listed were right."""
-    outputs = published_outputs(path, questions)
+    outputs = read_published_outputs(path, questions)
     replies = {}
     for index, sample in enumerate(questions):
         if sample.id not in choices:
@@ -412,7 +420,7 @@ def _read_published(
             )
             continue
         output = outputs[index]
-        grade = graded(output.text, question_choices)
+        grade = grade_reply(output.text, question_choices)
         replies[sample.id] = _GradedReply(
             grade.verdict,
             output.verdict,
@@ -423,7 +431,9 @@ def _read_published(
     return replies
 
 
-def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: int) -> Row:
+def _build_row(
+    name: str, replies: Mapping[str, _GradedReply], question_count: int
+) -> ExperimentRow:
     n = len(replies)
     our_verdicts = Counter(graded_reply.verdict for graded_reply in replies.values())
     published_verdicts = Counter(graded_reply.published for graded_reply in replies.values())
@@ -444,18 +454,18 @@ def _build_row(name: str, replies: Mapping[str, _GradedReply], question_count: i
         _count_cell(published_verdicts["unknown"]),
         Cell(letter_counts, dict(letters)),
     ]
-    return Row(name, cells, {"model": name, "n": n, "asked": question_count})
+    return ExperimentRow(name, cells, {"model": name, "n": n, "asked": question_count})
 
 
-def _build_baselines(choices: Sequence[Choices]) -> list[Row]:
+def _build_baselines(choices: Sequence[QuestionChoices]) -> list[ExperimentRow]:
     n = len(choices)
     # Questions may have different numbers of choices.
     chance = sum(1 / len(question_choices.texts) for question_choices in choices) / n
     blanks = [Cell("", {}) for _ in COLUMNS[1:]]
     first = sum(question_choices.right == 0 for question_choices in choices)
     return [
-        Row("chance", [Cell(f"{100 * chance:.1f} %", {"value": 100 * chance}), *blanks]),
-        Row("always the first choice of the input", [_share_cell(first, n), *blanks]),
+        ExperimentRow("chance", [Cell(f"{100 * chance:.1f} %", {"value": 100 * chance}), *blanks]),
+        ExperimentRow("always the first choice of the input", [_share_cell(first, n), *blanks]),
     ]
 
 
@@ -466,7 +476,7 @@ def _share_cell(count: int, n: int) -> Cell:
     values: dict[str, Any] = {"count": count, "n": n, "value": share, "interval": None}
     interval_text = ""
     # Fewer questions give no useful interval.
-    if n >= FEWEST:
+    if n >= MIN_UNITS:
         low, high = (100 * end for end in binomial_interval(count, n))
         values["interval"], interval_text = [low, high], f", {low:.1f} to {high:.1f}"
     return Cell(f"{count} of {n} ({share:.2f} %{interval_text})", values)
@@ -489,7 +499,7 @@ def _write_samples(
     # With references of its own choice the user decides; otherwise every model is judged by all.
     reference_replies = references or replies
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
+    with open_atomic(path) as file:
         for sample in questions:
             references_of_sample = {
                 name: (replies_of_model[sample.id].text,)

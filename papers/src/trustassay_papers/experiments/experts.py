@@ -18,25 +18,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.show.document import Chart
-from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, bounded_interval, unit_mean
-from trustassay_papers.experiments.answers import Records, read_records
-from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
-from trustassay_papers.experiments.rankings import truth_of
-from trustassay_papers.experiments.results import Cell, Result, Row, bars, boxes, figure
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    MIN_UNITS_FOR_MEANS,
+    interval_within_bounds,
+    unit_mean,
+)
+from trustassay_papers.experiments.answers import RecordSelection, read_records
+from trustassay_papers.experiments.measuring import (
+    FAULTY_REASON,
+    FewlSetup,
+    execute_run,
+    load_models,
+)
+from trustassay_papers.experiments.rankings import truthfulqa_score
+from trustassay_papers.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ExperimentRow,
+    build_box_bar,
+    build_chart,
+    build_count_bar,
+)
 
 Floats = NDArray[np.float64]
-RATINGS = "reference_ratings"
+RATINGS_FIELD = "reference_ratings"
 """Field of the input with people's ratings of each reference's answer, ``{name: number}``."""
 COLUMNS = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "weight",
            "weight > 0.9", "weight < 0.1", "heaviest", "rating")  # fmt: skip
-BINS = 20
+WEIGHT_BINS = 20
 
 
 @dataclass(frozen=True)
@@ -94,10 +111,10 @@ class Experts(Metric):
         """Compare; the evidence has a row for each reference that answered."""
         sample = context.sample
         answers = [
-            answer for answer in answers_of(sample.references, drop=False) if not answer.silent
+            answer for answer in answers_of(sample.references, drop=False) if not answer.silence
         ]
-        rows = await all_of(
-            self._compare_reference(sample, answer.shown, answer.text, context)
+        rows = await gather_all(
+            self._compare_reference(sample, answer.label, answer.text, context)
             for answer in answers
         )
         if not rows:
@@ -115,8 +132,8 @@ class Experts(Metric):
         gold = [alias for aliases in sample.answers for alias in aliases]
         # Compared in one gather over all four sides, so that similarities are batched.
         sides = (wrong, corrected, gold, sample.incorrect_answers)
-        to_wrong, to_corrected, to_gold, to_false = await all_of(
-            all_of(context.models.compare(text, other, sample.question) for other in side)
+        to_wrong, to_corrected, to_gold, to_false = await gather_all(
+            gather_all(context.models.compare(text, other, sample.question) for other in side)
             for side in sides
         )
         row = {
@@ -130,20 +147,20 @@ class Experts(Metric):
             # As the metric computes it, so that the weights below are those of a run.
             "expertise": maths.expertise(to_corrected, to_wrong),
         }
-        ratings = sample.metadata.get(RATINGS)
+        ratings = sample.metadata.get(RATINGS_FIELD)
         rating = ratings.get(name) if isinstance(ratings, Mapping) else None
         # `True` is an int in Python, but no rating.
         if isinstance(rating, int | float) and not isinstance(rating, bool):
             row["rating"] = float(rating)
         # Without ratings, TruthfulQA's metric says whether the answer is right.
         elif to_gold and to_false:
-            row["nearer_to_right"] = float(truth_of(to_gold, to_false) > 0)
+            row["nearer_to_right"] = float(truthfulqa_score(to_gold, to_false) > 0)
         return row
 
 
-async def experts(
-    source: Path, out: Path, setup: Setup, records: Records, agrees: float = 0.8
-) -> Result:
+async def measure_experts(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection, agrees: float = 0.8
+) -> ExperimentResult:
     """Measure how many pairs each reference distinguishes, and the distribution of its weight.
 
     Raises:
@@ -161,9 +178,11 @@ async def experts(
     backends = {"references": references, "generator": generator, "similarity": similarity}
     folder = RunFolder(out / "compared")
     samples = list(questions.values())
-    with records.placing(samples):
+    with records.report_positions(samples):
         assessments = await execute_run(samples, metric, backends, folder, setup.options)
-    left_out = {sample.id: FAULTY for sample in questions.values() if sample.id not in assessments}
+    left_out = {
+        sample.id: FAULTY_REASON for sample in questions.values() if sample.id not in assessments
+    }
     left_out |= {
         key: assessment.error or assessment.reason
         for key, assessment in assessments.items()
@@ -182,7 +201,7 @@ async def experts(
     if left_out:
         first = next(iter(left_out.values()))
         notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
-    return Result(
+    return ExperimentResult(
         "fewl-experts",
         "Which pairs of wrong and corrected answers references distinguish, and their weights",
         COLUMNS,
@@ -213,7 +232,7 @@ def _collect_tables(
     return tables
 
 
-def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
+def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> ExperimentRow:
     weights = np.array(table["weight"])
     # Questions may have different numbers of pairs.
     pairs = float(np.mean(table["pairs"]))
@@ -228,7 +247,7 @@ def _build_row(name: str, table: Mapping[str, Sequence[float]]) -> Row:
         _percent_cell(np.array(table["heaviest"]) > 0),
         _rating_cell(table),
     ]
-    return Row(name, cells, {"reference": name, "n": len(weights)})
+    return ExperimentRow(name, cells, {"reference": name, "n": len(weights)})
 
 
 def _spread_cell(values: Sequence[float], suffix: str = "") -> Cell:
@@ -254,8 +273,8 @@ def _rating_cell(table: Mapping[str, Sequence[float]]) -> Cell:
     # The scale of people's ratings is unknown.
     bounds = (0.0, 1.0) if key == "nearer_to_right" else None
     # Shares of yes and no need fewer questions for an interval than means.
-    fewest = FEWEST if bounds and np.isin(values, bounds).all() else FEWEST_FOR_MEANS
-    interval = bounded_interval(unit_mean(values), bounds) if n >= fewest else None
+    fewest = MIN_UNITS if bounds and np.isin(values, bounds).all() else MIN_UNITS_FOR_MEANS
+    interval = interval_within_bounds(unit_mean(values), bounds) if n >= fewest else None
     interval_text = f" ({interval[0]:.2f} to {interval[1]:.2f})" if interval else ""
     return Cell(
         f"{mean:.2f}{interval_text}", {"by": key, "mean": mean, "interval": interval, "n": n}
@@ -267,7 +286,7 @@ def _rating_key(table: Mapping[str, Sequence[float]]) -> str | None:
 
 
 def _build_notes(
-    n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: Setup, agrees: float
+    n: int, tables: Mapping[str, Mapping[str, Sequence[float]]], setup: FewlSetup, agrees: float
 ) -> list[str]:
     # A sign of -1 ranks low values first.
     def order(key: str, sign: int = 1) -> str:
@@ -291,7 +310,7 @@ def _build_notes(
         notes.append(f"By {ranked_by}: {order(key)}.")
     else:
         notes.append(
-            f"No ratings of all references: expected `{RATINGS}`, or `answers` and "
+            f"No ratings of all references: expected `{RATINGS_FIELD}`, or `answers` and "
             "`incorrect_answers`."
         )
     reference_count, t = len(tables), setup.metric.temperature
@@ -311,10 +330,10 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
     # All boxes share one axis; 1 avoids an axis of length 0.
     max_pairs = max(1.0, *(max(table["pairs"]) for table in tables.values()))
     charts = [
-        figure(
+        build_chart(
             title,
             "Line: least to largest; box: quartiles; mark: median, over questions.",
-            [boxes(name, table[key], max_pairs) for name, table in tables.items()],
+            [build_box_bar(name, table[key], max_pairs) for name, table in tables.items()],
             ("0", f"{max_pairs:g}"),
         )
         for title, key in (
@@ -324,14 +343,16 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
         )
     ]
     # Equal bins, so that bars of references can be compared.
-    edges = np.linspace(0, 1, BINS + 1)
+    edges = np.linspace(0, 1, WEIGHT_BINS + 1)
     labels = [f"{low:.2f} to {high:.2f}" for low, high in pairwise(edges)]
     rows = []
     for name, table in tables.items():
         counts, _ = np.histogram(table["weight"], bins=edges)
         mean = f"mean {np.mean(table['weight']):.2f}"
-        rows.append(bars(name, counts.tolist(), labels, mean))
-    charts.append(figure("Weights", "Questions by the weight of the reference.", rows, ("0", "1")))
+        rows.append(build_count_bar(name, counts.tolist(), labels, mean))
+    charts.append(
+        build_chart("Weights", "Questions by the weight of the reference.", rows, ("0", "1"))
+    )
     key = _rating_key(next(iter(tables.values())))
     if key is not None and all(table.get(key) for table in tables.values()):
         # A bar for each rating that occurs: people may rate by stars or in percent.
@@ -340,8 +361,10 @@ def _build_drawings(tables: Mapping[str, Mapping[str, Sequence[float]]]) -> list
         for name, table in tables.items():
             rating_counts = [table[key].count(value) for value in values]
             mean_text = f"mean {np.mean(table[key]):.2f}"
-            rows.append(bars(name, rating_counts, [f"{value:g}" for value in values], mean_text))
+            rows.append(
+                build_count_bar(name, rating_counts, [f"{value:g}" for value in values], mean_text)
+            )
         ends = (f"{values[0]:g}", f"{values[-1]:g}")
         title = "Ratings" if key == "rating" else "Nearer to a right answer (1) or not (0)"
-        charts.append(figure(title, "Questions by rating.", rows, ends))
+        charts.append(build_chart(title, "Questions by rating.", rows, ends))
     return charts

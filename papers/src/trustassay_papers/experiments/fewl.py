@@ -15,17 +15,33 @@ from numpy.typing import NDArray
 
 from trustassay.data.records import InputError
 from trustassay.sample import Sample
-from trustassay_papers.experiments.answers import Answer, Records, answers_of, read_records
-from trustassay_papers.experiments.measuring import Measured, Setup, measure, scores_of, variants_of
-from trustassay_papers.experiments.results import Cell, Result, Row, shares
+from trustassay_papers.experiments.answers import (
+    LabelledAnswer,
+    RecordSelection,
+    collect_answers,
+    read_records,
+)
+from trustassay_papers.experiments.measuring import (
+    FewlSetup,
+    MeasuredAnswers,
+    measure,
+    scores_of,
+    variants_of,
+)
+from trustassay_papers.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ExperimentRow,
+    build_share_cells,
+)
 
 Floats = NDArray[np.float64]
-LENGTH = "length: the shorter"
-INTERVALS = "95 % intervals over questions. A tie is no win."
+LENGTH_RULE = "length: the shorter"
+INTERVALS_NOTE = "95 % intervals over questions. A tie is no win."
 
 
 @dataclass(frozen=True)
-class Unit:
+class QuestionComparisons:
     """The comparisons of one question's answers, which are named by their indices."""
 
     first: NDArray[np.int64]
@@ -60,7 +76,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Scored:
+class RuleScores:
     """The scores of n answers under one rule."""
 
     name: str
@@ -72,9 +88,9 @@ class Scored:
     """The paper's tables that have the rule."""
 
 
-def scored_variants(
-    measured: Measured, samples: Sequence[Sample], tables: Sequence[int]
-) -> list[Scored]:
+def score_all_variants(
+    measured: MeasuredAnswers, samples: Sequence[Sample], tables: Sequence[int]
+) -> list[RuleScores]:
     """Return the rule of length, and every variant with every similarity.
 
     Args:
@@ -82,7 +98,7 @@ def scored_variants(
     """
     # A trivial rule to compare with: the shorter answer wins.
     lengths = np.array([-float(len(sample.response or "")) for sample in samples])
-    rules = [Scored(LENGTH, lengths, {"rule": "length"})]
+    rules = [RuleScores(LENGTH_RULE, lengths, {"rule": "length"})]
     # The name of the similarity is only needed if there are several.
     has_several = len(measured.numbers) > 1
     for similarity, numbers in measured.numbers.items():
@@ -94,42 +110,44 @@ def scored_variants(
             about = {"similarity": similarity, **variant._asdict()}
             tables_here = tuple(table for table in variant.tables if table in tables)
             scores = scores_of(variant, numbers)[indices]
-            rules.append(Scored(name, scores, about, tables_here))
+            rules.append(RuleScores(name, scores, about, tables_here))
     return rules
 
 
-def outcome_rows(
-    measured: Measured,
+def build_outcome_rows(
+    measured: MeasuredAnswers,
     samples: Sequence[Sample],
-    columns: Mapping[str, Sequence[Unit]],
+    columns: Mapping[str, Sequence[QuestionComparisons]],
     tables: Sequence[int],
     chance: Sequence[Cell],
     *,
     count: bool = False,
-) -> list[Row]:
+) -> list[ExperimentRow]:
     """Return a row for chance and for each rule: the share of each column's units that it wins."""
-    rules = scored_variants(measured, samples, tables)
+    rules = score_all_variants(measured, samples, tables)
     cells: list[list[Cell]] = []
     for units in columns.values():
         # Shape (rules, units, 2): won and tied.
         outcomes = np.array([[unit.outcome(rule.scores) for unit in units] for rule in rules])
         numbers = np.array([unit.number for unit in units], dtype=np.int64)
-        cells.append(shares(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
-    rows = [Row("chance", chance, {"rule": "chance"})]
+        cells.append(build_share_cells(outcomes[..., 0], outcomes[..., 1], numbers, count=count))
+    rows = [ExperimentRow("chance", chance, {"rule": "chance"})]
     for index, rule in enumerate(rules):
-        rows.append(Row(rule.name, [column[index] for column in cells], rule.about, rule.tables))
+        rows.append(
+            ExperimentRow(rule.name, [column[index] for column in cells], rule.about, rule.tables)
+        )
     return rows
 
 
-def result_of(
+def build_result(
     experiment: str,
     title: str,
     columns: Sequence[str],
-    rows: Sequence[Row],
-    measured: Measured,
-    setup: Setup,
+    rows: Sequence[ExperimentRow],
+    measured: MeasuredAnswers,
+    setup: FewlSetup,
     notes: Sequence[str],
-) -> Result:
+) -> ExperimentResult:
     """Return the result with the notes and settings that all experiments of FEWL share."""
     first = next(iter(measured.numbers.values()))
     # The list can be long if each sample names its own references.
@@ -152,16 +170,20 @@ def result_of(
             for name in ("temperature", "neighbours", "max_similarity", "pairs", "answers")
         },
     }
-    return Result(experiment, title, columns, rows, all_notes, measured.left_out, settings)
+    return ExperimentResult(
+        experiment, title, columns, rows, all_notes, measured.left_out, settings
+    )
 
 
-PAIRS = (1, 2, 8, 10, 11, 12)
-BEST = (3, 9)
-MOST_KINDS = 6
+PAIRS_TABLES = (1, 2, 8, 10, 11, 12)
+BEST_TABLES = (3, 9)
+MAX_KIND_COLUMNS = 6
 """Maximum number of kinds of wrong answers with a column each; more share one column."""
 
 
-async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Result:
+async def compare_pairs(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection
+) -> ExperimentResult:
     """Compare the right answers to a question with its wrong ones, kind by kind.
 
     A question counts once in a column; with several pairs, by the share that the right answer wins.
@@ -171,17 +193,17 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
         InputError, BadInputError: the input cannot be read, or has no right and wrong answers.
         As :func:`~trustassay_papers.experiments.measuring.measure`.
     """
-    answers = answers_of(read_records(source, records), records, every=False)
+    answers = collect_answers(read_records(source, records), records, every=False)
     samples = [answer.sample for answer in answers]
     # Faults are reported by their position in the input, not in the experiment's own samples.
-    with records.placing(samples):
+    with records.report_positions(samples):
         measured = await measure(samples, setup, out)
     scored = _keep_scored(answers, measured)
     # In the order in which they occur in the input.
     kinds: Sequence[str | None] = list(
         dict.fromkeys(answer.kind for answer in scored if not answer.right)
     )
-    if len(kinds) > MOST_KINDS:
+    if len(kinds) > MAX_KIND_COLUMNS:
         kinds = [None]
     columns = {
         f"right > {kind or 'wrong'}": _build_units(scored, kind)
@@ -192,20 +214,24 @@ async def pairs(source: Path, out: Path, setup: Setup, records: Records) -> Resu
         raise InputError("no question is left with a right and a wrong answer that have scores")
     # A coin would win half of the comparisons.
     chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
-    rows = outcome_rows(measured, [answer.sample for answer in scored], columns, PAIRS, chance)
+    rows = build_outcome_rows(
+        measured, [answer.sample for answer in scored], columns, PAIRS_TABLES, chance
+    )
     title = "Right answers that score strictly higher than wrong ones, in %"
-    return result_of("fewl-pairs", title, list(columns), rows, measured, setup, [INTERVALS])
+    return build_result("fewl-pairs", title, list(columns), rows, measured, setup, [INTERVALS_NOTE])
 
 
-async def best(source: Path, out: Path, setup: Setup, records: Records) -> Result:
+async def count_best_answers(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection
+) -> ExperimentResult:
     """Count the questions whose best answer scores strictly higher than all others.
 
     Raises:
         As :func:`compare_pairs`.
     """
-    answers = answers_of(read_records(source, records), records, every=True)
+    answers = collect_answers(read_records(source, records), records, every=True)
     samples = [answer.sample for answer in answers]
-    with records.placing(samples):
+    with records.report_positions(samples):
         measured = await measure(samples, setup, out)
     scored = _keep_scored(answers, measured)
     units, chances = [], []
@@ -214,7 +240,7 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         rivals = [index for index in indices if not scored[index].best]
         if best_indices and rivals:
             # Questions with a best answer but no other one cannot be lost, so they are left out.
-            units.append(Unit.highest(best_indices[0], rivals))
+            units.append(QuestionComparisons.highest(best_indices[0], rivals))
             # By chance each of the answers is the highest equally often.
             chances.append(1 / len(indices))
     if not units:
@@ -225,31 +251,33 @@ async def best(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         {"value": share, "count": sum(chances), "n": len(units)},
     )
     columns = {"best answer highest": units}
-    rows = outcome_rows(
+    rows = build_outcome_rows(
         measured,
         [answer.sample for answer in scored],
         columns,
-        BEST,
+        BEST_TABLES,
         [chance],
         count=True,
     )
     title = "Questions whose best answer scores strictly highest"
-    return result_of("fewl-best", title, list(columns), rows, measured, setup, [INTERVALS])
+    return build_result("fewl-best", title, list(columns), rows, measured, setup, [INTERVALS_NOTE])
 
 
-def _keep_scored(answers: Sequence[Answer], measured: Measured) -> list[Answer]:
+def _keep_scored(
+    answers: Sequence[LabelledAnswer], measured: MeasuredAnswers
+) -> list[LabelledAnswer]:
     """Return the answers that were measured with every similarity."""
     return [answer for answer in answers if answer.sample.id not in measured.left_out]
 
 
-def _group_by_question(answers: Sequence[Answer]) -> list[list[int]]:
+def _group_by_question(answers: Sequence[LabelledAnswer]) -> list[list[int]]:
     indices_of_question: dict[int, list[int]] = {}
     for index, answer in enumerate(answers):
         indices_of_question.setdefault(answer.question, []).append(index)
     return list(indices_of_question.values())
 
 
-def _build_units(answers: Sequence[Answer], kind: str | None) -> list[Unit]:
+def _build_units(answers: Sequence[LabelledAnswer], kind: str | None) -> list[QuestionComparisons]:
     """Return the questions with right answers and wrong ones of a kind (``None``: any kind)."""
     units = []
     for indices in _group_by_question(answers):
@@ -260,5 +288,5 @@ def _build_units(answers: Sequence[Answer], kind: str | None) -> list[Unit]:
             if not answers[index].right and kind in (None, answers[index].kind)
         ]
         if right and wrong:
-            units.append(Unit.pairs(right, wrong))
+            units.append(QuestionComparisons.pairs(right, wrong))
     return units

@@ -20,34 +20,34 @@ from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.metric import Summary
 from trustassay.metrics.fewl import Fewl
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import encoded_sample
+from trustassay.runs.lines import encode_sample
 from trustassay.sample import Sample
 from trustassay.workflows.generate import GenerateOptions, generate
 from trustassay.workflows.preferences import WinRateOptions, win_rate
-from trustassay_papers.experiments.answers import Records, answers_of, read_records
-from trustassay_papers.experiments.measuring import Setup, execute_run, load_models
-from trustassay_papers.experiments.results import Cell, Result, Row
+from trustassay_papers.experiments.answers import RecordSelection, collect_answers, read_records
+from trustassay_papers.experiments.measuring import FewlSetup, execute_run, load_models
+from trustassay_papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 from trustassay_papers.select import (
-    Answers,
+    CandidateAnswers,
     Example,
     IclOptions,
-    Question,
-    best,
+    QuestionWithCandidates,
+    choose_best,
     choose_targets,
-    nearest_examples,
+    find_nearest_examples,
     read_answers,
-    split,
+    split_train_test,
 )
 from trustassay_papers.select.answers import LABEL, SCORE, SINGLE
 from trustassay_papers.select.writing import (
     QUESTIONS,
     TRAIN,
+    embed_questions,
     question_of,
-    question_vectors,
     read_questions,
     with_prompt,
     write_targets,
@@ -55,12 +55,12 @@ from trustassay_papers.select.writing import (
 from trustassay_papers.tune import TuneOptions, tune
 
 VANILLA = "vanilla"
-TABLES = {"fewl-icl": 6, "fewl-sft": 7}
+PAPER_TABLES = {"fewl-icl": 6, "fewl-sft": 7}
 COLUMNS = ("won, %", "lost, %", "tied, %", "win rate, %", "questions")
 
 
 @dataclass(frozen=True)
-class Asked:
+class LearningSetup:
     """The model, the judge, and the settings of both experiments."""
 
     model: Any
@@ -79,7 +79,9 @@ class Asked:
     """The share of questions that ``sft`` tests with."""
 
 
-def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked) -> Result:
+def run_icl(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection, learning: LearningSetup
+) -> ExperimentResult:
     """Compare answers after examples in the prompt with answers without examples: Table 6.
 
     The examples are questions for which FEWL and the baseline choose different answers.
@@ -91,7 +93,11 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     """
     # 1. Score all answers, and choose the questions that become examples.
     answers, ways, notes = _score_answers(source, out, setup, records)
-    pool = [q for q in answers.questions if best(q, SCORE).text != best(q, ways["baseline"]).text]
+    pool = [
+        q
+        for q in answers.questions
+        if choose_best(q, SCORE).text != choose_best(q, ways["baseline"]).text
+    ]
     if not pool:
         raise InputError(
             f"FEWL and the baseline choose the same answer to all {len(answers.questions):,} "
@@ -104,7 +110,7 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         calls=setup.options.calls,
     )
     if learning.questions is None:
-        questions = [question_of(sample) for sample in answers.asked]
+        questions = [question_of(sample) for sample in answers.question_samples]
     else:
         questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
     # The same questions serve as examples in all arms; only their answers differ.
@@ -116,7 +122,9 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
         VANILLA: _write_prompts(out / VANILLA, [with_prompt(sample, ()) for sample in questions])
     }
     for arm, way in ways.items():
-        chosen = {question.text: Example.of(question, best(question, way)) for question in pool}
+        chosen = {
+            question.text: Example.of(question, choose_best(question, way)) for question in pool
+        }
         example_rows = [[chosen[text] for text in row] for row in nearest_rows]
         prompts = [
             with_prompt(*question_and_examples)
@@ -136,7 +144,9 @@ def icl(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     )
 
 
-def sft(source: Path, out: Path, setup: Setup, records: Records, learning: Asked) -> Result:
+def run_sft(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection, learning: LearningSetup
+) -> ExperimentResult:
     """Compare a model fine-tuned on chosen answers with the model before: Table 7.
 
     All arms train on the same questions and test with the same ones.
@@ -150,7 +160,7 @@ def sft(source: Path, out: Path, setup: Setup, records: Records, learning: Asked
     for arm, way in ways.items():
         targets = choose_targets(answers.questions, way)
         # By the questions' texts: all arms get the same two sides.
-        train, test = split(targets, learning.test_share, setup.options.seed)
+        train, test = split_train_test(targets, learning.test_share, setup.options.seed)
         if not train or not test:
             raise UsageError(
                 f"{len(train)} questions to train on and {len(test)} to test with, of "
@@ -192,10 +202,10 @@ class _AnswerFile:
 
 
 def _score_answers(
-    source: Path, out: Path, setup: Setup, records: Records
-) -> tuple[Answers, dict[str, str], list[str]]:
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection
+) -> tuple[CandidateAnswers, dict[str, str], list[str]]:
     """Score all answers by FEWL; return them, the way of choosing by arm, and notes."""
-    answers = answers_of(read_records(source, records), records, every=True)
+    answers = collect_answers(read_records(source, records), records, every=True)
     samples = [answer.sample for answer in answers]
     has_all_pairs = all(sample.wrong_answers and sample.corrected_answers for sample in samples)
     has_pairs = has_all_pairs or setup.generator is not None
@@ -210,7 +220,7 @@ def _score_answers(
             backends["embedder"] = setup.embedder
         await execute_run(samples, metric, backends, RunFolder(out / "scores"), setup.options)
 
-    with records.placing(samples):
+    with records.report_positions(samples):
         run_anywhere(run)
     single = SINGLE if setup.single is None else f"{SINGLE}:{setup.single}"
     # Only answers with all three values count, so that the arms choose among the same answers.
@@ -221,25 +231,25 @@ def _score_answers(
     ]
     notes.append(f"the baseline is likeness to {scored_answers.reference} alone, without penalty")
     # Counted by value: one answer may lack several.
-    missing_count = sum(scored_answers.without.values())
-    if missing_count or scored_answers.alone:
+    missing_count = sum(scored_answers.missing_values.values())
+    if missing_count or scored_answers.too_few_answers:
         notes.append(
             f"left out: {missing_count:,} values that answers lack, "
-            f"{scored_answers.alone:,} questions with too few answers"
+            f"{scored_answers.too_few_answers:,} questions with too few answers"
         )
     return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
 
-def _require_questions(learning: Asked) -> Path:
+def _require_questions(learning: LearningSetup) -> Path:
     assert learning.questions is not None
     return learning.questions
 
 
 def _find_nearest(
     questions: Sequence[Sample],
-    pool: Sequence[Question],
-    setup: Setup,
-    learning: Asked,
+    pool: Sequence[QuestionWithCandidates],
+    setup: FewlSetup,
+    learning: LearningSetup,
     options: IclOptions,
 ) -> list[list[str]]:
     """Return for each question the texts of the nearest examples' questions, nearest first."""
@@ -250,10 +260,10 @@ def _find_nearest(
         *(example.question for example in examples),
     ]
     embedder = setup.embedder or DEFAULT_EMBEDDER
-    vectors = run_anywhere(lambda: question_vectors(texts, embedder, options))
+    vectors = run_anywhere(lambda: embed_questions(texts, embedder, options))
     # Questions and examples share one call, so that equal texts are embedded once.
     cut = len(questions)
-    nearest_rows = nearest_examples(
+    nearest_rows = find_nearest_examples(
         texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples
     )
     return [[example.question for example in row] for row in nearest_rows]
@@ -261,16 +271,16 @@ def _find_nearest(
 
 def _write_prompts(folder: Path, prompts: Sequence[Sample]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    with whole(folder / "prompts.jsonl") as file:
-        file.writelines(map(encoded_sample, prompts))
+    with open_atomic(folder / "prompts.jsonl") as file:
+        file.writelines(map(encode_sample, prompts))
     return folder / "prompts.jsonl"
 
 
 def _generate_answers(
     prompts: Path,
     model: resolve.ChatChoice,
-    learning: Asked,
-    setup: Setup,
+    learning: LearningSetup,
+    setup: FewlSetup,
     folder: Path | None = None,
 ) -> _AnswerFile:
     """Return the answers of a model to prompts; a complete file of answers is reused."""
@@ -307,11 +317,11 @@ def _build_result(  # noqa: PLR0913 - what a table is made of
     answer_files: Mapping[str, _AnswerFile],
     pairs: Sequence[tuple[str, str]],
     out: Path,
-    setup: Setup,
-    learning: Asked,
+    setup: FewlSetup,
+    learning: LearningSetup,
     notes: Sequence[str],
     settings: Mapping[str, Any],
-) -> Result:
+) -> ExperimentResult:
     judge = resolve.chat(learning.judge)
     options = WinRateOptions(
         seed=setup.options.seed, progress=bool(setup.options.progress), calls=setup.options.calls
@@ -331,12 +341,12 @@ def _build_result(  # noqa: PLR0913 - what a table is made of
         comparison = win_rate(first, second, judge, folder, options)
         failed = {
             assessment.id: assessment.error
-            for assessment in RunFolder(folder).assessments().failed()
+            for assessment in RunFolder(folder).assessments().iter_failures()
         }
         left_out |= {f"{arm} against {other}, {key}": str(error) for key, error in failed.items()}
         # 2. One row for each pair, with the failures of the judge left out.
-        rows.append(_build_row(arm, other, comparison.summary, TABLES[name]))
-    return Result(
+        rows.append(_build_row(arm, other, comparison.summary, PAPER_TABLES[name]))
+    return ExperimentResult(
         name,
         title,
         COLUMNS,
@@ -347,7 +357,7 @@ def _build_result(  # noqa: PLR0913 - what a table is made of
     )
 
 
-def _build_row(arm: str, other: str, summary: Summary, table: int) -> Row:
+def _build_row(arm: str, other: str, summary: Summary, table: int) -> ExperimentRow:
     cells = []
     for key in ("win_share", "loss_share", "tie_share", "win_rate"):
         value, interval = summary.values[key], summary.intervals.get(key)
@@ -359,4 +369,4 @@ def _build_row(arm: str, other: str, summary: Summary, table: int) -> Row:
     # The judge may fail on single questions.
     n = summary.n - summary.failed
     cells.append(Cell(f"{n:,}", {"value": n}))
-    return Row(f"{arm} against {other}", cells, {"arm": arm, "against": other}, (table,))
+    return ExperimentRow(f"{arm} against {other}", cells, {"arm": arm, "against": other}, (table,))

@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.calls.backends import Place
+from trustassay.calls.backends import BackendKey
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Metric
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.needs import load_all, named_models, settle
+from trustassay.runs.needs import choose_backends, load_backends, name_models
 from trustassay.sample import Sample
 
 Floats = NDArray[np.float64]
@@ -35,12 +35,12 @@ class Penalty:
 
     values: Floats
     """Mean similarity to the reference's answers to other questions, shape (n, N)."""
-    there: Mask
+    present: Mask
     """Where there is a penalty, shape (n, N)."""
 
 
 @dataclass(frozen=True)
-class Numbers:
+class FewlArrays:
     """Measurements of n answers by N references; all arrays have shape (n, N)."""
 
     ids: Sequence[str]
@@ -67,7 +67,7 @@ class Numbers:
     """Of the weights by expertise."""
 
 
-class Variant(NamedTuple):
+class FewlVariant(NamedTuple):
     """One way to score."""
 
     weights: Weighting
@@ -82,7 +82,7 @@ class Variant(NamedTuple):
         if self.form == "agreement":
             return f"agreement, {penalty}"
         # Not shown where it makes no difference.
-        form = () if self.weights in ALONE else (self.form,)
+        form = () if self.weights in SINGLE_WEIGHTINGS else (self.form,)
         return ", ".join((self.weights, penalty, *form, self.divergence))
 
     @property
@@ -90,13 +90,13 @@ class Variant(NamedTuple):
         """The paper's tables that have this variant as a row."""
         if self.form != "eq1":
             return ()
-        return PUBLISHED.get((self.weights, self.penalty, self.divergence), ())
+        return PUBLISHED_TABLES.get((self.weights, self.penalty, self.divergence), ())
 
 
-ALONE = ("single", "single-best")
+SINGLE_WEIGHTINGS = ("single", "single-best")
 """With one reference the forms eq1 and theory are the same."""
 PENALTIES: tuple[Literal["none", "nearest", "random"], ...] = ("none", "nearest", "random")
-PUBLISHED = {
+PUBLISHED_TABLES = {
     # By weights, penalty and divergence: the tables of the paper with this row.
     ("single", "none", "tv"): (1, 3, 5, 8, 10, 11),
     ("single", "nearest", "tv"): (1, 3, 5, 10, 11),
@@ -122,7 +122,7 @@ PUBLISHED = {
 }
 
 
-def variants_of(numbers: Numbers) -> list[Variant]:
+def variants_of(numbers: FewlArrays) -> list[FewlVariant]:
     """Return all variants that the numbers allow: weights, penalties, forms, divergences."""
     weights: list[Weighting] = ["single", "uniform"]
     if numbers.ours is not None:
@@ -131,18 +131,20 @@ def variants_of(numbers: Numbers) -> list[Variant]:
         weights.append("ideal")
     forms: tuple[maths.Form, ...] = ("eq1", "theory")
     variants = [
-        Variant(weighting, penalty, form, divergence)
+        FewlVariant(weighting, penalty, form, divergence)
         for divergence in maths.DIVERGENCES
         for weighting in weights
         # One reference: both forms give the same score, so one row is enough.
-        for form in (forms[:1] if weighting in ALONE else forms)
+        for form in (forms[:1] if weighting in SINGLE_WEIGHTINGS else forms)
         for penalty in PENALTIES
     ]
     # Agreement has its own form and divergence.
-    return variants + [Variant("agreement", penalty, "agreement", "tv") for penalty in PENALTIES]
+    return variants + [
+        FewlVariant("agreement", penalty, "agreement", "tv") for penalty in PENALTIES
+    ]
 
 
-def scores_of(variant: Variant, numbers: Numbers) -> Floats:
+def scores_of(variant: FewlVariant, numbers: FewlArrays) -> Floats:
     """Return the score of each answer, shape (n,), as the metric gives it with these options."""
     # References that did not answer have no weight.
     present, weights = _select_weights(variant, numbers)
@@ -154,11 +156,11 @@ def scores_of(variant: Variant, numbers: Numbers) -> Floats:
         divergence=variant.divergence,
         form=variant.form,
         present=present,
-        has_penalty=None if penalty is None else penalty.there,
+        has_penalty=None if penalty is None else penalty.present,
     )
 
 
-def _select_weights(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
+def _select_weights(variant: FewlVariant, numbers: FewlArrays) -> tuple[Mask, Floats]:
     """Return which references count, and their weights."""
     present = numbers.present
     if variant.weights == "single":
@@ -171,17 +173,17 @@ def _select_weights(variant: Variant, numbers: Numbers) -> tuple[Mask, Floats]:
     assert expertise is not None  # `variants_of` returns no such variant without it
     # The reference with the highest expertise, per question.
     if variant.weights == "single-best":
-        best = maths.best_alone(expertise, present)
+        best = maths.find_best_reference(expertise, present)
         return best, best.astype(float)
     return present, maths.softmax_weights(expertise, numbers.temperature, present)
 
 
-FAULTY = "is skipped as faulty"
+FAULTY_REASON = "is skipped as faulty"
 """The reason for a sample that the run skipped as faulty, for example without references."""
 
 
 @dataclass(frozen=True)
-class Setup:
+class FewlSetup:
     """The models and settings of an experiment on FEWL."""
 
     references: Sequence[Any] = ()
@@ -201,10 +203,10 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredAnswers:
     """What was measured."""
 
-    numbers: Mapping[str, Numbers]
+    numbers: Mapping[str, FewlArrays]
     """By similarity."""
     left_out: Mapping[str, str]
     """Why samples are left out, by id."""
@@ -222,16 +224,18 @@ async def load_models(
     Raises:
         UnknownNameError, BackendError: a model cannot be loaded.
     """
-    uri_by_name = named_models(list(references), "references", many=True)
-    backend_by_place = {Place("chat", "references", name): uri for name, uri in uri_by_name.items()}
-    generator_place = Place("chat", "generator")
+    uri_by_name = name_models(list(references), "references", many=True)
+    backend_by_place = {
+        BackendKey("chat", "references", name): uri for name, uri in uri_by_name.items()
+    }
+    generator_place = BackendKey("chat", "generator")
     # All models are loaded before the first request, so that an error costs nothing.
-    models = await load_all(
+    models = await load_backends(
         backend_by_place if generator is None else backend_by_place | {generator_place: generator}
     )
-    return {name: models[Place("chat", "references", name)] for name in uri_by_name}, models.get(
-        generator_place
-    )
+    return {
+        name: models[BackendKey("chat", "references", name)] for name in uri_by_name
+    }, models.get(generator_place)
 
 
 async def execute_run(
@@ -246,12 +250,12 @@ async def execute_run(
         role: choice for role, choice in backend_choices.items() if choice not in (None, {}, [])
     }
     # A metric may not need all backends of the experiment.
-    backends = await settle([metric], given_choices)
+    backends = await choose_backends([metric], given_choices)
     await execute(samples, [metric], backends, folder, replace(options, report=False))
     return {assessment.id: assessment for assessment in folder.assessments(metric.name)}
 
 
-async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measured:
+async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> MeasuredAnswers:
     """Measure all that the variants need, for every similarity.
 
     Raises:
@@ -264,7 +268,7 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
     base, missing = _choose_base_metric(samples, setup)
     chat_choices = {"references": references, "generator": generator}
     left_out: dict[str, str] = {}
-    numbers: dict[str, Numbers] = {}
+    numbers: dict[str, FewlArrays] = {}
     runs: dict[str, Path] = {}
     options = setup.options
     for number, similarity in enumerate(setup.similarities, 1):
@@ -274,7 +278,7 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
         # 1. The metric with nearest neighbours. It fills references and pairs, which the runs
         # below reuse.
         first = await execute_run(samples, base, chat_choices | other_choices, folder, options)
-        faulty = {sample.id: FAULTY for sample in samples if sample.id not in first}
+        faulty = {sample.id: FAULTY_REASON for sample in samples if sample.id not in first}
         # All variants must be compared on the same samples.
         samples, reasons = _select_scored(folder, first, setup.single)
         left_out |= faulty | reasons
@@ -320,10 +324,10 @@ async def measure(samples: Sequence[Sample], setup: Setup, out: Path) -> Measure
     if not ideal:
         # Said once, not for each similarity.
         missing.append("no weights `ideal`: not all samples have `answers` and `incorrect_answers`")
-    return Measured(numbers, left_out, missing, runs)
+    return MeasuredAnswers(numbers, left_out, missing, runs)
 
 
-def _choose_base_metric(samples: Sequence[Sample], setup: Setup) -> tuple[Fewl, list[str]]:
+def _choose_base_metric(samples: Sequence[Sample], setup: FewlSetup) -> tuple[Fewl, list[str]]:
     """Return the metric of the first run, and a note if it has no weights `ours`."""
     if setup.generator is not None or all(s.wrong_answers and s.corrected_answers for s in samples):
         return replace(setup.metric, weights="ours"), []
@@ -367,10 +371,10 @@ def _unique_names(assessment: Assessment) -> list[str]:
 def _build_arrays(
     rows: Sequence[tuple[Assessment, Assessment, Assessment]],
     base: Fewl,
-    setup: Setup,
+    setup: FewlSetup,
     *,
     ideal: bool,
-) -> Numbers:
+) -> FewlArrays:
     """Return the arrays of the numbers in the evidence of the three runs."""
     columns: dict[str, int] = {}
     for first, _, _ in rows:
@@ -406,7 +410,7 @@ def _build_arrays(
         present[index, [columns[name] for name in names]] = True
         # The requested reference, or the first one that answered this question.
         single[index, columns[setup.single or names[0]]] = True
-    return Numbers(
+    return FewlArrays(
         [first.id for first, _, _ in rows],
         list(columns),
         present,

@@ -24,16 +24,28 @@ from trustassay.capabilities import Models
 from trustassay.data.records import InputError
 from trustassay.metric import Assessment, Context, Metric, Need, Pool
 from trustassay.metrics.fewl import Fewl
-from trustassay.metrics.fewl.references import QuestionPool, prepared
+from trustassay.metrics.fewl.references import QuestionPool, build_question_pool
 from trustassay.metrics.judge import Judge
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample
 from trustassay.text.words import plain_words
-from trustassay_papers.experiments.answers import Records, best_answer, read_records
-from trustassay_papers.experiments.measuring import FAULTY, Setup, execute_run, load_models
-from trustassay_papers.experiments.results import Cell, Result, Row, bars, figure, shares
+from trustassay_papers.experiments.answers import RecordSelection, best_answer, read_records
+from trustassay_papers.experiments.measuring import (
+    FAULTY_REASON,
+    FewlSetup,
+    execute_run,
+    load_models,
+)
+from trustassay_papers.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ExperimentRow,
+    build_chart,
+    build_count_bar,
+    build_share_cells,
+)
 
-WHOSE = ("best", "references")
+ANSWER_SOURCES = ("best", "references")
 
 
 @dataclass(frozen=True)
@@ -83,7 +95,7 @@ class Neighbourhood(Metric):
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Embed all questions."""
-        return await prepared(pool, self._fewl_options(), models)
+        return await build_question_pool(pool, self._fewl_options(), models)
 
     def _fewl_options(self) -> Fewl:
         return Fewl(
@@ -125,16 +137,16 @@ class _NeighbourAnswer:
     """The cosine of the neighbour and the question."""
 
 
-async def neighbours(
+async def judge_neighbours(
     source: Path,
     out: Path,
-    setup: Setup,
-    records: Records,
+    setup: FewlSetup,
+    records: RecordSelection,
     *,
     judge: Any = None,
     rubric: str = "verdict",
     of: str = "best",
-) -> Result:
+) -> ExperimentResult:
     """Judge the answers to each question's neighbours as answers to the question.
 
     Args:
@@ -147,8 +159,8 @@ async def neighbours(
         BadInputError: questions have no right answers, or no references.
         InputError: no question has a neighbour.
     """
-    if of not in WHOSE:
-        raise InputError(f"of: expected {' or '.join(WHOSE)}, got {of!r}")
+    if of not in ANSWER_SOURCES:
+        raise InputError(f"of: expected {' or '.join(ANSWER_SOURCES)}, got {of!r}")
     questions: dict[str, Sample] = {}
     for record in read_records(source, records):
         # The experiment is about questions: of several answers to one, the first record counts.
@@ -160,9 +172,11 @@ async def neighbours(
     backends = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
     samples = list(questions.values())
-    with records.placing(samples):
+    with records.report_positions(samples):
         assessments = await execute_run(samples, metric, backends, folder, setup.options)
-    left_out = {sample.id: FAULTY for sample in questions.values() if sample.id not in assessments}
+    left_out = {
+        sample.id: FAULTY_REASON for sample in questions.values() if sample.id not in assessments
+    }
     left_out |= {
         key: assessment.error or assessment.reason
         for key, assessment in assessments.items()
@@ -204,7 +218,7 @@ def _build_neighbour_answers(
 
 
 async def _judge_answers(
-    answered: Sequence[_NeighbourAnswer], judge: Any, rubric: str, out: Path, setup: Setup
+    answered: Sequence[_NeighbourAnswer], judge: Any, rubric: str, out: Path, setup: FewlSetup
 ) -> tuple[set[str], set[str], dict[str, str]]:
     """Return the ids of right and of wrong answers, and by id why others were not judged."""
     if judge is None:
@@ -251,9 +265,9 @@ def _build_result(
     right: set[str],
     wrong: set[str],
     left_out: Mapping[str, str],
-    setup: Setup,
+    setup: FewlSetup,
     settings: Mapping[str, Any],
-) -> Result:
+) -> ExperimentResult:
     """Return the table by rank, with the distribution of right answers per question."""
     # 1. One row for each rank, and one for all.
     ranks = sorted({answer.rank for answer in answers})
@@ -264,11 +278,15 @@ def _build_result(
         cells = [_mean_share(answers_at_rank, counted_ids) for counted_ids in (right, wrong)]
         alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
         cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
-        rows.append(Row(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)}))
+        rows.append(
+            ExperimentRow(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)})
+        )
         right_at_rank.append(sum(answer.sample.id in right for answer in answers_at_rank))
     cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
     alike = float(np.mean([answer.similarity for answer in answers]))
-    rows.append(Row("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)}))
+    rows.append(
+        ExperimentRow("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)})
+    )
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
     max_right = len(counts) - 1
@@ -286,14 +304,14 @@ def _build_result(
         notes.append(f"{len(left_out):,} are left out; the first: {reason}")
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
-    first = bars("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
-    by_rank = bars(
+    first = build_count_bar("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
+    by_rank = build_count_bar(
         "right answers",
         right_at_rank,
         [f"rank {rank}" for rank in ranks],
         f"{sum(right_at_rank):,}",
     )
-    return Result(
+    return ExperimentResult(
         "fewl-neighbours",
         "Answers to neighbouring questions, held as answers to the question",
         ("right, %", "wrong, %", "cosine of the questions"),
@@ -307,13 +325,13 @@ def _build_result(
             "seed": setup.options.seed,
         },
         [
-            figure(
+            build_chart(
                 "Right answers among the neighbours' answers",
                 "Questions by the number of their neighbours' answers that are right of them.",
                 [first],
                 ("0", str(max_right)),
             ),
-            figure(
+            build_chart(
                 "Right answers by rank",
                 "From the nearest neighbour to the farthest.",
                 [by_rank],
@@ -332,7 +350,7 @@ def _mean_share(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> C
             float(answer.sample.id in counted_ids)
         )
     share_of_question = np.array([[sum(flags) / len(flags) for flags in by_question.values()]])
-    return shares(share_of_question, np.zeros_like(share_of_question))[0]
+    return build_share_cells(share_of_question, np.zeros_like(share_of_question))[0]
 
 
 def _count_right_answers(answers: Sequence[_NeighbourAnswer], right: set[str]) -> list[int]:

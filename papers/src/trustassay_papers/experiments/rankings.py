@@ -16,30 +16,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.data.records import InputError
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Problem, Sample, is_blank
 from trustassay.statistics.ranking import RankedModels, rank_models
 from trustassay.statistics.resampling import generator
-from trustassay_papers.experiments.answers import Records, read_records
+from trustassay_papers.experiments.answers import RecordSelection, read_records
 from trustassay_papers.experiments.fewl import (
-    INTERVALS,
-    Unit,
-    outcome_rows,
-    result_of,
-    scored_variants,
+    INTERVALS_NOTE,
+    QuestionComparisons,
+    build_outcome_rows,
+    build_result,
+    score_all_variants,
 )
-from trustassay_papers.experiments.measuring import Setup, execute_run, measure
-from trustassay_papers.experiments.results import Cell, Result, Row
+from trustassay_papers.experiments.measuring import FewlSetup, execute_run, measure
+from trustassay_papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 
 Floats = NDArray[np.float64]
-RANK, SAMPLES = (4,), (5,)
-MOST_PAIRS = 10
+RANK_TABLES, SAMPLES_TABLES = (4,), (5,)
+MAX_PAIR_COLUMNS = 10
 """Maximum number of pairs of models with a column each; more share one column."""
 
 
-async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Result:
+async def rank_models_by_score(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection
+) -> ExperimentResult:
     """Rank models by their mean score over the questions for which all of them have a score.
 
     If all answers have a label, the order is compared with true accuracy, the share of labels above
@@ -50,7 +52,7 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         As :func:`~trustassay_papers.experiments.fewl.compare_pairs`.
     """
     answers = _require_models(read_records(source, records), records)
-    with records.placing(answers):
+    with records.report_positions(answers):
         measured = await measure(answers, setup, out)
     scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
     # Only questions that all models answered: otherwise easy questions would favour some models.
@@ -63,19 +65,19 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
     rows = []
     if truth is not None:
         rows.append(_build_accuracy_row(truth))
-    for rule in scored_variants(measured, scored_samples, RANK):
+    for rule in score_all_variants(measured, scored_samples, RANK_TABLES):
         # The same numbers for every rule, so that equal scores get equal intervals.
         rng = generator(setup.options.seed, "experiment", "rank")
         scores = table.means(rule.scores)
         ranking = rank_models(scores, rng, truth=truth)
         cells = _build_model_cells(ranking) + _build_agreement_cells(ranking, table.models)
-        rows.append(Row(rule.name, cells, rule.about, rule.tables))
+        rows.append(ExperimentRow(rule.name, cells, rule.about, rule.tables))
     # The chance of the true order, to read the agreement by.
     order_count = math.factorial(len(table.models))
     notes = [
         f"{len(table.questions):,} questions that all {len(table.models)} models answered. By "
         f"chance the order is the true one once in {order_count:,} times.",
-        INTERVALS,
+        INTERVALS_NOTE,
     ]
     # A model without any score would silently vanish from the table.
     if unscored_models := sorted({sample.model or "" for sample in answers} - set(table.models)):
@@ -84,10 +86,12 @@ async def rank(source: Path, out: Path, setup: Setup, records: Records) -> Resul
         notes.append("No true accuracy: not all answers have a label.")
     columns = [*table.models, "order", "Kendall's tau", "Spearman's rho"]
     title = "Mean scores of models, and their order against true accuracy"
-    return result_of("fewl-rank", title, columns, rows, measured, setup, notes)
+    return build_result("fewl-rank", title, columns, rows, measured, setup, notes)
 
 
-async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Result:
+async def order_samples(
+    source: Path, out: Path, setup: FewlSetup, records: RecordSelection
+) -> ExperimentResult:
     """Count how often the score orders two models' answers as TruthfulQA's metric does.
 
     TruthfulQA's metric is the similarity to the nearest right answer less that to the nearest wrong
@@ -101,9 +105,9 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
     answers = _require_models(read_records(source, records), records)
     _refuse_incomplete(answers, ("answers", "incorrect_answers"), records)
     answers = [sample for sample in answers if sample.answers and sample.incorrect_answers]
-    with records.placing(answers):
+    with records.report_positions(answers):
         measured = await measure(answers, setup, out)
-    rows: list[Row] = []
+    rows: list[ExperimentRow] = []
     columns: list[str] = []
     for number, (similarity, numbers) in enumerate(measured.numbers.items(), 1):
         base = RunFolder(measured.runs[similarity])
@@ -113,7 +117,7 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
         # TruthfulQA's metric is a run like any other: stored, and continued after an interruption.
         folder = RunFolder(out / f"{number}-truth")
         assessments = await execute_run(
-            scored_samples, Truth(), {"similarity": similarity}, folder, options
+            scored_samples, TruthfulQAScore(), {"similarity": similarity}, folder, options
         )
         failed = {
             key: assessment.error
@@ -130,16 +134,18 @@ async def samples(source: Path, out: Path, setup: Setup, records: Records) -> Re
         block = replace(measured, numbers={similarity: numbers})
         chance = [Cell("50.0", {"value": 50.0}) for _ in columns]
         units_of_column = {name: units.get(name, []) for name in columns}
-        for row in outcome_rows(block, scored_samples, units_of_column, SAMPLES, chance):
+        for row in build_outcome_rows(
+            block, scored_samples, units_of_column, SAMPLES_TABLES, chance
+        ):
             name = f"{similarity}: {row.name}" if len(measured.numbers) > 1 else row.name
             rows.append(replace(row, name=name))
     title = "Pairs of two models' answers that the score orders as the TQA metric does, in %"
-    notes = ["Questions whose answers have the same TQA metric do not count.", INTERVALS]
-    return result_of("fewl-samples", title, columns, rows, measured, setup, notes)
+    notes = ["Questions whose answers have the same TQA metric do not count.", INTERVALS_NOTE]
+    return build_result("fewl-samples", title, columns, rows, measured, setup, notes)
 
 
 @dataclass(frozen=True)
-class Truth(Metric):
+class TruthfulQAScore(Metric):
     """Similarity to the nearest right answer less that to a wrong one (Lin et al. 2022)."""
 
     name: ClassVar[str] = "tqa"
@@ -162,14 +168,14 @@ class Truth(Metric):
             return Assessment(sample.id, self.name, 0.0)
         texts = (*right, *sample.incorrect_answers)
         # Right and wrong answers in one gather, split below.
-        similarities = await all_of(
+        similarities = await gather_all(
             models.compare(sample.response, text, sample.question) for text in texts
         )
-        score = truth_of(similarities[: len(right)], similarities[len(right) :])
+        score = truthfulqa_score(similarities[: len(right)], similarities[len(right) :])
         return Assessment(sample.id, self.name, score)
 
 
-def _require_models(samples: Sequence[Sample], records: Records) -> list[Sample]:
+def _require_models(samples: Sequence[Sample], records: RecordSelection) -> list[Sample]:
     """Return the samples with a response and a model; raise InputError below two models."""
     _refuse_incomplete(samples, ("response", "model"), records)
     answers = [
@@ -184,7 +190,9 @@ def _require_models(samples: Sequence[Sample], records: Records) -> list[Sample]
     return answers
 
 
-def _refuse_incomplete(samples: Sequence[Sample], fields: Sequence[str], records: Records) -> None:
+def _refuse_incomplete(
+    samples: Sequence[Sample], fields: Sequence[str], records: RecordSelection
+) -> None:
     faults = []
     for sample in samples:
         problems = [
@@ -228,10 +236,12 @@ class _AnswerTable:
         )
 
 
-def _build_accuracy_row(truth: Floats) -> Row:
+def _build_accuracy_row(truth: Floats) -> ExperimentRow:
     accuracies = 100 * truth.mean(axis=1)
     cells = [Cell(f"{accuracy:.1f} %", {"value": float(accuracy)}) for accuracy in accuracies]
-    return Row("true accuracy", [*cells, *(Cell("", {}) for _ in range(3))], {"rule": "truth"})
+    return ExperimentRow(
+        "true accuracy", [*cells, *(Cell("", {}) for _ in range(3))], {"rule": "truth"}
+    )
 
 
 def _build_model_cells(ranking: RankedModels) -> list[Cell]:
@@ -259,16 +269,16 @@ def _build_agreement_cells(ranking: RankedModels, models: Sequence[str]) -> list
     return cells
 
 
-def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[Unit]]:
+def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[QuestionComparisons]]:
     """Return for every two models the questions for which the truth of their answers differs."""
     table = _AnswerTable.of(samples)
     first = {key: indices[0] for key, indices in table.places.items()}
     pairs = list(combinations(table.models, 2))
-    units_of_pair: dict[str, list[Unit]] = {}
+    units_of_pair: dict[str, list[QuestionComparisons]] = {}
     for first_model, second_model in pairs:
         name = (
             f"{first_model} v. {second_model}"
-            if len(pairs) <= MOST_PAIRS
+            if len(pairs) <= MAX_PAIR_COLUMNS
             else "all pairs of models"
         )
         units = units_of_pair.setdefault(name, [])
@@ -281,11 +291,11 @@ def _build_units(samples: Sequence[Sample], truths: Floats) -> dict[str, list[Un
             ]
             indices.sort(key=lambda index: float(truths[index]))
             if len(indices) == 2 and truths[indices[0]] != truths[indices[1]]:
-                units.append(Unit.pairs(indices[1:], indices[:1], number))
+                units.append(QuestionComparisons.pairs(indices[1:], indices[:1], number))
     return units_of_pair
 
 
-def truth_of(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
+def truthfulqa_score(to_right: ArrayLike, to_wrong: ArrayLike) -> float:
     """Return how much nearer an answer is to its nearest right than to its nearest wrong answer.
 
     Lin et al. 2022 (TruthfulQA), as Wei et al. 2024 use it for the ranking of samples.

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.show.charts import bars_svg, box_svg
-from trustassay.show.document import Bar, Bars, Chart, Document, Section, Table, Text
-from trustassay.show.document import Row as TableRow
+from trustassay.show.document import Bar, Bars, Chart, PageDocument, Section, Table, Text
+from trustassay.show.document import DocumentRow as TableRow
 from trustassay.show.text import number
-from trustassay.statistics.intervals import FEWEST, FEWEST_FOR_MEANS, mean_interval, unit_mean
+from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS, mean_interval, unit_mean
 from trustassay.text.words import amount
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class ExperimentRow:
     """A row of the table."""
 
     name: str
@@ -43,14 +43,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Result:
+class ExperimentResult:
     """The result of an experiment."""
 
     experiment: str
     """The name of its command."""
     title: str
     columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[ExperimentRow]
     notes: Sequence[str] = ()
     """Sentences on what the table holds and what it lacks; the first one leads the page."""
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -82,12 +82,12 @@ class Result:
             "left_out": dict(self.left_out),
         }
 
-    def with_skipped(self, count: int) -> Result:
+    def with_skipped(self, count: int) -> ExperimentResult:
         """Return the result with the number of faulty records that were skipped."""
         note = f"{count:,} faulty records are skipped."
         return replace(self, notes=[*self.notes, note]) if count else self
 
-    def texts(self) -> tuple[list[str], list[list[str]]]:
+    def to_texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings and the rows as people read them."""
         # Only experiments of the paper's own tables have the column.
         has_tables = any(row.tables for row in self.rows)
@@ -98,9 +98,9 @@ class Result:
             rows.append([row.name, *(cell.text for cell in row.cells), *tables_cell])
         return headings, rows
 
-    def markdown(self) -> str:
+    def to_markdown(self) -> str:
         """Return the table and the notes in Markdown."""
-        head, body = self.texts()
+        head, body = self.to_texts()
         lines = [f"# {_escape_markdown(self.title)}", ""]
         lines += [
             _format_line(head),
@@ -116,20 +116,20 @@ class Result:
         # NaN is no JSON: a figure that does not exist must be `None`.
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         # Each file is written in full or not at all.
-        for name, content in (("experiment.json", text), ("experiment.md", self.markdown())):
-            with whole(folder / name) as file:
+        for name, content in (("experiment.json", text), ("experiment.md", self.to_markdown())):
+            with open_atomic(folder / name) as file:
                 file.write(content.encode())
         if self.drawings:
             self._write_page(folder / "experiment.html")
 
     def _write_page(self, path: Path) -> None:
-        head, body = self.texts()
+        head, body = self.to_texts()
         table = Table(
             "Row", head[1:], [TableRow(name, cells) for name, *cells in body], "In numbers"
         )
         # The first note is the headline of the page.
         texts = [Text(note) for note in self.notes[1:]]
-        Document(
+        PageDocument(
             f"papers experiment {self.experiment}",
             self.title,
             {name: str(value) for name, value in self.settings.items()},
@@ -153,7 +153,7 @@ def _format_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(escaped)} |"
 
 
-def shares(
+def build_share_cells(
     won: Floats, tied: Floats, questions: NDArray[np.int64] | None = None, *, count: bool = False
 ) -> list[Cell]:
     """Return, for each row, the share of units that it wins, with its interval and its ties.
@@ -163,8 +163,8 @@ def shares(
         questions: the number of each unit's question; below 0 for the only unit of a question.
         count: also write how many units are won.
 
-    There is no interval for fewer than :data:`~trustassay.statistics.intervals.FEWEST` questions,
-    or :data:`~trustassay.statistics.intervals.FEWEST_FOR_MEANS` if some are won in part.
+    There is no interval for fewer than :data:`~trustassay.statistics.intervals.MIN_UNITS` questions,
+    or :data:`~trustassay.statistics.intervals.MIN_UNITS_FOR_MEANS` if some are won in part.
     """
     n = won.shape[1]
     if not n:
@@ -174,7 +174,7 @@ def shares(
         interval = None
         mean = unit_mean(wins, questions)
         # Shares of yes and no need fewer questions for an interval than means do.
-        if mean.units >= (FEWEST if np.isin(wins, (0.0, 1.0)).all() else FEWEST_FOR_MEANS):
+        if mean.units >= (MIN_UNITS if np.isin(wins, (0.0, 1.0)).all() else MIN_UNITS_FOR_MEANS):
             low, high = mean_interval(*mean)
             interval = (100 * low, 100 * high)
         value, tie_share = 100 * mean.mean, 100 * float(ties)
@@ -193,21 +193,23 @@ def shares(
     return cells
 
 
-def figure(title: str, note: str, rows: Sequence[Bar], axis: tuple[str, str]) -> Chart:
+def build_chart(title: str, note: str, rows: Sequence[Bar], axis: tuple[str, str]) -> Chart:
     """Return a chart of bars on one axis; ``axis`` holds the labels of its ends."""
     return Chart(title, note, [Bars(rows, axis)])
 
 
-def boxes(name: str, values: ArrayLike, most: float) -> Bar:
-    """Return a box plot of one or more values from 0 to ``most``: extremes and quartiles."""
+def build_box_bar(name: str, values: ArrayLike, max_value: float) -> Bar:
+    """Return a box plot of one or more values from 0 to ``max_value``: extremes and quartiles."""
     quantiles = np.quantile(np.asarray(values, dtype=float), (0, 0.25, 0.5, 0.75, 1)).tolist()
     texts = [number(value, 2) for value in quantiles]
     # Read aloud instead of the drawing.
     label = f"least {texts[0]}, quartiles {', '.join(texts[1:4])}, largest {texts[4]}"
-    return Bar(name, f"median {texts[2]}", box_svg([value / most for value in quantiles], label))
+    return Bar(
+        name, f"median {texts[2]}", box_svg([value / max_value for value in quantiles], label)
+    )
 
 
-def bars(name: str, counts: Sequence[int], labels: Sequence[str], note: str) -> Bar:
+def build_count_bar(name: str, counts: Sequence[int], labels: Sequence[str], note: str) -> Bar:
     """Return counts as bars named by ``labels``; ``note`` is shown next to the drawing."""
     titles = [f"{label}: {count:,}" for label, count in zip(labels, counts, strict=True)]
     label = f"{amount(sum(counts), 'value')}: {'; '.join(titles)}"

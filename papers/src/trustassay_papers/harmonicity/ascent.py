@@ -30,26 +30,26 @@ from trustassay.errors import (
     check_least,
     did_you_mean,
 )
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.metrics.harmonicity import maths
-from trustassay.metrics.harmonicity.asking import vectors_of
+from trustassay.metrics.harmonicity.asking import embed_texts
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
-    MOST,
+    MAX_CHANGES,
     Family,
     NoPerturbationError,
     perturb,
     synonym_words,
 )
 from trustassay.statistics.resampling import generator
-from trustassay_papers.harmonicity.perturbed import families
+from trustassay_papers.harmonicity.perturbed import resolve_families
 
 StepRule = Literal["uphill", "extremum"]
 STEP_RULES: tuple[StepRule, ...] = get_args(StepRule)
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AscentPoint:
     """A prompt that a search tried, and how far its answer moves when the prompt is perturbed."""
 
     step: int
@@ -72,7 +72,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Ascent:
+class AscentOptions:
     """How the search goes.
 
     Args:
@@ -104,13 +104,13 @@ class Ascent:
     max_tokens: int = 512
     seed: int = 0
     step_rule: StepRule = "uphill"
-    length: int = MOST
+    length: int = MAX_CHANGES
     range: int = LAST_CONTROL
 
     def __post_init__(self) -> None:
         check_least(self, steps=1, candidates=1, perturbations=1, max_tokens=1)
-        if self.max_calls is not None and self.max_calls < self.price:
-            raise UsageError(f"max_calls: one gamma needs {self.price} calls")
+        if self.max_calls is not None and self.max_calls < self.calls_per_gamma:
+            raise UsageError(f"max_calls: one gamma needs {self.calls_per_gamma} calls")
         if self.step_rule not in STEP_RULES:
             raise UnknownNameError(did_you_mean("step rule", self.step_rule, STEP_RULES))
         if self.candidate == "ball" and self.candidates > self.perturbations:
@@ -121,7 +121,7 @@ class Ascent:
         _ = self._resolved_families  # an unknown name must fail here
 
     @property
-    def price(self) -> int:
+    def calls_per_gamma(self) -> int:
         """Requests to the chat model behind one gamma."""
         return self.perturbations + 1
 
@@ -132,7 +132,7 @@ class Ascent:
         # These two are no families: words are appended, and the ball is that of gamma.
         if self.candidate not in ("words", "ball"):
             names.append(self.candidate)
-        resolved = families(names, self.length, self.range)
+        resolved = resolve_families(names, self.length, self.range)
         if self.candidate == "words":
             return resolved[0], Family("words", self._append_words, appends=True)
         return resolved[0], resolved[-1]
@@ -165,7 +165,7 @@ class Ascent:
             candidates.setdefault(perturb(prompt, self._resolved_families[1], rng))
         return list(candidates)
 
-    def better(self, point: Point, other: Point) -> bool:
+    def is_better(self, point: AscentPoint, other: AscentPoint) -> bool:
         """Whether ``point`` lies further in the direction of the search than ``other``.
 
         Compared by the angle, since its sine, gamma, falls again beyond 90 degrees. A point without
@@ -182,10 +182,10 @@ class Ascent:
 async def climb(
     prompt: str,
     models: Models,
-    ascent: Ascent,
-    note: Callable[[Point], None],
+    ascent: AscentOptions,
+    note: Callable[[AscentPoint], None],
     count_calls: Callable[[], int] | None = None,
-) -> list[Point]:
+) -> list[AscentPoint]:
     """Search from ``prompt``; ``note`` gets every point as soon as its round is complete.
 
     The candidates of a round are measured together. The same prompt, options and replies give the
@@ -204,7 +204,7 @@ async def climb(
     if start.gamma is None:
         raise AssessmentError(start.error or "the prompt cannot be measured")
     # Counted by the session if possible, since stored replies cost nothing.
-    spent = count_calls() if count_calls else ascent.price
+    spent = count_calls() if count_calls else ascent.calls_per_gamma
     current = replace(start, kept=True, calls=spent)
     points = [current]
     note(current)
@@ -212,18 +212,18 @@ async def climb(
         n = ascent.candidates
         # The last round may have fewer candidates.
         if ascent.max_calls is not None:
-            n = min(n, (ascent.max_calls - spent) // ascent.price)
+            n = min(n, (ascent.max_calls - spent) // ascent.calls_per_gamma)
         if n < 1:
             break
         prompts = ascent.candidates_of(current.prompt, step, n)
         round_points = await asyncio.gather(
             *(_measure(text, models, ascent, step, i) for i, text in enumerate(prompts, 1))
         )
-        spent = count_calls() if count_calls else spent + ascent.price * len(prompts)
-        best = best_seen(round_points, ascent)
+        spent = count_calls() if count_calls else spent + ascent.calls_per_gamma * len(prompts)
+        best = find_best(round_points, ascent)
         # `uphill` compares with the current prompt, `extremum` only within the round.
         uphill = ascent.step_rule == "uphill"
-        moves = ascent.better(best, current) if uphill else best.gamma is not None
+        moves = ascent.is_better(best, current) if uphill else best.gamma is not None
         # Noted only now: which one is kept depends on the whole round.
         for point in round_points:
             is_kept = moves and point is best
@@ -236,33 +236,35 @@ async def climb(
     return points
 
 
-def best_seen(points: Sequence[Point], ascent: Ascent) -> Point:
+def find_best(points: Sequence[AscentPoint], ascent: AscentOptions) -> AscentPoint:
     """Return the point that lies furthest in the direction of the search; of equal ones the first.
 
     With the rule ``extremum`` the search may end at another point.
     """
     best = points[0]
     for point in points[1:]:
-        best = point if ascent.better(point, best) else best
+        best = point if ascent.is_better(point, best) else best
     return best
 
 
-async def _measure(prompt: str, models: Models, ascent: Ascent, step: int, number: int) -> Point:
+async def _measure(
+    prompt: str, models: Models, ascent: AscentOptions, step: int, number: int
+) -> AscentPoint:
     """Return the point of a prompt; a failure gives a point without gamma, except at the start."""
     try:
         ask = partial(models.chat, temperature=ascent.temperature, max_tokens=ascent.max_tokens)
         # If one fails, wait for the others, so that all requests are counted.
-        replies = await all_of(map(ask, [prompt, *ascent.ball_of(prompt)]))
+        replies = await gather_all(map(ask, [prompt, *ascent.ball_of(prompt)]))
         texts = [reply.text for reply in replies]
         # Gamma is measured between vectors of answers, not of prompts.
-        vectors = await vectors_of(texts, models)
+        vectors = await embed_texts(texts, models)
     except (BackendError, NoPerturbationError) as error:
         if step == 0:
             raise
-        return Point(step, number, prompt, error=str(error))
+        return AscentPoint(step, number, prompt, error=str(error))
     result = maths.angles(vectors[0], vectors[1:])
     # The mean vector of the answers is zero, so it has no angle.
     if not result.defined:
-        return Point(step, number, prompt, texts[0], error="the answers' vectors cancel out")
+        return AscentPoint(step, number, prompt, texts[0], error="the answers' vectors cancel out")
     angle = degrees(float(result.radians))
-    return Point(step, number, prompt, texts[0], float(result.gamma), angle)
+    return AscentPoint(step, number, prompt, texts[0], float(result.gamma), angle)

@@ -9,42 +9,42 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends, Place
-from trustassay.calls.client import shared_file
+from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends
+from trustassay.calls.client import build_cache_path
 from trustassay.event_loop import run_anywhere
-from trustassay.files import named
+from trustassay.files import name_in_errors
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.needs import load_all
-from trustassay_papers.harmonicity.ascent import Ascent, Point, best_seen, climb
+from trustassay.runs.needs import load_backends
+from trustassay_papers.harmonicity.ascent import AscentOptions, AscentPoint, climb, find_best
 from trustassay_papers.harmonicity.ascent_page import AscentPage, write_ascent_page
-from trustassay_papers.session import CountedModels, Session, SessionOptions, in_session
+from trustassay_papers.session import CountedModels, SessionOptions, SessionSummary, run_in_session
 
-GROWING = frozenset({"steps", "max_calls"})
+EXTENDABLE_OPTIONS = frozenset({"steps", "max_calls"})
 """Options that may change when a search is resumed: it then just goes further."""
 
 
 @dataclass(frozen=True)
-class Attacked:
+class AttackResult:
     """The result of a search."""
 
-    points: list[Point]
+    points: list[AscentPoint]
     """The prompts that were tried, the start first."""
-    session: Session
+    session: SessionSummary
     trace: Path
     """The file with a line for each point."""
     page: Path
-    best: Point
+    best: AscentPoint
     """The best prompt found; with the rule ``extremum`` the search may have moved on."""
-    most: int | None = None
+    max_requests: int | None = None
     """The limit of requests, if there was one."""
 
     @property
-    def start(self) -> Point:
+    def start(self) -> AscentPoint:
         """The prompt that the search started from."""
         return self.points[0]
 
     @property
-    def end(self) -> Point:
+    def end(self) -> AscentPoint:
         """The prompt that the search ended at."""
         return [point for point in self.points if point.kept][-1]
 
@@ -52,7 +52,7 @@ class Attacked:
     def calls(self) -> str:
         """The number of requests, how many failed, and the limit, as text."""
         sent, failed = self.session.requests, self.session.failed
-        text = f"{sent:,}" + (f" of at most {self.most:,}" if self.most else "")
+        text = f"{sent:,}" + (f" of at most {self.max_requests:,}" if self.max_requests else "")
         return text + (f", {failed:,} of them failed" if failed else "")
 
     @property
@@ -67,12 +67,12 @@ class Attacked:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
         return {
-            "start": row(self.start),
-            "end": row(self.end),
-            "best": row(self.best),
+            "start": point_record(self.start),
+            "end": point_record(self.end),
+            "best": point_record(self.best),
             "requests": self.session.requests,
             "failed_requests": self.session.failed,
-            "points": [row(point) for point in self.points],
+            "points": [point_record(point) for point in self.points],
         }
 
 
@@ -84,19 +84,19 @@ def open_backends(
 ) -> Backends:
     """Load the models of a search; report every fault before the first one is loaded."""
     # A key is not needed if all replies are stored.
-    stores = [RunFolder(out).calls_path, shared_file(options.calls.cache)]
-    choice_by_place = {Place("embed"): embedder, Place("chat", MODEL): model}
-    return Backends(run_anywhere(lambda: load_all(choice_by_place, stores=stores)))
+    stores = [RunFolder(out).calls_path, build_cache_path(options.calls.cache)]
+    choice_by_place = {BackendKey("embed"): embedder, BackendKey("chat", MODEL_ROLE): model}
+    return Backends(run_anywhere(lambda: load_backends(choice_by_place, stores=stores)))
 
 
 def attack(
     prompt: str,
     backends: Backends,
     out: Path,
-    ascent: Ascent,
+    ascent: AscentOptions,
     options: SessionOptions,
-    on_point: Callable[[Point], None] = lambda _: None,
-) -> Attacked:
+    on_point: Callable[[AscentPoint], None] = lambda _: None,
+) -> AttackResult:
     """Search from ``prompt``; the folder ``out`` gets the trace, the page and all calls.
 
     The same call continues where an interrupted one stopped, and repeats no request.
@@ -108,39 +108,39 @@ def attack(
     settings = {
         field.name: getattr(ascent, field.name)
         for field in fields(ascent)
-        if field.name not in GROWING
+        if field.name not in EXTENDABLE_OPTIONS
     }
     trace = out / "trace.jsonl"
 
     # The trace is read by people while the search runs, so each point is flushed.
-    async def search(models: CountedModels) -> list[Point]:
+    async def search(models: CountedModels) -> list[AscentPoint]:
         # Written anew each time: a resumed search repeats its points from stored replies.
-        with named(trace), trace.open("w", encoding="utf-8") as file:
+        with name_in_errors(trace), trace.open("w", encoding="utf-8") as file:
 
-            def note(point: Point) -> None:
-                file.write(json.dumps(row(point)) + "\n")
+            def note(point: AscentPoint) -> None:
+                file.write(json.dumps(point_record(point)) + "\n")
                 file.flush()
                 on_point(point)
 
             return await climb(prompt, models, ascent, note, lambda: models.used)
 
     points, session = run_anywhere(
-        lambda: in_session(out, {"prompt": prompt, **settings}, backends, options, search)
+        lambda: run_in_session(out, {"prompt": prompt, **settings}, backends, options, search)
     )
     # The page is written once, after the search.
-    page, best = out / "ascent.html", best_seen(points, ascent)
-    result = Attacked(points, session, trace, page, best, ascent.max_calls)
+    page, best = out / "ascent.html", find_best(points, ascent)
+    result = AttackResult(points, session, trace, page, best, ascent.max_calls)
     _write_page(result, backends, ascent)
     return result
 
 
-def row(point: Point) -> dict[str, Any]:
+def point_record(point: AscentPoint) -> dict[str, Any]:
     """Return a point as the trace holds it."""
     # The fields of a point are the keys of the trace.
     return {name: getattr(point, name) for name in point.__slots__}
 
 
-def _write_page(result: Attacked, backends: Backends, ascent: Ascent) -> None:
+def _write_page(result: AttackResult, backends: Backends, ascent: AscentOptions) -> None:
     facts = {
         **backends.names(),
         "calls": result.calls,
@@ -158,12 +158,12 @@ def _write_page(result: Attacked, backends: Backends, ascent: Ascent) -> None:
     write_ascent_page(page, result.page)
 
 
-def _describe_family(family: str, ascent: Ascent) -> str:
+def _describe_family(family: str, ascent: AscentOptions) -> str:
     """Return the name of a family with the range of its codes."""
     return f"{family} 0 to {ascent.range}" if family == "codes" else family
 
 
-def _build_headline(result: Attacked, ascent: Ascent) -> str:
+def _build_headline(result: AttackResult, ascent: AscentOptions) -> str:
     """Return a sentence on the result of the search."""
     start, end, best = result.start, result.end, result.best
     direction = "descent" if ascent.descend else "ascent"

@@ -12,18 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trustassay.statistics.intervals import FEWEST_FOR_MEANS, bounded_interval, unit_mean
+from trustassay.statistics.intervals import MIN_UNITS_FOR_MEANS, interval_within_bounds, unit_mean
 
 Floats = NDArray[np.float64]
 
-SAME = 1e-5
+MIN_DISPLACEMENT = 1e-5
 """Shorter displacements count as none: rounding of stored vectors can cause them."""
 DEGREES, COSINE, SHARE = (0.0, 180.0), (-1.0, 1.0), (0.0, 1.0)
 """Bounds of the figures that have intervals. Figures of the spectrum have none, since it is stable
 only from hundreds of texts on; nor have figures that a few outlying texts decide."""
 
 
-class Estimate(NamedTuple):
+class IsotropyEstimate(NamedTuple):
     """A figure over texts, with its 95 % interval if there is one."""
 
     value: float
@@ -47,33 +47,33 @@ class Spectrum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Shape:
+class DisplacementShape:
     """The directions of displacements."""
 
-    displacement: Estimate
+    displacement: IsotropyEstimate
     """The mean, over texts, of the length of the mean unit displacement: 0 if they cancel out,
     though n random ones leave about 1/sqrt(n)."""
-    cosine: Estimate | None
+    cosine: IsotropyEstimate | None
     """The mean cosine of two displacements of the same text, which does not have that bias;
     ``None`` if no text moved twice."""
-    largest: Estimate
+    largest: IsotropyEstimate
     """The largest share of the spectrum, over all texts."""
-    dimensions: Estimate
+    dimensions: IsotropyEstimate
     """The effective dimensions of the spectrum, over all texts."""
     spectrum: Spectrum
 
 
 @dataclass(frozen=True)
-class Cosines:
+class CosineFigures:
     """The four figures of the authors' program, each a mean over texts."""
 
-    mean: Estimate
+    mean: IsotropyEstimate
     """Of the cosines between o and p_1 ... p_n."""
-    deviation: Estimate
+    deviation: IsotropyEstimate
     """Of these cosines, with the denominator n."""
-    of_mean: Estimate
+    of_mean: IsotropyEstimate
     """The cosine between o and the mean of the p_i."""
-    below: Estimate
+    below: IsotropyEstimate
     """``of_mean`` less ``mean``."""
     error: float | None
     """The standard error of ``mean``; ``None`` for a single text."""
@@ -93,18 +93,18 @@ class Isotropy:
     """From each version to its text, shape (t n,)."""
     cones: Floats
     """From the mean of each text's versions to the text, shape (t,)."""
-    unchanged: Estimate
+    unchanged: IsotropyEstimate
     """The share of versions with the same vector as the text."""
-    angle: Estimate
+    angle: IsotropyEstimate
     """The mean of ``angles`` over texts."""
-    cone: Estimate
+    cone: IsotropyEstimate
     """The mean of ``cones``."""
-    within: float
+    largest_cone: float
     """The largest of ``cones``."""
-    cosines: Cosines
-    shape: Shape | None
+    cosines: CosineFigures
+    shape: DisplacementShape | None
     """The directions of the displacements; ``None`` if nothing moved."""
-    expected: Shape | None
+    cloud_shape: DisplacementShape | None
     """The same for an isotropic cloud of the same size: as many versions at the same angles, in
     random directions."""
 
@@ -145,7 +145,7 @@ def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generato
     o, p = _normalise(o), _normalise(p)
     moves = p - o[:, None, :]
     # Versions that did not move have no direction and an angle of exactly 0.
-    moved = np.linalg.norm(moves, axis=2) > SAME
+    moved = np.linalg.norm(moves, axis=2) > MIN_DISPLACEMENT
     angles = np.where(moved, angles_degrees(o[:, None, :], p), 0.0)
     cones = np.where(moved.any(axis=1), angles_degrees(o, p.mean(axis=1)), 0.0)
     cosines = _compute_cosines(angles, cones)
@@ -155,7 +155,7 @@ def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generato
         expected = _describe_shape(_draw_versions(o, angles, rng) - o[:, None, :], moved)
     mean, deviation, of_mean, below = map(_estimate_mean, cosines.T)
     # With fewer texts that moved, the bounds of an angle make its interval far too wide.
-    degrees = DEGREES if moved.any(axis=1).sum() >= FEWEST_FOR_MEANS else None
+    degrees = DEGREES if moved.any(axis=1).sum() >= MIN_UNITS_FOR_MEANS else None
     error = float(cosines[:, 0].std(ddof=1) / np.sqrt(len(o))) if len(o) > 1 else None
     return Isotropy(
         texts=p.shape[0],
@@ -166,10 +166,10 @@ def isotropy(originals: ArrayLike, perturbed: ArrayLike, rng: np.random.Generato
         unchanged=_estimate_mean(1 - moved.mean(axis=1), SHARE),
         angle=_estimate_mean(angles.mean(axis=1), degrees),
         cone=_estimate_mean(cones, degrees),
-        within=float(cones.max()),
-        cosines=Cosines(mean, deviation, of_mean, below, error),
+        largest_cone=float(cones.max()),
+        cosines=CosineFigures(mean, deviation, of_mean, below, error),
         shape=shape,
-        expected=expected,
+        cloud_shape=expected,
     )
 
 
@@ -190,7 +190,7 @@ def _draw_versions(o: Floats, angles: Floats, rng: np.random.Generator) -> Float
     return np.asarray(np.cos(turn) * o[:, None, :] + np.sin(turn) * across)
 
 
-def _describe_shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
+def _describe_shape(moves: Floats, moved: NDArray[np.bool_]) -> DisplacementShape:
     """Return the shape of displacements (t, n, d); only those that moved count."""
     move_counts = moved.sum(axis=1)
     sums = np.linalg.norm(np.where(moved[..., None], _normalise(moves), 0.0).sum(axis=1), axis=1)
@@ -205,20 +205,22 @@ def _describe_shape(moves: Floats, moved: NDArray[np.bool_]) -> Shape:
             (sums[has_two_moves] ** 2 - move_counts[has_two_moves]) / pairs, COSINE
         )
     spectrum_of_moves = spectrum(moves[moved])
-    return Shape(
+    return DisplacementShape(
         _estimate_mean(sums[has_move] / move_counts[has_move], SHARE),
         cosine,
-        Estimate(spectrum_of_moves.largest, None),
-        Estimate(spectrum_of_moves.dimensions, None),
+        IsotropyEstimate(spectrum_of_moves.largest, None),
+        IsotropyEstimate(spectrum_of_moves.dimensions, None),
         spectrum_of_moves,
     )
 
 
-def _estimate_mean(values: Floats, bounds: tuple[float, float] | None = None) -> Estimate:
+def _estimate_mean(values: Floats, bounds: tuple[float, float] | None = None) -> IsotropyEstimate:
     """Return the mean over texts, with an interval if there are bounds and enough texts."""
     mean = unit_mean(values)
-    without_interval = bounds is None or len(values) < FEWEST_FOR_MEANS
-    return Estimate(mean.mean, None if without_interval else bounded_interval(mean, bounds))
+    without_interval = bounds is None or len(values) < MIN_UNITS_FOR_MEANS
+    return IsotropyEstimate(
+        mean.mean, None if without_interval else interval_within_bounds(mean, bounds)
+    )
 
 
 def spectrum(displacements: ArrayLike) -> Spectrum:

@@ -17,16 +17,16 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, SampleModels, open_calls
 from trustassay.capabilities import Models
 from trustassay.data.reading import read_samples
-from trustassay.data.records import Fault, InputError
+from trustassay.data.records import InputError, InputFault
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
-    MOST,
+    MAX_CHANGES,
     Family,
     NoPerturbationError,
     check_reach,
-    family,
+    find_family,
     perturb,
 )
 from trustassay.runs.intake import BadInputError, Intake, Source
@@ -37,11 +37,11 @@ from trustassay_papers.harmonicity.isotropy import Isotropy, isotropy
 Vectors = NDArray[np.float32]
 
 NO_CACHE = CallOptions(cache=None)
-TOGETHER = 1024
+TEXTS_PER_BATCH = 1024
 """Texts whose vectors are requested together."""
 
 
-def drawn_samples(
+def draw_samples(
     source: Source,
     n: int,
     *,
@@ -64,7 +64,7 @@ def drawn_samples(
     digests: set[bytes] = set()
     reservoir: list[tuple[int, Sample]] = []
     for record in islice(read_samples(source, fields=fields or {}), limit):
-        if isinstance(record, Fault):
+        if isinstance(record, InputFault):
             intake.note(record)
             continue
         text = record.sample.question.encode("utf-8", "surrogatepass")
@@ -129,24 +129,26 @@ async def _embed_texts(
     vector_of_text: dict[str, Vectors] = {}
     async with open_calls(backends, options) as client:
         models = cast(Models, SampleModels(client))
-        for start in range(0, len(texts), TOGETHER):
-            batch = texts[start : start + TOGETHER]
+        for start in range(0, len(texts), TEXTS_PER_BATCH):
+            batch = texts[start : start + TEXTS_PER_BATCH]
             vectors = await asyncio.gather(*map(models.embed, batch))
             vector_of_text.update(zip(batch, vectors, strict=True))
     return vector_of_text
 
 
-def families(names: Iterable[str], length: int = MOST, last: int = LAST_CONTROL) -> list[Family]:
+def resolve_families(
+    names: Iterable[str], length: int = MAX_CHANGES, last: int = LAST_CONTROL
+) -> list[Family]:
     """Return families by name; ``last`` is the range of ``codes``, and an error without it."""
     names = list(names)
     if "codes" not in names:
         # Raises if a range is given that no family uses.
-        check_reach(", ".join(names), MOST, last)
-    return [family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
+        check_reach(", ".join(names), MAX_CHANGES, last)
+    return [find_family(name, length, last if name == "codes" else LAST_CONTROL) for name in names]
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class PerturbedVersions:
     """Texts and their perturbed versions."""
 
     texts: list[str]
@@ -156,7 +158,9 @@ class Versions:
     """How many texts could not be perturbed."""
 
 
-def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Versions:
+def perturb_samples(
+    samples: Iterable[Sample], family: Family, n: int, seed: int
+) -> PerturbedVersions:
     """Return n perturbed versions of each question; equal questions count once.
 
     They are the first ones that the metric ``harmonicity`` asks with the same seed.
@@ -173,4 +177,4 @@ def versions(samples: Iterable[Sample], family: Family, n: int, seed: int) -> Ve
         # As a synonym for a question without a known word.
         except NoPerturbationError:
             left_out += 1
-    return Versions(list(texts), list(texts.values()), left_out)
+    return PerturbedVersions(list(texts), list(texts.values()), left_out)

@@ -21,45 +21,45 @@ from typing import Any, cast
 
 from trustassay.answering import Answering
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, check_budget
 from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.progress import Progress
 from trustassay.runs.estimates import Plan
 from trustassay.runs.fill import (
-    AHEAD,
-    Failure,
+    SAMPLES_PER_CALL,
     FilledSample,
-    Filling,
-    Responses,
+    FillFailure,
+    FillOptions,
+    ResponseStage,
     Stage,
-    filled,
+    fill_in_order,
 )
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
-from trustassay.runs.lines import encoded_sample
+from trustassay.runs.lines import encode_sample
 from trustassay.runs.plan import plan as plan_run
 from trustassay.sample import Sample
 from trustassay_papers.mixedqa.drawing import (
     NO_REPLY,
     REPLY_FILTERS,
     Chat,
-    Draw,
-    Material,
-    answered,
-    draws,
-    read_material,
+    MixInput,
+    SourceDraw,
+    build_draws,
+    read_input,
+    with_reply,
 )
 from trustassay_papers.mixedqa.question_sets import QuestionFile
-from trustassay_papers.session import CountedModels, SessionOptions, in_session
+from trustassay_papers.session import CountedModels, SessionOptions, run_in_session
 
-FOR_GOOD = frozenset({"refused", "empty", "oversized"})
+FINAL_FAULTS = frozenset({"refused", "empty", "oversized"})
 """Faults that a repeated request would meet again: the model does not answer the question."""
-DROPPED = "dropped.jsonl"
+DROPPED_FILE = "dropped.jsonl"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class MixOptions:
 
 
 @dataclass(slots=True)
-class Mixed:
+class MixResult:
     """What was drawn."""
 
     samples: int
@@ -105,7 +105,7 @@ def mix(
     out: Path,
     answers: Sequence[tuple[str, Path]] = (),
     options: MixOptions | None = None,
-) -> Mixed:
+) -> MixResult:
     """Draw a set into the folder ``out``: ``samples.jsonl``, ``dropped.jsonl``, ``report.json``.
 
     ``samples.jsonl`` has one sample for each question and model. ``answers`` are pairs of a model's
@@ -152,14 +152,14 @@ async def _plan_first_draw(
     source_draws = _build_draws(material, options)
     # The first draw of every source.
     questions = [question for draw in source_draws for question in draw.next_questions()]
-    run = RunOptions(filling=Filling(options.answering), calls=options.calls)
+    run = RunOptions(filling=FillOptions(options.answering), calls=options.calls)
     plans = [
-        await plan_run(questions, [], Backends.of(chat={MODEL: model}), run, out)
+        await plan_run(questions, [], Backends.of(chat={MODEL_ROLE: model}), run, out)
         # A plan for each model, since prices and limits differ.
         for model in material.models.values()
         if questions
     ]
-    beyond = sum(len(draw.coming) for draw in source_draws)
+    beyond = sum(len(draw.remaining) for draw in source_draws)
     return Plan(len(questions), [part for model_plan in plans for part in model_plan.parts]), beyond
 
 
@@ -169,7 +169,7 @@ async def _draw_set(
     out: Path,
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
-) -> Mixed:
+) -> MixResult:
     material = await _read_input(files, models, answers, options)
     # Before the folder is made.
     check_budget(material.backends, options.calls.prices, options.calls.budget)
@@ -191,13 +191,15 @@ async def _draw_set(
             _write_set(RunFolder(out), source_draws, material, options)
         return failed
 
-    unfinished, session = await in_session(
+    unfinished, session = await run_in_session(
         out, settings, material.backends, SessionOptions(options.calls), work
     )
-    return Mixed(
-        0 if unfinished else sum(len(replies) for draw in source_draws for replies in draw.kept),
+    return MixResult(
+        0
+        if unfinished
+        else sum(len(replies) for draw in source_draws for replies in draw.accepted),
         _build_report(source_draws, material, options),
-        () if unfinished else [draw.source for draw in source_draws if draw.short],
+        () if unfinished else [draw.source for draw in source_draws if draw.is_short],
         unfinished,
         session.endpoints,
     )
@@ -208,10 +210,10 @@ async def _read_input(
     models: Sequence[resolve.ChatChoice],
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
-) -> Material:
-    with Progress("reading", shown=options.progress) as progress:
+) -> MixInput:
+    with Progress("reading", visible=options.progress) as progress:
         material = await asyncio.to_thread(
-            read_material, files, models, answers, skip_bad=options.skip_bad, step=progress.step
+            read_input, files, models, answers, skip_bad=options.skip_bad, step=progress.step
         )
     for question in material.questions[:1]:  # all are asked in the same way
         if problems := options.answering.problems(question):
@@ -219,16 +221,16 @@ async def _read_input(
     return material
 
 
-def _build_draws(material: Material, options: MixOptions) -> list[Draw]:
+def _build_draws(material: MixInput, options: MixOptions) -> list[SourceDraw]:
     questions, sources = material.questions, material.sources
-    return draws(questions, sources, options.per_source, options.seed, material.recorded)
+    return build_draws(questions, sources, options.per_source, options.seed, material.recorded)
 
 
 # Asking
 
 
 async def _run_draws(
-    source_draws: Sequence[Draw],
+    source_draws: Sequence[SourceDraw],
     models: Mapping[str, Chat],
     counted_models: CountedModels,
     options: MixOptions,
@@ -236,7 +238,7 @@ async def _run_draws(
     """Draw until every source has enough or no more questions; return temporary failures."""
     total = options.per_source * len(source_draws)
     failed: dict[str, str] = {}
-    with Progress("keeping", total, shown=options.progress) as progress:
+    with Progress("keeping", total, visible=options.progress) as progress:
         while not failed:
             # All sources together, so that models are asked about as many questions as possible at
             # once.
@@ -254,13 +256,13 @@ async def _run_draws(
                         outcome = await anext(outcomes)
                         failure = outcome.failures.get("response")
                         # A temporary failure stops the drawing after this round.
-                        if failure and failure.fault not in FOR_GOOD:
+                        if failure and failure.fault not in FINAL_FAULTS:
                             failed[f"{question.id}, {name}"] = failure.error
                         replies[name] = _make_reply(outcome, question, name, failure)
-                    accepted_before = len(draw.kept)
+                    accepted_before = len(draw.accepted)
                     # After all models have replied: the filters judge the question by all of them.
-                    draw.settle(question, replies)
-                    progress.step(len(draw.kept) - accepted_before)
+                    draw.keep_or_drop(question, replies)
+                    progress.step(len(draw.accepted) - accepted_before)
     return failed
 
 
@@ -272,49 +274,49 @@ def _ask_models(
 ) -> AsyncGenerator[FilledSample, None]:
     """Yield the replies of all models to the first question, then to the second, and so on."""
     stages: list[Sequence[Stage]] = [
-        [Responses(options.answering, name, which=name)] for name in models
+        [ResponseStage(options.answering, name, which=name)] for name in models
     ]
     # A generator: questions are taken as there is room for requests.
     tasks = ((question, stage, 0) for question in questions for stage in stages)
     # As far ahead as a run does, by the number of calls that the endpoints allow.
-    ahead = AHEAD * (calls_at_once(models.values()) or 1)
-    filled_samples = filled(tasks, counted_models, ahead)
+    ahead = SAMPLES_PER_CALL * (calls_at_once(models.values()) or 1)
+    filled_samples = fill_in_order(tasks, counted_models, ahead)
     return cast("AsyncGenerator[FilledSample, None]", filled_samples)
 
 
 def _make_reply(
-    outcome: FilledSample, question: Sample, name: str, failure: Failure | None
+    outcome: FilledSample, question: Sample, name: str, failure: FillFailure | None
 ) -> Sample:
     if failure is None:
         return outcome.sample
     # An empty reply is dropped as blank, a refused call as missing.
-    return answered(question, name, "" if failure.fault == "empty" else None)
+    return with_reply(question, name, "" if failure.fault == "empty" else None)
 
 
 # Writing
 
 
 def _write_set(
-    folder: RunFolder, source_draws: Sequence[Draw], material: Material, options: MixOptions
+    folder: RunFolder, source_draws: Sequence[SourceDraw], material: MixInput, options: MixOptions
 ) -> None:
     # Dropped questions are published with the set, so that the filters can be checked.
-    with whole(folder.path / DROPPED) as file:
+    with open_atomic(folder.path / DROPPED_FILE) as file:
         for draw in source_draws:
             for drop in draw.dropped:
                 file.write((json.dumps(drop.to_dict(), ensure_ascii=False) + "\n").encode())
-    with whole(folder.samples_path) as file:
+    with open_atomic(folder.samples_path) as file:
         for draw in source_draws:
-            for replies in draw.kept:
+            for replies in draw.accepted:
                 for number, sample in enumerate(replies, 1):
                     metadata = {**sample.metadata, "question_id": sample.id}
                     # All models answer the same question, so its id needs a number.
                     numbered_sample = replace(sample, id=f"{sample.id}#{number}", metadata=metadata)
-                    file.write(encoded_sample(numbered_sample))
+                    file.write(encode_sample(numbered_sample))
     folder.write_json("report", _build_report(source_draws, material, options))
 
 
 def _build_report(
-    source_draws: Sequence[Draw], material: Material, options: MixOptions
+    source_draws: Sequence[SourceDraw], material: MixInput, options: MixOptions
 ) -> dict[str, Any]:
     names = [*material.models, *material.recorded]
     # All filters appear, also those that dropped nothing.
@@ -327,12 +329,14 @@ def _build_report(
             "questions": draw.questions,
             "dropped": dict(sorted(questions.items())),
             "eligible": draw.eligible,
-            "asked": draw.asked,
+            "asked": draw.tried,
             "replies_dropped": {
                 name: {key: counts.get(name, Counter())[key] for key in filters} for name in names
             },
-            "kept": len(draw.kept),
-            "kept_by_split": dict(Counter(replies[0].metadata["split"] for replies in draw.kept)),
+            "kept": len(draw.accepted),
+            "kept_by_split": dict(
+                Counter(replies[0].metadata["split"] for replies in draw.accepted)
+            ),
         }
     return {
         "seed": options.seed,

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.backends import resolve
-from trustassay.calls.backends import MODEL, Backends
+from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.capabilities import ChatModel, LocalChatModel
 from trustassay.data.reading import read_samples
-from trustassay.data.records import Fault, InputError
+from trustassay.data.records import InputError, InputFault
 from trustassay.errors import UsageError
-from trustassay.judging.refusal import refuses_in_words
+from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.runs.intake import BadInputError, Intake
-from trustassay.runs.lines import encoded_sample
+from trustassay.runs.lines import encode_sample
 from trustassay.sample import Problem, Sample
 from trustassay.statistics.resampling import generator
 from trustassay_papers.mixedqa.question_sets import (
@@ -82,7 +82,7 @@ _NOT_SURE = tuple(
 )
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text, without case and punctuation."""
     return _WORD.findall(text.casefold())
 
@@ -90,12 +90,12 @@ def words_of(text: str) -> list[str]:
 # ---- questions ----
 
 
-def no_gold(sample: Sample) -> bool:
+def lacks_gold(sample: Sample) -> bool:
     """Whether a question has no gold answer, as in test splits without published answers."""
     return not sample.answers
 
 
-def comparison(sample: Sample) -> bool:
+def is_comparison(sample: Sample) -> bool:
     """Whether a question offers alternatives, or its set calls it a comparison.
 
     A question offers alternatives if "X or Y" follows a comma or colon after "who", "which" or the
@@ -105,7 +105,7 @@ def comparison(sample: Sample) -> bool:
     # HotpotQA labels its comparisons.
     if sample.metadata.get("type") == "comparison":
         return True
-    words = words_of(sample.question)
+    words = split_words(sample.question)
     if any(map(_DEGREE_WORD.fullmatch, words)):
         if words[0] == "between" and "and" in words:
             return True
@@ -113,24 +113,25 @@ def comparison(sample: Sample) -> bool:
         if "or" in words[-_MAX_ALTERNATIVE_WORDS - 1 : -1]:
             return True
     return any(
-        not _QUESTION_WORDS.isdisjoint(words_of(sample.question[: match.start()]))
+        not _QUESTION_WORDS.isdisjoint(split_words(sample.question[: match.start()]))
         and all(
-            len(words_of(alternative)) <= _MAX_ALTERNATIVE_WORDS for alternative in match.groups()
+            len(split_words(alternative)) <= _MAX_ALTERNATIVE_WORDS
+            for alternative in match.groups()
         )
         for match in _ALTERNATIVES.finditer(sample.question)
     )
 
 
-def yes_no(sample: Sample) -> bool:
+def is_yes_no(sample: Sample) -> bool:
     """Whether yes or no answers the question, by its gold answers or by its form.
 
     By form: it begins with an auxiliary verb and contains no word such as "who" or "which", or it
     begins with "true or false".
     """
-    golds = [" ".join(words_of(aliases[0])) for aliases in sample.answers]
+    golds = [" ".join(split_words(aliases[0])) for aliases in sample.answers]
     if golds and all(gold in ("yes", "no") for gold in golds):
         return True
-    words = words_of(sample.question)
+    words = split_words(sample.question)
     if words[:3] == ["true", "or", "false"]:
         return True
     # "Do you know who ..." asks for a name.
@@ -138,13 +139,13 @@ def yes_no(sample: Sample) -> bool:
 
 
 QUESTION_FILTERS: Mapping[str, Callable[[Sample], bool]] = {
-    "no-gold": no_gold,
-    "comparison": comparison,
-    "yes-no": yes_no,
+    "no-gold": lacks_gold,
+    "comparison": is_comparison,
+    "yes-no": is_yes_no,
 }
 
 
-def question_filter(sample: Sample) -> str | None:
+def find_question_filter(sample: Sample) -> str | None:
     """Return the name of the first filter that drops a question, if any does."""
     return next((name for name, drops in QUESTION_FILTERS.items() if drops(sample)), None)
 
@@ -152,7 +153,7 @@ def question_filter(sample: Sample) -> str | None:
 # ---- replies ----
 
 
-def blank(sample: Sample) -> bool:
+def is_blank_reply(sample: Sample) -> bool:
     """Whether a reply has no letter and no digit, unless it is a gold answer such as "+"."""
     reply = (sample.response or "").strip()
     if any(c.isalnum() for c in reply):
@@ -165,7 +166,7 @@ def repeats_words(sample: Sample) -> bool:
 
     A word may occur three times: "Tora! Tora! Tora!" is a film.
     """
-    words = words_of(sample.response or "")
+    words = split_words(sample.response or "")
     for size in range(1, min(_MAX_BLOCK_WORDS, len(words) // 3) + 1):
         # A block that occurs three times matches the words one block later over two of its
         # lengths.
@@ -183,11 +184,11 @@ def repeats_question(sample: Sample) -> bool:
 
     A gold answer is never dropped, even if the question contains it.
     """
-    question, reply = words_of(sample.question), words_of(sample.response or "")
+    question, reply = split_words(sample.question), split_words(sample.response or "")
     # A short overlap is no repetition: an answer may quote some words.
     if not question or 2 * len(reply) <= len(question):
         return False
-    if any(reply == words_of(alias) for aliases in sample.answers for alias in aliases):
+    if any(reply == split_words(alias) for aliases in sample.answers for alias in aliases):
         return False
     if len(reply) > len(question):
         # The last repetition may be cut off.
@@ -197,7 +198,7 @@ def repeats_question(sample: Sample) -> bool:
     return any(question[start : start + len(reply)] == reply for start in starts)
 
 
-def not_sure(sample: Sample) -> bool:
+def is_unsure(sample: Sample) -> bool:
     """Whether a reply says that the model does not know, is not sure, or lacks information.
 
     Phrases that the question or a gold answer contains do not count: "I Don't Know" is a song.
@@ -205,24 +206,24 @@ def not_sure(sample: Sample) -> bool:
     reply = sample.response or ""
     allowed_texts = [sample.question, *(alias for aliases in sample.answers for alias in aliases)]
     phrases = [match.group() for pattern in _NOT_SURE if (match := pattern.search(reply))]
-    if refusal := refuses_in_words(reply):
+    if refusal := find_refusal_in_words(reply):
         phrases.append(refusal)
     # Compared without case and punctuation, as everywhere here.
-    normalised = [" ".join(words_of(text)) for text in allowed_texts]
+    normalised = [" ".join(split_words(text)) for text in allowed_texts]
     return any(
-        all(" ".join(words_of(phrase)) not in text for text in normalised) for phrase in phrases
+        all(" ".join(split_words(phrase)) not in text for text in normalised) for phrase in phrases
     )
 
 
 REPLY_FILTERS: Mapping[str, Callable[[Sample], bool]] = {
-    "blank": blank,
+    "blank": is_blank_reply,
     "repeats-words": repeats_words,
     "repeats-question": repeats_question,
-    "not-sure": not_sure,
+    "not-sure": is_unsure,
 }
 
 
-def reply_filter(sample: Sample) -> str | None:
+def find_reply_filter(sample: Sample) -> str | None:
     """Return the name of the first filter that drops a reply, if any does."""
     return next((name for name, drops in REPLY_FILTERS.items() if drops(sample)), None)
 
@@ -231,7 +232,7 @@ Chat = ChatModel | LocalChatModel
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class MixInput:
     """Everything that is read before a model is asked."""
 
     sources: Sequence[str]
@@ -247,13 +248,13 @@ class Material:
     @property
     def backends(self) -> Backends:
         """The models as backends."""
-        return Backends.of(chat={MODEL: self.models})
+        return Backends.of(chat={MODEL_ROLE: self.models})
 
     def digest(self) -> str:
         """Return a hash of the questions and recorded answers."""
         digest = hashlib.sha256()
         for sample in self.questions:
-            digest.update(encoded_sample(sample))
+            digest.update(encode_sample(sample))
         for name, answers in self.recorded.items():
             content = [
                 name,
@@ -263,14 +264,14 @@ class Material:
         return digest.hexdigest()
 
 
-def read_material(
+def read_input(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     answers: Sequence[tuple[str, Path]],
     *,
     skip_bad: bool,
     step: Callable[[], None],
-) -> Material:
+) -> MixInput:
     """Read and check everything; ``step`` is called for each question.
 
     Raises:
@@ -305,7 +306,7 @@ def read_material(
         for question_set in QUESTION_SETS.values()
         if question_set.title in titles
     ]
-    return Material(sources, questions, counts, recorded, chat_models)
+    return MixInput(sources, questions, counts, recorded, chat_models)
 
 
 def _check_new_name(name: str, taken_names: Mapping[str, Any]) -> None:
@@ -323,7 +324,7 @@ def _read_question_files(
         before, usable = intake.faulty, 0
         for record in read_questions(file):
             step()
-            if isinstance(record, Fault):
+            if isinstance(record, InputFault):
                 intake.note(record)
                 continue
             sample = record.sample
@@ -332,7 +333,7 @@ def _read_question_files(
             # a fault.
             if key_of_id.setdefault(sample.id, key) != key:
                 message = f"{sample.id!r} is already used by another question of this split"
-                intake.note(Fault(record.where, (Problem("id", message),)))
+                intake.note(InputFault(record.where, (Problem("id", message),)))
                 continue
             questions.append(sample)
             usable += 1
@@ -346,7 +347,7 @@ def _read_recorded_answers(name: str, path: Path, intake: Intake) -> dict[str, S
     """Read the recorded answers of a model by question; two for one question are a fault."""
     answers: dict[str, Sample] = {}
     for record in read_samples(path):
-        if isinstance(record, Fault):
+        if isinstance(record, InputFault):
             intake.note(record)
             continue
         # A file may hold the answers of several models.
@@ -355,7 +356,7 @@ def _read_recorded_answers(name: str, path: Path, intake: Intake) -> dict[str, S
         key = key_of(record.sample.question)
         if key in answers:
             message = f"{name} has answered it in an earlier record"
-            intake.note(Fault(record.where, (Problem("question", message),)))
+            intake.note(InputFault(record.where, (Problem("question", message),)))
             continue
         answers[key] = record.sample
     if not answers:
@@ -372,7 +373,7 @@ Recorded = Mapping[str, Mapping[str, Sample]]
 """Recorded answers, by model and then by :func:`key_of` the question."""
 
 
-class Dropped(NamedTuple):
+class DroppedQuestion(NamedTuple):
     """A question that was left out."""
 
     question: Sample
@@ -398,7 +399,7 @@ class Dropped(NamedTuple):
 
 
 @dataclass
-class Draw:
+class SourceDraw:
     """The draw from one source."""
 
     source: str
@@ -407,13 +408,13 @@ class Draw:
     recorded: Recorded
     questions: int = 0
     """The number of questions of the source."""
-    coming: list[Sample] = field(default_factory=list)
+    remaining: list[Sample] = field(default_factory=list)
     """Eligible questions that were not drawn yet; the next one is the last."""
-    asked: int = 0
+    tried: int = 0
     """The number of questions for which models were asked or recorded answers examined."""
-    kept: list[Sequence[Sample]] = field(default_factory=list)
+    accepted: list[Sequence[Sample]] = field(default_factory=list)
     """The replies of all models to each accepted question."""
-    dropped: list[Dropped] = field(default_factory=list)
+    dropped: list[DroppedQuestion] = field(default_factory=list)
 
     @property
     def eligible(self) -> int:
@@ -421,25 +422,25 @@ class Draw:
         return self.questions - sum(drop.model is None for drop in self.dropped)
 
     @property
-    def short(self) -> bool:
+    def is_short(self) -> bool:
         """Whether fewer questions than wanted were accepted."""
-        return len(self.kept) < self.wanted
+        return len(self.accepted) < self.wanted
 
     def next_questions(self) -> list[Sample]:
         """Draw as many questions as are still missing, of those with good recorded answers."""
         questions: list[Sample] = []
-        while self.coming and len(self.kept) + len(questions) < self.wanted:
+        while self.remaining and len(self.accepted) + len(questions) < self.wanted:
             # A question whose recorded answers are filtered out costs no request.
-            question = self.coming.pop()
-            self.asked += 1
+            question = self.remaining.pop()
+            self.tried += 1
             if self._drop_bad_replies(question, self._find_recorded(question)):
                 questions.append(question)
         return questions
 
-    def settle(self, question: Sample, replies: Mapping[str, Sample]) -> None:
+    def keep_or_drop(self, question: Sample, replies: Mapping[str, Sample]) -> None:
         """Accept a question if every reply passes the filters, else record why not."""
         if self._drop_bad_replies(question, replies):
-            self.kept.append([*replies.values(), *self._find_recorded(question).values()])
+            self.accepted.append([*replies.values(), *self._find_recorded(question).values()])
 
     def counts(self) -> Mapping[str, Counter[str]]:
         """Return by model how many replies each filter dropped."""
@@ -453,46 +454,46 @@ class Draw:
         key = key_of(question.question)
         sample_by_name = {name: answers.get(key) for name, answers in self.recorded.items()}
         return {
-            name: answered(question, name, sample.response if sample else None)
+            name: with_reply(question, name, sample.response if sample else None)
             for name, sample in sample_by_name.items()
         }
 
     def _drop_bad_replies(self, question: Sample, replies: Mapping[str, Sample]) -> bool:
         reasons = {
-            name: NO_REPLY if reply.response is None else reply_filter(reply)
+            name: NO_REPLY if reply.response is None else find_reply_filter(reply)
             for name, reply in replies.items()
         }
         # Every bad reply is recorded, not only the first: the report counts by model.
         self.dropped += [
-            Dropped(question, reason, name, replies[name].response)
+            DroppedQuestion(question, reason, name, replies[name].response)
             for name, reason in reasons.items()
             if reason is not None
         ]
         return not any(reasons.values())
 
 
-def answered(question: Sample, model: str, response: str | None) -> Sample:
+def with_reply(question: Sample, model: str, response: str | None) -> Sample:
     """Return a question with a model's reply to it."""
     return replace(question, response=response, model=model)
 
 
 def key_of(question: str) -> str:
     """Return a key that is equal for questions with the same words."""
-    return " ".join(words_of(question)) or question
+    return " ".join(split_words(question)) or question
 
 
-def draws(
+def build_draws(
     questions: Iterable[Sample],
     sources: Sequence[str],
     wanted: int,
     seed: int,
     recorded: Recorded,
-) -> list[Draw]:
+) -> list[SourceDraw]:
     """Return the draw of each source: filtered questions in random order, test splits first.
 
     The order depends only on the seed and the ids.
     """
-    draw_of_source = {source: Draw(source, wanted, recorded) for source in sources}
+    draw_of_source = {source: SourceDraw(source, wanted, recorded) for source in sources}
     keys: set[str] = set()
     position_of_source = {source: position for position, source in enumerate(sources)}
 
@@ -505,15 +506,15 @@ def draws(
         draw = draw_of_source[question.metadata["source"]]
         draw.questions += 1
         key = key_of(question.question)
-        reason = question_filter(question) or (DUPLICATE if key in keys else None)
+        reason = find_question_filter(question) or (DUPLICATE if key in keys else None)
         if reason is None:
             keys.add(key)
-            draw.coming.append(question)
+            draw.remaining.append(question)
         else:
-            draw.dropped.append(Dropped(question, reason))
+            draw.dropped.append(DroppedQuestion(question, reason))
     for draw in draw_of_source.values():
         # One random number for each id: adding questions does not change the order of the others.
-        lot_of_id = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.coming}
+        lot_of_id = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.remaining}
         # The next question stands last.
-        draw.coming.sort(key=lambda q: (rank(q)[1], lot_of_id[q.id], q.id), reverse=True)
+        draw.remaining.sort(key=lambda q: (rank(q)[1], lot_of_id[q.id], q.id), reverse=True)
     return list(draw_of_source.values())

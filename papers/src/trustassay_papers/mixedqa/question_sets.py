@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from trustassay.data.reading import Located, raw_records
-from trustassay.data.recognising import with_values
-from trustassay.data.records import Fault, InputError, Raw
-from trustassay.data.source_files import opened
-from trustassay.data.tables import csv_records
+from trustassay.data.reading import LocatedSample, read_raw_records
+from trustassay.data.recognising import parse_values
+from trustassay.data.records import InputError, InputFault, RawRecord
+from trustassay.data.source_files import open_text
+from trustassay.data.tables import read_csv_records
 from trustassay.errors import did_you_mean
-from trustassay.sample import Problem, Sample, SampleError, clean, content_id
+from trustassay.sample import Problem, Sample, SampleError, clean, compute_content_id
 
 Split = Literal["test", "dev"]
 SPLITS: tuple[Split, ...] = ("test", "dev")
@@ -49,19 +49,21 @@ class QuestionLayout:
     """Field of the question; it must be present."""
     answers: str
     """Field of the gold answers; it must be present too, unless ``unanswered_field`` is."""
-    golds: Callable[[Any], Golds]
+    read_golds: Callable[[Any], Golds]
     """Reads the gold answers; raises :class:`SampleError` with fields inside the value."""
-    ids: tuple[str, ...] = ()
+    id_fields: tuple[str, ...] = ()
     """Fields that may hold the id of the question, in order of preference."""
-    kept: tuple[str, ...] = ()
+    metadata_fields: tuple[str, ...] = ()
     """Fields that are copied to the sample's metadata."""
-    bare: str | None = None
+    unanswered_field: str | None = None
     """Field that identifies the layout if the publishers withheld the answers. A question of such a
     layout may have no answer."""
 
     def fits(self, record: Mapping[str, Any]) -> bool:
         """Whether a record has this layout."""
-        has_answers = self.answers in record or (self.bare is not None and self.bare in record)
+        has_answers = self.answers in record or (
+            self.unanswered_field is not None and self.unanswered_field in record
+        )
         return self.question in record and has_answers
 
 
@@ -103,7 +105,7 @@ class QuestionFile(NamedTuple):
         return cls(question_set, path, _detect_split(Path(path), question_set))
 
 
-def read_questions(file: QuestionFile) -> Iterator[Located | Fault]:
+def read_questions(file: QuestionFile) -> Iterator[LocatedSample | InputFault]:
     """Read the questions of a file in any of its set's layouts, in their order.
 
     A sample's id consists of the set, the split and the question's own id, or else a hash of its
@@ -115,7 +117,7 @@ def read_questions(file: QuestionFile) -> Iterator[Located | Fault]:
     has_records = False
     for raw in _read_raw_records(file.path):
         has_records = True
-        yield _parse_question(with_values(raw, {}), file)
+        yield _parse_question(parse_values(raw, {}), file)
     if not has_records:
         raise InputError(f"{file.path}: no records in it")
 
@@ -141,57 +143,61 @@ def _detect_split(path: Path, question_set: QuestionSet) -> Split:
     )
 
 
-def _read_raw_records(name: str) -> Iterator[Raw]:
+def _read_raw_records(name: str) -> Iterator[RawRecord]:
     path = Path(name)
     # `.csv.gz` is a table too.
     kinds = [suffix.lower() for suffix in path.suffixes[-2:] if suffix.lower() != ".gz"]
     if kinds and kinds[-1] in {".csv", ".tsv"} and path.is_file():
-        with opened(path, name) as stream:
+        with open_text(path, name) as stream:
             first = stream.readline().rstrip(b"\r\n").split(b"\t")
         # DPR's tables have a question and a Python list, and no header.
         if len(first) == len(_DPR_COLUMNS) and first[1].lstrip(b'"').startswith(b"["):
-            return csv_records(path, name, {}, "\t", list(_DPR_COLUMNS))
-    return raw_records(name, {})
+            return read_csv_records(path, name, {}, "\t", list(_DPR_COLUMNS))
+    return read_raw_records(name, {})
 
 
-def _parse_question(raw: Raw, file: QuestionFile) -> Located | Fault:
+def _parse_question(raw: RawRecord, file: QuestionFile) -> LocatedSample | InputFault:
     record = raw.record
     if not isinstance(record, Mapping):
-        return Fault(raw.where, raw.problems or (Problem("record", "expected an object"),))
+        return InputFault(raw.where, raw.problems or (Problem("record", "expected an object"),))
     # Layouts of one set differ in their fields, so at most one fits.
     layout = next((candidate for candidate in file.set.layouts if candidate.fits(record)), None)
     if layout is None:
-        return Fault(raw.where, (_describe_unknown(record, file.set),))
+        return InputFault(raw.where, (_describe_unknown(record, file.set),))
     problems = list(raw.problems)
     golds: Golds = ()
     value = record.get(layout.answers)
     if value is not None:
         try:
-            golds = layout.golds(value)
+            golds = layout.read_golds(value)
         except SampleError as error:
             problems += [Problem(layout.answers + p.field, p.message) for p in error.problems]
     # Without a problem so far: a value that could not be read is reported only once.
-    if not golds and layout.bare is None and not problems:
+    if not golds and layout.unanswered_field is None and not problems:
         problems.append(Problem(layout.answers, "is missing (expected a gold answer)"))
     question = record[layout.question]
     if not isinstance(question, str) or not question.strip():
         message = f"expected text, got {_shorten(question)}"
-        return Fault(raw.where, (*problems, Problem(layout.question, message)))
+        return InputFault(raw.where, (*problems, Problem(layout.question, message)))
     if problems:
-        return Fault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
+        return InputFault(raw.where, tuple(Problem(clean(p.field), p.message) for p in problems))
     # Not every layout has ids; then the text gives one.
-    own_id = next((str(record[key]) for key in layout.ids if record.get(key) is not None), None)
+    own_id = next(
+        (str(record[key]) for key in layout.id_fields if record.get(key) is not None), None
+    )
     sample = Sample(
-        id=clean(f"{file.set.name}-{file.split}-{own_id or content_id({'question': question})}"),
+        id=clean(
+            f"{file.set.name}-{file.split}-{own_id or compute_content_id({'question': question})}"
+        ),
         question=clean(question.strip()),
         answers=golds,
         metadata={
             "source": file.set.title,
             "split": file.split,
-            **{key: record[key] for key in layout.kept if record.get(key) is not None},
+            **{key: record[key] for key in layout.metadata_fields if record.get(key) is not None},
         },
     )
-    return Located(raw.where, sample, has_id=own_id is not None)
+    return LocatedSample(raw.where, sample, has_id=own_id is not None)
 
 
 def _describe_unknown(record: Mapping[str, Any], question_set: QuestionSet) -> Problem:
@@ -297,12 +303,12 @@ def _read_descriptions(value: Any) -> Golds:
 
 def _build_trivia_layout(question: str, answers: str, id_field: str) -> QuestionLayout:
     return QuestionLayout(
-        question, answers, _read_value_and_aliases, ids=(id_field,), bare=id_field
+        question, answers, _read_value_and_aliases, id_fields=(id_field,), unanswered_field=id_field
     )
 
 
 _DPR_ALIASES = (
-    QuestionLayout("question", "answers", _read_aliases, ids=("id",)),
+    QuestionLayout("question", "answers", _read_aliases, id_fields=("id",)),
     QuestionLayout("question", "column 2", lambda value: (_read_python_list(value),)),
 )
 
@@ -319,8 +325,8 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "WebQuestions",
             (
                 QuestionLayout("utterance", "targetValue", _read_descriptions),
-                QuestionLayout("qText", "answers", _read_several, ids=("qId",)),
-                QuestionLayout("question", "answers", _read_several, ids=("id",)),
+                QuestionLayout("qText", "answers", _read_several, id_fields=("qId",)),
+                QuestionLayout("question", "answers", _read_several, id_fields=("id",)),
                 QuestionLayout(
                     "question",
                     "column 2",
@@ -342,7 +348,12 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
             "HotpotQA",
             (
                 QuestionLayout(
-                    "question", "answer", _read_one, ids=("_id", "id"), kept=("type",), bare="_id"
+                    "question",
+                    "answer",
+                    _read_one,
+                    id_fields=("_id", "id"),
+                    metadata_fields=("type",),
+                    unanswered_field="_id",
                 ),
             ),
         ),
@@ -354,8 +365,8 @@ QUESTION_SETS: Mapping[str, QuestionSet] = {
                     "question",
                     "possible_answers",
                     _read_json_list,
-                    ids=("id",),
-                    kept=("s_pop", "o_pop"),
+                    id_fields=("id",),
+                    metadata_fields=("s_pop", "o_pop"),
                 ),
             ),
             only_split="test",

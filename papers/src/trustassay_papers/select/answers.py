@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.reading import Located, read_samples
+from trustassay.data.reading import LocatedSample, read_samples
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.metric import Assessment, MetricInfo
-from trustassay.metrics.fewl.references import nearest
+from trustassay.metrics.fewl.references import find_nearest
 from trustassay.prompts import Prompt
-from trustassay.runs.folder import RunFolder, metric_infos
+from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.sample import Sample, question_key
 
 Vectors = NDArray[np.float32]
@@ -50,7 +50,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuestionWithCandidates:
     """A question with one or more candidates, in input order."""
 
     text: str
@@ -68,7 +68,7 @@ class Example:
     """The sample of the answer."""
 
     @classmethod
-    def of(cls, question: Question, chosen: Candidate) -> Example:
+    def of(cls, question: QuestionWithCandidates, chosen: Candidate) -> Example:
         """Return the example of a question and one of its candidates."""
         return cls(question.text, chosen.text, chosen.sample)
 
@@ -83,34 +83,37 @@ class Example:
         }
 
 
-def best(question: Question, way: str) -> Candidate:
+def choose_best(question: QuestionWithCandidates, way: str) -> Candidate:
     """Return the candidate with the highest value, the first of equal ones."""
     return max(question.candidates, key=lambda candidate: candidate.values[way])
 
 
-def tied(question: Question, way: str) -> bool:
+def is_tied(question: QuestionWithCandidates, way: str) -> bool:
     """Whether another candidate with a different text also has the highest value."""
-    winner = best(question, way)
+    winner = choose_best(question, way)
     return any(
         candidate.values[way] == winner.values[way] and candidate.text != winner.text
         for candidate in question.candidates
     )
 
 
-def choose_examples(questions: Sequence[Question], way: str, baseline: str | None) -> list[Example]:
+def choose_examples(
+    questions: Sequence[QuestionWithCandidates], way: str, baseline: str | None
+) -> list[Example]:
     """Return the questions for which two ways choose different texts, with the answer of ``way``.
 
     Section 5.1: such questions show best what one way adds to the other. ``baseline=None`` keeps
     all questions.
     """
     return [
-        Example.of(question, best(question, way))
+        Example.of(question, choose_best(question, way))
         for question in questions
-        if baseline is None or best(question, way).text != best(question, baseline).text
+        if baseline is None
+        or choose_best(question, way).text != choose_best(question, baseline).text
     ]
 
 
-def nearest_examples(
+def find_nearest_examples(
     questions: Sequence[str],
     question_vectors: Vectors,
     examples: Sequence[Example],
@@ -132,12 +135,12 @@ def nearest_examples(
     if len(index_of_question) < len(examples):
         raise UsageError("two examples have the same question")
     itself = [index_of_question.get(question_key(text), -1) for text in questions]
-    neighbours = nearest(question_vectors, example_vectors, k, itself=itself)
+    neighbours = find_nearest(question_vectors, example_vectors, k, itself=itself)
     # -1 fills the rows of questions with fewer than k neighbours.
     return [[examples[index] for index in row if index >= 0] for row in neighbours.places.tolist()]
 
 
-def icl_prompt(
+def fill_icl_prompt(
     question: str,
     examples: Sequence[Example],
     template: Prompt | None = None,
@@ -148,23 +151,23 @@ def icl_prompt(
     Raises:
         PromptError: the template uses a name other than ``question``, ``examples``, ``sample``.
     """
-    prompt_template = template or shipped_prompt()
-    return prompt_template.filled(question=question, examples=examples, sample=sample)
+    prompt_template = template or load_default_prompt()
+    return prompt_template.fill(question=question, examples=examples, sample=sample)
 
 
 @cache
-def shipped_prompt() -> Prompt:
+def load_default_prompt() -> Prompt:
     """Return the template that comes with this package."""
     with as_file(files("trustassay_papers") / "prompts" / "icl.jinja") as path:
         return Prompt.read(path)
 
 
-def choose_targets(questions: Sequence[Question], way: str) -> list[Example]:
+def choose_targets(questions: Sequence[QuestionWithCandidates], way: str) -> list[Example]:
     """Return each question with its best answer (section 5.2)."""
-    return [Example.of(question, best(question, way)) for question in questions]
+    return [Example.of(question, choose_best(question, way)) for question in questions]
 
 
-def split(
+def split_train_test(
     examples: Sequence[Example], test_share: float = TEST_SHARE, seed: int = 0
 ) -> tuple[list[Example], list[Example]]:
     """Return the examples to train on, and those to test with, both in their order.
@@ -200,25 +203,25 @@ SCORE, LABEL, SINGLE = "score", "label", "single"
 
 
 @dataclass(slots=True)
-class Answers:
+class CandidateAnswers:
     """The questions with two candidates or more, and what was left out."""
 
     metric: MetricInfo
     """The metric whose scores these are."""
-    questions: list[Question] = field(default_factory=list)
-    asked: list[Sample] = field(default_factory=list)
+    questions: list[QuestionWithCandidates] = field(default_factory=list)
+    question_samples: list[Sample] = field(default_factory=list)
     """The first sample of every question of the run."""
     reference: str | None = None
     """The reference behind the way ``single``, if that is used."""
     blank: int = 0
     """The number of answers without text."""
-    without: Counter[str] = field(default_factory=Counter)
+    missing_values: Counter[str] = field(default_factory=Counter)
     """By way: the number of answers without such a value."""
-    alone: int = 0
+    too_few_answers: int = 0
     """The number of questions with fewer than two answers left."""
 
 
-def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) -> Answers:
+def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) -> CandidateAnswers:
     """Read the answers of a finished run, each with its value by every one of ``ways``.
 
     An answer counts only if it has all values, so that all ways choose among the same answers. If
@@ -238,7 +241,7 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
         raise RunFolderError(f"{path}: the run is not finished; run its command again")
     # A run may have scored several metrics.
     name = _choose_metric(path, list(run["metrics"]), metric)
-    answers = Answers(metric_infos(folder, run)[name])
+    answers = CandidateAnswers(read_metric_infos(folder, run)[name])
     single = next((way for way in ways if way.partition(":")[0] == SINGLE), None)
     # `single` alone means the reference that most answers have a similarity to.
     if single is not None:
@@ -247,13 +250,13 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
     _group_by_question(folder, ways, values, answers)
     for way in ways:
         # A misspelt way would otherwise look like a run without answers.
-        if values and answers.without[way] == len(values):
+        if values and answers.missing_values[way] == len(values):
             raise UnknownNameError(_explain_missing_value(folder, name, way))
     # The message has the counts, since the cause may be any of them.
     if not answers.questions:
         raise RunFolderError(
             f"{path}: no question has two answers to choose between "
-            f"({len(answers.asked):,} questions, {answers.alone:,} with fewer than two answers "
+            f"({len(answers.question_samples):,} questions, {answers.too_few_answers:,} with fewer than two answers "
             f"left; "
             f"{_describe_left_out(answers)}); expected samples with the same question"
         )
@@ -269,7 +272,7 @@ def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | No
         InputError: no question has two answers, or the file cannot be read.
     """
     records = islice(read_samples(path, fields=fields), limit)
-    samples = (record.sample for record in records if isinstance(record, Located))
+    samples = (record.sample for record in records if isinstance(record, LocatedSample))
     counts = Counter(question_key(sample.question) for sample in samples if sample.answered)
     # An empty or faulty file is left to the reader of the run, which names the faults.
     if counts and max(counts.values()) < 2:
@@ -320,7 +323,7 @@ def _read_similarities(assessment: Assessment) -> Mapping[str, float]:
 
 
 def _read_values(
-    folder: RunFolder, metric: str, ways: Sequence[str], answers: Answers
+    folder: RunFolder, metric: str, ways: Sequence[str], answers: CandidateAnswers
 ) -> dict[str, dict[str, float]]:
     """Return the values of every assessed sample by its id, without labels."""
     sign = -1.0 if answers.metric.lower_is_better else 1.0
@@ -346,7 +349,7 @@ def _group_by_question(
     folder: RunFolder,
     ways: Sequence[str],
     values: Mapping[str, dict[str, float]],
-    answers: Answers,
+    answers: CandidateAnswers,
 ) -> None:
     groups: dict[str, list[Candidate]] = {}
     for sample in folder.samples():
@@ -354,23 +357,27 @@ def _group_by_question(
         key = question_key(sample.question)
         if key not in groups:
             groups[key] = []
-            answers.asked.append(sample)
+            answers.question_samples.append(sample)
         answer_values = dict(values.get(sample.id, {}))
         if LABEL in ways and sample.label is not None:
             answer_values[LABEL] = sample.label
         missing = [way for way in ways if way not in answer_values]
-        answers.without.update(missing)
+        answers.missing_values.update(missing)
         if not sample.answered:
             answers.blank += 1
         # Only answers with every value are candidates.
         elif not missing:
             groups[key].append(Candidate(sample, answer_values))
-    for sample_of_question, candidates in zip(answers.asked, groups.values(), strict=True):
+    for sample_of_question, candidates in zip(
+        answers.question_samples, groups.values(), strict=True
+    ):
         # Nothing can be chosen from a single answer.
         if len(candidates) > 1:
-            answers.questions.append(Question(sample_of_question.question.strip(), candidates))
+            answers.questions.append(
+                QuestionWithCandidates(sample_of_question.question.strip(), candidates)
+            )
         else:
-            answers.alone += 1
+            answers.too_few_answers += 1
 
 
 def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
@@ -395,8 +402,8 @@ def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
     return f"{folder.path}: {did_you_mean('way of choosing', way, ways)}"
 
 
-def _describe_left_out(answers: Answers) -> str:
-    parts = [f"{n:,} answers without {way}" for way, n in answers.without.items()]
+def _describe_left_out(answers: CandidateAnswers) -> str:
+    parts = [f"{n:,} answers without {way}" for way, n in answers.missing_values.items()]
     if answers.blank:
         parts.append(f"{answers.blank:,} blank answers")
     return ", ".join(parts) or "no answer was left out"

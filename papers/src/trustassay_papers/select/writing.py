@@ -17,38 +17,44 @@ import numpy as np
 from trustassay.answering import OWN_PROMPT
 from trustassay.backends import DEFAULT_EMBEDDER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, SampleModels, check_keys, open_calls, shared_file
+from trustassay.calls.client import (
+    CallOptions,
+    SampleModels,
+    build_cache_path,
+    check_keys,
+    open_calls,
+)
 from trustassay.capabilities import Models
 from trustassay.errors import UsageError
 from trustassay.event_loop import run_anywhere
-from trustassay.files import whole
+from trustassay.files import open_atomic
 from trustassay.progress import Progress
 from trustassay.prompts import Prompt
-from trustassay.runs.fill import unanswered
+from trustassay.runs.fill import remove_response
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, take_in
-from trustassay.runs.lines import encoded_sample
+from trustassay.runs.lines import encode_sample
 from trustassay.sample import Sample, question_key
 from trustassay_papers.select.answers import (
     EXAMPLES,
     SCORE,
     SINGLE,
     TEST_SHARE,
-    Answers,
+    CandidateAnswers,
     Example,
     Vectors,
     chat_record,
     choose_examples,
     choose_targets,
-    icl_prompt,
-    nearest_examples,
+    fill_icl_prompt,
+    find_nearest_examples,
+    is_tied,
+    load_default_prompt,
     read_answers,
-    shipped_prompt,
-    split,
-    tied,
+    split_train_test,
 )
 
-AT_ONCE = 1024
+TEXTS_PER_BATCH = 1024
 """Texts that are embedded together."""
 
 
@@ -77,10 +83,10 @@ class IclOptions:
 
 
 @dataclass(slots=True)
-class Prompts:
+class IclResult:
     """What :func:`select_icl` wrote."""
 
-    answers: Answers
+    answers: CandidateAnswers
     prompts: int = 0
     """The number of prompts."""
     examples: int = 0
@@ -99,7 +105,7 @@ def select_icl(
     embedder: resolve.EmbedderChoice = DEFAULT_EMBEDDER,
     questions: Path | None = None,
     options: IclOptions | None = None,
-) -> Prompts:
+) -> IclResult:
     """Write a prompt for each question, with the nearest examples of a finished run.
 
     The questions are those of ``questions``, or of the run. A line of ``out`` is a sample without a
@@ -122,14 +128,14 @@ async def _write_prompts(
     embedder: resolve.EmbedderChoice,
     questions: Path | None,
     options: IclOptions,
-) -> Prompts:
+) -> IclResult:
     # Checked first: embedding may take long.
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
-    template = shipped_prompt() if options.prompt is None else Prompt.read(options.prompt)
+    template = load_default_prompt() if options.prompt is None else Prompt.read(options.prompt)
     # Without a baseline all questions are examples.
     ways = [options.by] if options.baseline is None else [options.by, options.baseline]
-    result = Prompts(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
+    result = IclResult(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
     answers = result.answers
     # Examples come only from questions on which the two ways disagree.
     examples = choose_examples(answers.questions, options.by, options.baseline)
@@ -142,13 +148,13 @@ async def _write_prompts(
     example_keys = {question_key(example.question) for example in examples}
     # Ties are counted: with many of them the choice is nearly arbitrary.
     result.ties = sum(
-        tied(question, options.by)
+        is_tied(question, options.by)
         for question in answers.questions
         if question_key(question.text) in example_keys
     )
     # The questions of the run may be asked again with examples of others.
     if questions is None:
-        question_samples = [question_of(sample) for sample in answers.asked]
+        question_samples = [question_of(sample) for sample in answers.question_samples]
     else:
         question_samples, result.repeated = await read_questions(questions, options)
     # Questions and examples in one list: equal texts are embedded once.
@@ -156,8 +162,8 @@ async def _write_prompts(
         *(sample.question for sample in question_samples),
         *(example.question for example in examples),
     ]
-    vectors = await question_vectors(texts, embedder, options)
-    nearest_rows = nearest_examples(
+    vectors = await embed_questions(texts, embedder, options)
+    nearest_rows = find_nearest_examples(
         [sample.question for sample in question_samples],
         vectors[: len(question_samples)],
         examples,
@@ -166,11 +172,11 @@ async def _write_prompts(
     )
     # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
-    with whole(out) as file:
+    with open_atomic(out) as file:
         for sample, nearest in zip(question_samples, nearest_rows, strict=True):
             # Few examples: the prompt is written anyway, and the count is reported.
             result.short += len(nearest) < options.examples
-            file.write(encoded_sample(with_prompt(sample, nearest, template)))
+            file.write(encode_sample(with_prompt(sample, nearest, template)))
             result.prompts += 1
     return result
 
@@ -181,7 +187,7 @@ def with_prompt(
     """Return a question with its prompt of examples, which ``generate`` sends unchanged."""
     prompt_fields = {
         "examples": [example.to_dict() for example in examples],
-        OWN_PROMPT: icl_prompt(sample.question, examples, template, sample),
+        OWN_PROMPT: fill_icl_prompt(sample.question, examples, template, sample),
     }
     return replace(sample, metadata={**sample.metadata, **prompt_fields})
 
@@ -201,12 +207,12 @@ async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample],
     for sample in samples:
         # The first of equal questions is kept.
         sample_by_key.setdefault(
-            question_key(sample.question), replace(unanswered(sample), label=None)
+            question_key(sample.question), replace(remove_response(sample), label=None)
         )
     return list(sample_by_key.values()), len(samples) - len(sample_by_key)
 
 
-async def question_vectors(
+async def embed_questions(
     texts: Sequence[str], embedder: resolve.EmbedderChoice, options: IclOptions
 ) -> Vectors:
     """Return the unit vectors of texts, shape (n, d); equal texts are embedded once.
@@ -216,14 +222,14 @@ async def question_vectors(
     """
     backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
     # A missing key is reported before the first request.
-    check_keys(backends.endpoints(), [shared_file(options.calls.cache)])
+    check_keys(backends.endpoints(), [build_cache_path(options.calls.cache)])
     rows = []
     async with open_calls(backends, options.calls) as client:
         models = cast(Models, SampleModels(client))
         remaining = iter(texts)
-        with Progress("embedding", len(texts), shown=options.progress) as progress:
+        with Progress("embedding", len(texts), visible=options.progress) as progress:
             # Chunks keep the number of pending futures small for large files.
-            while chunk := list(islice(remaining, AT_ONCE)):
+            while chunk := list(islice(remaining, TEXTS_PER_BATCH)):
                 # Together, so that the embedder can batch them.
                 rows += await asyncio.gather(*(models.embed(text) for text in chunk))
                 progress.step(len(chunk))
@@ -234,10 +240,10 @@ TRAIN, TEST, QUESTIONS = "train.jsonl", "test.jsonl", "test_questions.jsonl"
 
 
 @dataclass(slots=True)
-class Targets:
+class SftResult:
     """What :func:`select_sft` wrote."""
 
-    answers: Answers
+    answers: CandidateAnswers
     train: int
     """The number of questions to train on."""
     test: int
@@ -254,7 +260,7 @@ def select_sft(
     metric: str | None = None,
     test_share: float = TEST_SHARE,
     seed: int = 0,
-) -> Targets:
+) -> SftResult:
     """Write the best answer of each question of a finished run into the folder ``out``.
 
     ``train.jsonl`` and ``test.jsonl`` are in the chat format. ``test_questions.jsonl`` has the test
@@ -268,10 +274,10 @@ def select_sft(
             :func:`split_train_test`.
     """
     answers = read_answers(run, [by], metric=metric)
-    train, test = split(choose_targets(answers.questions, by), test_share, seed)
+    train, test = split_train_test(choose_targets(answers.questions, by), test_share, seed)
     write_targets(out, train, test)
-    ties = sum(tied(question, by) for question in answers.questions)
-    return Targets(answers, len(train), len(test), ties)
+    ties = sum(is_tied(question, by) for question in answers.questions)
+    return SftResult(answers, len(train), len(test), ties)
 
 
 def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) -> None:
@@ -279,12 +285,12 @@ def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) 
     out.mkdir(parents=True, exist_ok=True)
     _write_records(out / TRAIN, map(chat_record, train))
     _write_records(out / TEST, map(chat_record, test))
-    with whole(out / QUESTIONS) as file:
+    with open_atomic(out / QUESTIONS) as file:
         file.writelines(map(_encode_question, test))
 
 
 def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    with whole(path) as file:
+    with open_atomic(path) as file:
         for record in records:
             file.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
 
@@ -300,4 +306,4 @@ def _encode_question(example: Example) -> bytes:
         # The question alone is the prompt: no style of answering is added, as in training.
         metadata={OWN_PROMPT: example.question},
     )
-    return encoded_sample(sample)
+    return encode_sample(sample)

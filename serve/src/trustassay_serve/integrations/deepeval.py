@@ -6,7 +6,7 @@ from typing import Any
 
 from trustassay.errors import AssessmentError
 from trustassay.metric import Metric
-from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs
+from trustassay_serve.integrations.resident import IntegrationFinding, ResidentScorer, needs
 
 with needs("deepeval", "deepeval"):
     from deepeval.errors import MissingTestCaseParamsError
@@ -77,7 +77,7 @@ class TrustMetric(BaseMetric):  # type: ignore[misc]
             self.success = False
         return self.success
 
-    def _store_finding(self, finding: Finding) -> float | None:
+    def _store_finding(self, finding: IntegrationFinding) -> float | None:
         """Set the attributes that DeepEval reads, and return the score."""
         self.score, self.score_breakdown = finding.score, dict(finding.parts)
         self.reason, self.error = finding.comment, finding.error

@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from trustassay.metric import Metric
-from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
+from trustassay_serve.integrations.resident import (
+    IntegrationFinding,
+    ResidentScorer,
+    build_record,
+    needs,
+)
 
 with needs("inspect_ai", "inspect-ai"):
     import anyio.to_thread
@@ -44,7 +49,9 @@ def trust_scorer(metrics: str | Metric | Sequence[str | Metric], **options: Any)
     return score
 
 
-async def _score_record(resident: ResidentScorer, record: dict[str, Any]) -> list[Finding]:
+async def _score_record(
+    resident: ResidentScorer, record: dict[str, Any]
+) -> list[IntegrationFinding]:
     """Score a record under asyncio or trio, both of which inspect_ai can run on."""
     try:
         asyncio.get_running_loop()
@@ -56,7 +63,7 @@ async def _score_record(resident: ResidentScorer, record: dict[str, Any]) -> lis
 def _build_record(state: TaskState, target: Target) -> dict[str, Any]:
     """Return the record of a sample and its output."""
     golds = [text for text in target if text.strip()]
-    return traced(
+    return build_record(
         state.input_text,
         state.output.completion,
         # The texts of a target are alternatives of one answer.
@@ -69,7 +76,7 @@ def _build_record(state: TaskState, target: Target) -> dict[str, Any]:
     )
 
 
-def _build_score(findings: Sequence[Finding], answer: str) -> Score:
+def _build_score(findings: Sequence[IntegrationFinding], answer: str) -> Score:
     is_single = len(findings) == 1
     return Score(
         value={

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from trustassay.metric import Metric
-from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
+from trustassay_serve.integrations.resident import (
+    IntegrationFinding,
+    ResidentScorer,
+    build_record,
+    needs,
+)
 
 with needs("langfuse", "langfuse"):
     from langfuse import Evaluation, Langfuse
@@ -76,7 +81,7 @@ class TrustEvaluator:
 def _build_record(item: dict[str, Any]) -> dict[str, Any]:
     fields = dict(item)
     question_input, output = fields.pop("input", None), fields.pop("output", None)
-    return traced(
+    return build_record(
         _parse_json(question_input), output, fields.pop("expected_output", None), **fields
     )
 
@@ -115,7 +120,7 @@ def _send(
         )
 
 
-def _build_evaluation(finding: Finding) -> Evaluation:
+def _build_evaluation(finding: IntegrationFinding) -> Evaluation:
     metadata = {name: value for name, value in finding.about.items() if value not in (None, {})}
     name, value, kind = finding.as_langfuse
     return Evaluation(

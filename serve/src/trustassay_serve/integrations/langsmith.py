@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from trustassay.metric import Metric
-from trustassay_serve.integrations.resident import Finding, ResidentScorer, traced
+from trustassay_serve.integrations.resident import IntegrationFinding, ResidentScorer, build_record
 
 Feedback = dict[str, Any]
 
@@ -37,7 +37,7 @@ def trust_evaluator(
     def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = resident.score(traced(inputs, outputs, reference_outputs, **extra))
+        result = resident.score(build_record(inputs, outputs, reference_outputs, **extra))
         return _build_feedback(result, several=several)
 
     return trustassay
@@ -53,13 +53,15 @@ def async_trust_evaluator(
     async def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = await resident.ascore(traced(inputs, outputs, reference_outputs, **extra))
+        result = await resident.ascore(build_record(inputs, outputs, reference_outputs, **extra))
         return _build_feedback(result, several=several)
 
     return trustassay
 
 
-def _build_feedback(findings: Sequence[Finding], *, several: bool) -> Feedback | list[Feedback]:
+def _build_feedback(
+    findings: Sequence[IntegrationFinding], *, several: bool
+) -> Feedback | list[Feedback]:
     feedback: list[Feedback] = [
         {
             "key": finding.metric,

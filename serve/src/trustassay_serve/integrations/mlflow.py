@@ -9,7 +9,12 @@ from typing import Any
 
 from trustassay.errors import UsageError
 from trustassay.metric import Metric
-from trustassay_serve.integrations.resident import Finding, ResidentScorer, needs, traced
+from trustassay_serve.integrations.resident import (
+    IntegrationFinding,
+    ResidentScorer,
+    build_record,
+    needs,
+)
 
 with needs("mlflow", "mlflow"):
     import mlflow.genai
@@ -60,13 +65,15 @@ def trust_scorer(
         # Facts are claims, and are preferred; expectations of any other form are the answer
         # themselves.
         gold = None if facts else expected.get("expected_response", expected or None)
-        record = traced(inputs, outputs, gold, claims=facts, context=_retrieve_passages(trace))
+        record = build_record(
+            inputs, outputs, gold, claims=facts, context=_retrieve_passages(trace)
+        )
         result = resident.score(record)
         return [_build_feedback(finding, name if only else finding.metric) for finding in result]
 
     def passes(value: Any) -> bool:
         assert only is not None
-        result = Finding(only.name, value, lower_is_better=only.lower_is_better)
+        result = IntegrationFinding(only.name, value, lower_is_better=only.lower_is_better)
         return bool(result.passes(threshold))
 
     return mlflow.genai.scorer(
@@ -101,7 +108,7 @@ def _retrieve_passages(trace: Trace | None) -> list[Any] | None:
     return passages or None
 
 
-def _build_feedback(finding: Finding, name: str) -> Feedback:
+def _build_feedback(finding: IntegrationFinding, name: str) -> Feedback:
     about = {
         "verdict": finding.verdict,
         "passed": None if finding.passed is None else str(finding.passed).lower(),

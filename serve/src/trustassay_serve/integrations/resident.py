@@ -15,7 +15,7 @@ from typing import Any
 import trustassay
 from trustassay.metric import Assessment, Metric
 from trustassay.registry import metric_from_text
-from trustassay.runs.finished import one_line, reason_of
+from trustassay.runs.finished import describe_reason, one_line
 from trustassay.sample import Sample, SampleError
 from trustassay.show.first_card import problem_of
 from trustassay.workflows import open_scorers
@@ -23,14 +23,14 @@ from trustassay.workflows.open_scorers import close_all
 from trustassay.workflows.scorer import Assay, ScorerClosedError, ThreadScorer
 
 __all__ = [
-    "Finding",
+    "IntegrationFinding",
     "ResidentScorer",
+    "build_record",
     "close_all",
     "finding_of",
+    "findings_of_fault",
     "needs",
-    "refused",
-    "simple",
-    "traced",
+    "to_plain",
 ]
 
 
@@ -55,7 +55,7 @@ def needs(module: str, package: str) -> Iterator[None]:
         raise ImportError(message, name=module) from error
 
 
-def traced(inputs: Any, outputs: Any, gold: Any = None, **extra: Any) -> dict[str, Any]:
+def build_record(inputs: Any, outputs: Any, gold: Any = None, **extra: Any) -> dict[str, Any]:
     """Build the record of a traced call; absent fields are left out.
 
     Args:
@@ -83,29 +83,29 @@ def _find_conversation(outputs: Any) -> Any:
     return None if texts else messages
 
 
-def simple(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return ``value`` with all objects in it turned into mappings.
 
     Objects are pydantic models, such as LangChain's messages and documents, and dataclasses.
     """
     if isinstance(value, Mapping):
-        return {name: simple(item) for name, item in value.items()}
+        return {name: to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [simple(item) for item in value]
+        return [to_plain(item) for item in value]
     # A class has a `model_dump` as well, but no values.
     if not isinstance(value, type):
         if callable(dump := getattr(value, "model_dump", None)):
-            return simple(dump())
+            return to_plain(dump())
         if dataclasses.is_dataclass(value):
             own_fields = dataclasses.fields(value)
             return {
-                own_field.name: simple(getattr(value, own_field.name)) for own_field in own_fields
+                own_field.name: to_plain(getattr(value, own_field.name)) for own_field in own_fields
             }
     return value
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class IntegrationFinding:
     """The result of one metric for a record."""
 
     metric: str
@@ -172,23 +172,25 @@ class Finding:
         return self.score <= threshold if self.lower_is_better else self.score >= threshold
 
 
-def refused(metrics: Sequence[Metric], error: str) -> list[Finding]:
+def findings_of_fault(metrics: Sequence[Metric], error: str) -> list[IntegrationFinding]:
     """Return the findings of a record that no metric can score, with the error of each."""
     error = one_line(error)
     return [
-        Finding(metric.name, None, error=error, lower_is_better=metric.lower_is_better, faulty=True)
+        IntegrationFinding(
+            metric.name, None, error=error, lower_is_better=metric.lower_is_better, faulty=True
+        )
         for metric in metrics
     ]
 
 
-def finding_of(metric: Metric, assessment: Assessment) -> Finding:
+def finding_of(metric: Metric, assessment: Assessment) -> IntegrationFinding:
     """Return the finding of an assessment."""
     unscored = assessment.error is not None or assessment.score is None
-    return Finding(
+    return IntegrationFinding(
         metric.name,
         None if unscored else assessment.score,
         # A failed assessment has an error instead of a reason.
-        "" if assessment.error is not None else reason_of(metric, assessment),
+        "" if assessment.error is not None else describe_reason(metric, assessment),
         assessment.verdict,
         None if assessment.error is None else one_line(assessment.error),
         # Only a metric with a line can say that an answer is good.
@@ -223,7 +225,7 @@ class ResidentScorer:
         self._door = trustassay.scorer(metrics=self.metrics, **options)
         self._key = _key((self.metrics, options))
 
-    def score(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
+    def score(self, record: Sample | Mapping[str, Any]) -> list[IntegrationFinding]:
         """Return the finding of each metric for a record, in the order of ``metrics``.
 
         A record may have any layout that :func:`trustassay.score` reads, and contain pydantic
@@ -244,7 +246,7 @@ class ResidentScorer:
                 if result := self._handle_unscored(scorer, error):
                     return result
 
-    async def ascore(self, record: Sample | Mapping[str, Any]) -> list[Finding]:
+    async def ascore(self, record: Sample | Mapping[str, Any]) -> list[IntegrationFinding]:
         """Do the same as :meth:`score` without blocking asyncio's event loop."""
         while True:
             # Opening loads models, so it must not run in the loop.
@@ -265,12 +267,12 @@ class ResidentScorer:
         open_scorers.close(self._key)
 
     def _open(self) -> ThreadScorer:
-        return open_scorers.opened(self._key, self._door)
+        return open_scorers.get_open_scorer(self._key, self._door)
 
-    def _build_findings(self, assay: Assay) -> list[Finding]:
+    def _build_findings(self, assay: Assay) -> list[IntegrationFinding]:
         return [finding_of(metric, assay[metric.name]) for metric in self.metrics]
 
-    def _handle_unscored(self, scorer: ThreadScorer, error: Exception) -> list[Finding]:
+    def _handle_unscored(self, scorer: ThreadScorer, error: Exception) -> list[IntegrationFinding]:
         """Return the findings of a record that could not be scored.
 
         The list is empty if the scorer was closed after it had been handed out. Then it is
@@ -283,11 +285,11 @@ class ResidentScorer:
             return []
         # A RecursionError has no message for a person.
         words = str(error) if isinstance(error, SampleError) else "record: is nested too deeply"
-        return refused(self.metrics, words)
+        return findings_of_fault(self.metrics, words)
 
 
 def _to_record(record: Sample | Mapping[str, Any]) -> Any:
-    return record if isinstance(record, Sample) else simple(record)
+    return record if isinstance(record, Sample) else to_plain(record)
 
 
 def _key(value: Any) -> Any:

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trustassay.calls.prices import Prices, Tokens
+from trustassay.calls.prices import Prices, TokenCounts
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.lines import decoded, file_lines
+from trustassay.runs.lines import decode_object, read_lines
 from trustassay.sample import Sample, SampleError, question_key
-from trustassay.show.answers import Answer, answer_of
-from trustassay.views import Piece, word_differences
-from trustassay.workflows.serving import NUMBER
+from trustassay.show.answers import AnswerCard, answer_of
+from trustassay.views import Piece, diff_words
+from trustassay.workflows.serving import FORM_NUMBER
 from trustassay_serve.view.index import FINISHED, Index, RunRow
-from trustassay_serve.view.listing import Asked, Listing
-from trustassay_serve.view.pages import Site, when
-from trustassay_serve.view.rating import Rated, key_of, verdicts_of
+from trustassay_serve.view.listing import AnswerQuery, Listing
+from trustassay_serve.view.pages import Site, format_time
+from trustassay_serve.view.rating import PeopleRatings, key_of, verdicts_of
 
 A_PAGE = 50
 """Answers on a page."""
@@ -43,7 +43,7 @@ SHORTEST = 16
 """The fewest characters of a text by which a request is recognised; less matches by chance."""
 
 
-class Run(NamedTuple):
+class ViewedRun(NamedTuple):
     """The run of a page."""
 
     row: RunRow
@@ -52,7 +52,7 @@ class Run(NamedTuple):
     """Its answers."""
 
 
-def find(site: Site, index: Index, request: Request, name: str = "run") -> Run | Response:
+def find_run(site: Site, index: Index, request: Request, name: str = "run") -> ViewedRun | Response:
     """Return the run that an address names, or a page that says why it cannot be shown."""
     key = request.query_params.get(name, "")
     # A server that has just started may not have read this run yet.
@@ -62,19 +62,19 @@ def find(site: Site, index: Index, request: Request, name: str = "run") -> Run |
     if row is None or folder is None:
         return site.problem("No such run", f"{key[:200]}: {NO_RUN}")
     try:
-        return Run(row, site.listings.of(folder))
+        return ViewedRun(row, site.listings.of(folder))
     except (RunFolderError, UnknownNameError, OSError) as error:
         # 409: the run is there, and can be shown when its files are repaired
         return site.problem(row.title, str(error), 409)
 
 
-def listed(site: Site, index: Index, request: Request) -> Response:
+def answers_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page with the list of a run's answers, as the query of the address says."""
-    viewed = find(site, index, request)
+    viewed = find_run(site, index, request)
     if isinstance(viewed, Response):
         return viewed
     row, listing = viewed
-    answer_query = Asked.of(request.query_params)
+    answer_query = AnswerQuery.of(request.query_params)
     places = listing.places(answer_query)
     page = _read_number(request, "page", 1)
     places_on_page = places[A_PAGE * (page - 1) : A_PAGE * page].tolist()
@@ -82,16 +82,16 @@ def listed(site: Site, index: Index, request: Request) -> Response:
     return site.html(
         "answers.html.jinja",
         run=row,
-        made=when(row.made),
+        made=format_time(row.made),
         listing=listing,
         asked=answer_query,
-        query={"run": row.key, **answer_query.query()},
+        query={"run": row.key, **answer_query.to_fields()},
         answers=answers,
         # In blind mode the scores of answers that are not rated yet are not shown.
         hidden={
             answer.place
             for answer in answers
-            if Rated(site, listing.folder, key_of(answer.sample)).hidden
+            if PeopleRatings(site, listing.folder, key_of(answer.sample)).hidden
         },
         count=len(places),
         page=page,
@@ -100,13 +100,13 @@ def listed(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def one(site: Site, index: Index, request: Request) -> Response:
+def answer_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page of an answer, with links to its neighbours in the list that it is from."""
-    viewed = find(site, index, request)
+    viewed = find_run(site, index, request)
     if isinstance(viewed, Response):
         return viewed
     row, listing = viewed
-    answer_query = Asked.of(request.query_params)
+    answer_query = AnswerQuery.of(request.query_params)
     place = _read_place(listing, request)
     if place is None:
         return site.problem(
@@ -116,7 +116,7 @@ def one(site: Site, index: Index, request: Request) -> Response:
     at = order.index(place) if place in order else -1
     answer = answer_at(listing, place)
     folder, sample = listing.folder, answer.sample
-    ratings = Rated(site, folder, key_of(sample))
+    ratings = PeopleRatings(site, folder, key_of(sample))
     # Verdicts of an unfinished run may still change, so they cannot be marked.
     may_mark = site.rater and not ratings.hidden and row.state == FINISHED
     return site.html(
@@ -124,7 +124,7 @@ def one(site: Site, index: Index, request: Request) -> Response:
         run=row,
         listing=listing,
         asked=answer_query,
-        query={"run": row.key, **answer_query.query()},
+        query={"run": row.key, **answer_query.to_fields()},
         answer=replace(answer, ratings=ratings.shown),
         given=ratings,
         marked=verdicts_of(site, folder, sample, answer.results, ratings.faults)
@@ -141,18 +141,18 @@ def one(site: Site, index: Index, request: Request) -> Response:
 def _read_number(request: Request, name: str, default: int) -> int:
     """Return a number of an address, 1 or more; the default for anything else."""
     text = request.query_params.get(name, "")
-    return max(1, int(text)) if NUMBER.fullmatch(text) else default
+    return max(1, int(text)) if FORM_NUMBER.fullmatch(text) else default
 
 
 def _read_place(listing: Listing, request: Request) -> int | None:
     """Return the place that an address names, by number (``at``) or by the sample's id."""
     text = request.query_params.get("at", "")
-    if NUMBER.fullmatch(text):
+    if FORM_NUMBER.fullmatch(text):
         return int(text) if int(text) < len(listing) else None
     return listing.place_of(request.query_params.get("id", ""))
 
 
-def answer_at(listing: Listing, place: int) -> Answer:
+def answer_at(listing: Listing, place: int) -> AnswerCard:
     """Return the answer at a place, with its assessments."""
     sample, assessments = listing.sample(place), listing.assessments(place)
     return answer_of(place + 1, place, sample, assessments, listing.columns)
@@ -161,7 +161,7 @@ def answer_at(listing: Listing, place: int) -> Answer:
 # the same question elsewhere
 
 
-class Elsewhere(NamedTuple):
+class OtherRunAnswer(NamedTuple):
     """An answer of another run, or of another model, to the same question."""
 
     run: RunRow
@@ -176,7 +176,7 @@ class Elsewhere(NamedTuple):
     """Its verdicts and scores, or why they are hidden."""
 
 
-def elsewhere(site: Site, index: Index, request: Request) -> Response:
+def elsewhere_page(site: Site, index: Index, request: Request) -> Response:
     """Return the fragment of a page with the answers to the same question in other runs."""
     viewed = _find_answer(site, index, request)
     if isinstance(viewed, Response):
@@ -186,12 +186,14 @@ def elsewhere(site: Site, index: Index, request: Request) -> Response:
     return site.html("elsewhere.html.jinja", others=other_answers, whole=is_complete, run=row)
 
 
-def _find_answer(site: Site, index: Index, request: Request) -> tuple[Run, int, Sample] | Response:
+def _find_answer(
+    site: Site, index: Index, request: Request
+) -> tuple[ViewedRun, int, Sample] | Response:
     """Return the answer that an address names, or a page that says why it cannot be shown.
 
     In blind mode this is shown only after the answer has been rated.
     """
-    viewed = find(site, index, request)
+    viewed = find_run(site, index, request)
     if isinstance(viewed, Response):
         return viewed
     place = _read_place(viewed.listing, request)
@@ -199,14 +201,14 @@ def _find_answer(site: Site, index: Index, request: Request) -> tuple[Run, int, 
         return site.problem(viewed.row.title, NO_ANSWER)
     sample = viewed.listing.sample(place)
     # Calls and other answers would give away the verdict.
-    if Rated(site, viewed.listing.folder, key_of(sample)).hidden:
+    if PeopleRatings(site, viewed.listing.folder, key_of(sample)).hidden:
         return site.problem(viewed.row.title, "This is shown when you have rated the answer.", 409)
     return viewed, place, sample
 
 
 def _find_same_question(
     site: Site, index: Index, key: str, place: int, sample: Sample
-) -> tuple[list[Elsewhere], bool]:
+) -> tuple[list[OtherRunAnswer], bool]:
     """Return the other answers to a sample's question, and whether all runs were searched."""
     key_of_question, end = question_key(sample.question), time.monotonic() + SEARCHING_S
     # The beginning of the question, as JSON writes it, sorts out most lines without parsing them.
@@ -215,26 +217,26 @@ def _find_same_question(
     # whether these are all.
     query = "SELECT * FROM runs WHERE state = ? ORDER BY key = ? DESC, made DESC LIMIT ?"
     rows = [RunRow(*columns) for columns in index.ask(query, (FINISHED, key, OTHER_RUNS + 1))]
-    result: list[Elsewhere] = []
+    result: list[OtherRunAnswer] = []
     for row in rows[:OTHER_RUNS]:
         folder = index.folder(row.key)
         if folder is None or not key_of_question:
             continue
-        for number, line in enumerate(file_lines(folder.samples_path)):
+        for number, line in enumerate(read_lines(folder.samples_path)):
             if time.monotonic() > end:
                 return result, False
             if needle not in line or (row.key == key and number == place):
                 continue
             try:
-                other = Sample.parse(decoded(line))
+                other = Sample.parse(decode_object(line))
             except (ValueError, SampleError):
                 continue  # its own page names the line
             if question_key(other.question) == key_of_question:
-                pieces = word_differences(sample.response or "", other.response or "")
+                pieces = diff_words(sample.response or "", other.response or "")
                 verdicts = "not rated by you yet"
-                if not Rated(site, folder, key_of(other)).hidden:
+                if not PeopleRatings(site, folder, key_of(other)).hidden:
                     verdicts = ", ".join(_read_verdicts(folder, other.id, end))
-                result.append(Elsewhere(row, number, other, pieces, verdicts))
+                result.append(OtherRunAnswer(row, number, other, pieces, verdicts))
     return result, len(rows) <= OTHER_RUNS
 
 
@@ -242,7 +244,7 @@ def _read_verdicts(folder: RunFolder, sample_id: str, end: float) -> Iterator[st
     """Yield the verdict and the score of each metric for a sample."""
     # assessments are written with the id first, so that a line can be recognised without parsing
     beginning = f'{{"id": {json.dumps(sample_id)}, '.encode()
-    for line in file_lines(folder.assessments_path):
+    for line in read_lines(folder.assessments_path):
         if line.startswith(beginning):
             assessment = json.loads(line)
             score = "no score" if assessment.get("score") is None else f"{assessment['score']:.2f}"
@@ -257,7 +259,7 @@ def _read_verdicts(folder: RunFolder, sample_id: str, end: float) -> Iterator[st
 # the calls behind it
 
 
-class Call(NamedTuple):
+class QuotingCall(NamedTuple):
     """A stored call whose request quotes an answer."""
 
     capability: str
@@ -276,7 +278,7 @@ class Call(NamedTuple):
     """The published price; ``None`` where there is none."""
 
 
-def calls(site: Site, index: Index, request: Request) -> Response:
+def calls_page(site: Site, index: Index, request: Request) -> Response:
     """Return the fragment of a page with the calls whose request quotes an answer."""
     viewed = _find_answer(site, index, request)
     if isinstance(viewed, Response):
@@ -298,12 +300,12 @@ def _collect_quotes(sample: Sample, evidence: Sequence[Sequence[Mapping[str, Any
     return list(dict.fromkeys(text.strip() for text in texts if len(text.strip()) >= SHORTEST))
 
 
-def _find_calls(folder: RunFolder, texts: Sequence[str]) -> tuple[list[Call], bool]:
+def _find_calls(folder: RunFolder, texts: Sequence[str]) -> tuple[list[QuotingCall], bool]:
     """Return the stored calls whose request quotes one of the texts, and whether these are all."""
     if not folder.calls_path.exists() or not texts:
         return [], True
     end, prices = time.monotonic() + SEARCHING_S, Prices()
-    result: list[Call] = []
+    result: list[QuotingCall] = []
     forms = [form for text in texts for form in {text, *_json_forms(text)}]
     query = "SELECT capability, backend, request, reply, seconds, prompt_tokens, reply_tokens FROM "
     # read only: a run that is being written keeps its own connection
@@ -321,13 +323,15 @@ def _json_forms(text: str) -> set[str]:
     return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
 
 
-def _build_call(row: tuple[Any, ...], prices: Prices) -> Call:
+def _build_call(row: tuple[Any, ...], prices: Prices) -> QuotingCall:
     capability, backend, request, reply, seconds, prompt, replied = row
     tokens, usd = "", None
     if prompt is not None and replied is not None:
         tokens = f"{prompt:,} + {replied:,} tokens"
-        usd = prices.usd(backend, Tokens(prompt, replied))
-    return Call(capability, backend, _lay_out(request), _lay_out(reply), seconds, tokens, usd)
+        usd = prices.usd(backend, TokenCounts(prompt, replied))
+    return QuotingCall(
+        capability, backend, _lay_out(request), _lay_out(reply), seconds, tokens, usd
+    )
 
 
 def _lay_out(text: str) -> str:

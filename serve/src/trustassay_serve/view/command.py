@@ -25,7 +25,7 @@ def view(
         Flag(
             "Who rates on the pages; without it they can only be read. The ratings are those of "
             "`annotate`, in the folder of each run.",
-            metavar="NAME",
+            metavar="RATER_NAME",
             default="",
         ),
     ],
@@ -34,7 +34,7 @@ def view(
         Flag(
             "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
             "YAML file.",
-            metavar="NAME|FILE",
+            metavar="RATER_NAME|FILE",
             default="answer",
         ),
     ],
@@ -77,36 +77,36 @@ def view(
     """
     from trustassay.metrics.judge import read_rubric
     from trustassay.workflows import serving
-    from trustassay.workflows.annotate.project import NAME
-    from trustassay.workflows.listening import listening
+    from trustassay.workflows.annotate.project import RATER_NAME
+    from trustassay.workflows.listening import open_listener
     from trustassay_serve.view.index import Index, index_path
     from trustassay_serve.view.pages import Site
-    from trustassay_serve.view.server import VIEWER, Keeper, application
+    from trustassay_serve.view.server import VIEWER, IndexRefresher, application
 
     # step 1: check the arguments before anything is opened
     folder = folder or Path("trustassay-runs" if Path("trustassay-runs").is_dir() else ".")
     if not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder with runs; `score --out` makes one")
-    if rate and not NAME.fullmatch(rate):
+    if rate and not RATER_NAME.fullmatch(rate):
         hint = "expected up to 40 letters, digits, _, - and . (not first)"
         raise UsageError(f"--rate: {hint}, got {rate[:50]!r}")
     # step 2: bind the port first, so that a port in use leaves no trace
-    with listening(host, port) as at:
+    with open_listener(host, port) as at:
         path = index_path(folder)
         index = Index(folder, path)
         # Tokens are kept beside the table, so the address stays the same from start to start.
-        links = serving.Links(path, [rate or VIEWER])
+        links = serving.AccessLinks(path, [rate or VIEWER])
         base = f"/{links.tokens[rate or VIEWER]}"
         site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
         # step 3: print the address, and a warning where other machines can reach it
-        if warning := serving.warning_of(host):
+        if warning := serving.warn_of_exposure(host):
             say(warning)
-        say(f"{serving.address(host, at)}{site.base}/")
+        say(f"{serving.format_address(host, at)}{site.base}/")
         say("Ctrl-C ends; the same command has the same address")
         # step 4: keep the table up to date in the background, and serve until Ctrl-C
-        refresher = Keeper(index, say)
+        refresher = IndexRefresher(index, say)
         refresher.start()
-        hosts = serving.Hosts(host, public)
+        hosts = serving.AllowedHosts(host, public)
 
         async def drained() -> None:
             refresher.close()

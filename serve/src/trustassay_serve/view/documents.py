@@ -12,7 +12,7 @@ from trustassay.compare.gate import gate
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.runs.folder import RunFolder
-from trustassay.show.document import Block, Document, Row, Section, Table, Text
+from trustassay.show.document import Block, DocumentRow, PageDocument, Section, Table, Text
 from trustassay.workflows.calibrate import command as calibrating
 from trustassay.workflows.study import command as studying
 from trustassay.workflows.study import outputs
@@ -23,25 +23,27 @@ RATINGS = ("ratings*.jsonl", "verdicts*.jsonl")
 """Patterns of the files with ratings in a run's folder."""
 
 
-def _make_study(path: Path, ratings: Path | None, options: dict[str, list[str]]) -> Document:
-    return outputs.document_of(studying.study(path, labels=options["label"], ratings=ratings))
+def _make_study(path: Path, ratings: Path | None, options: dict[str, list[str]]) -> PageDocument:
+    return outputs.build_document(studying.study(path, labels=options["label"], ratings=ratings))
 
 
-def _make_calibration(path: Path, ratings: Path | None, options: dict[str, list[str]]) -> Document:
+def _make_calibration(
+    path: Path, ratings: Path | None, options: dict[str, list[str]]
+) -> PageDocument:
     label, metrics = "".join(options["label"][:1]), options["metric"]
     calibration = calibrating.calibrate(path, label=label, metrics=metrics, ratings=ratings)
-    return calibrating.document_of(calibration)
+    return calibrating.build_document(calibration)
 
 
-def _make_gate(path: Path, _ratings: Path | None, options: dict[str, list[str]]) -> Document:
+def _make_gate(path: Path, _ratings: Path | None, options: dict[str, list[str]]) -> PageDocument:
     bounds = [gate_rules.parse_bound(rule, at_least=True) for rule in options["min"]]
     bounds += [gate_rules.parse_bound(rule, at_least=False) for rule in options["max"]]
     result = gate(path, bounds)
-    sections = [Section("Rules", checks(result, path.parent))]
-    return Document("gate", path.name, {}, f"gate: {result.result}", result.notes, sections)
+    sections = [Section("Rules", build_rule_blocks(result, path.parent))]
+    return PageDocument("gate", path.name, {}, f"gate: {result.result}", result.notes, sections)
 
 
-MADE: dict[str, tuple[tuple[str, ...], Callable[..., Document]]] = {
+DOCUMENT_COMMANDS: dict[str, tuple[tuple[str, ...], Callable[..., PageDocument]]] = {
     "study": (("label",), _make_study),
     "calibrate": (("label", "metric"), _make_calibration),
     "gate": (("min", "max"), _make_gate),
@@ -49,13 +51,13 @@ MADE: dict[str, tuple[tuple[str, ...], Callable[..., Document]]] = {
 """By command: the fields of its form, and the function that builds its document."""
 
 
-def shown(site: Site, index: Index, request: Request) -> Response:
+def document_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page with a command's document, and the form for its options."""
     query, command = request.query_params, request.url.path.rpartition("/")[2]
     run = index.run(query.get("run", ""))
     if run is None:
         return site.problem("There is no such run", "It may have been moved or removed.")
-    names, make = MADE[command]
+    names, make = DOCUMENT_COMMANDS[command]
     form = {name: " ".join(query.getlist(name)).split() for name in names}
     # An address without a metric shows the first one.
     if "metric" in form and not form["metric"]:
@@ -75,7 +77,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         # The key changes with the run's files and with the file of ratings, so the page is always
         # current.
         of = (command, run, str(form), ratings and (ratings, ratings.stat().st_mtime_ns))
-        page = site.kept.get(of, lambda: make(path, ratings, form))
+        page = site.results.get(of, lambda: make(path, ratings, form))
         if page is None:
             # The page reloads until the document is there; the computation goes on meanwhile.
             return site.waiting(f"{command}: {run.title} …")
@@ -91,7 +93,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     return site.html("document_page.html.jinja", **about | {"page": page, "fault": fault})
 
 
-def checks(gate_result: gate_rules.Gate, root: Path) -> list[Block]:
+def build_rule_blocks(gate_result: gate_rules.Gate, root: Path) -> list[Block]:
     """Return the rules of a gate with their results, and advice for the undecided ones.
 
     Paths of runs are shortened to those below ``root``.
@@ -101,7 +103,7 @@ def checks(gate_result: gate_rules.Gate, root: Path) -> list[Block]:
         return text.replace(f"{root}/", "")
 
     rows = [
-        Row(
+        DocumentRow(
             check.name,
             [check.result, gate_files.value_of(check), gate_files.interval_in_words(check)],
             below(f"{check.rule}: {check.why}"),

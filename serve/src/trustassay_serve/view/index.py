@@ -16,15 +16,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.compare.run_scores import better_of
+from trustassay.compare.run_scores import find_better_direction
 from trustassay.core.outcome import Outcomes
 from trustassay.data.records import InputError
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.metric import Figure, MetricInfo
-from trustassay.runs.counts import LOOKED, OUTCOMES
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of, start_of
+from trustassay.runs.counts import LOOKED_KEY, OUTCOMES_KEY
+from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos, read_start
 from trustassay.runs.questions import QUESTIONS
-from trustassay.statistics.intervals import UnitMean, bounded_interval
+from trustassay.statistics.intervals import UnitMean, interval_within_bounds
 
 LAYOUT = 3
 """The version of the table's layout; a file of another version is rebuilt."""
@@ -134,7 +134,7 @@ class FigureRow(NamedTuple):
 LIKE = "LIKE ? ESCAPE '\\'"
 
 
-def chosen(query: Mapping[str, str]) -> tuple[str, list[object]]:
+def run_condition(query: Mapping[str, str]) -> tuple[str, list[object]]:
     """Return the SQL condition for the runs that an address asks for, and its values."""
     where, values = ["1"], list[object]()
     if text := query.get("q", "").strip():
@@ -312,11 +312,11 @@ def _iter_stamps(root: Path) -> Iterator[tuple[str, str]]:
                 watched.append("assessments.jsonl")
             yield (
                 path.relative_to(root).as_posix(),
-                " ".join(stamp(path / name) for name in watched),
+                " ".join(file_stamp(path / name) for name in watched),
             )
 
 
-def stamp(path: Path) -> str:
+def file_stamp(path: Path) -> str:
     """Return a text that changes whenever a file changes: its time and size."""
     try:
         status = path.stat()
@@ -334,7 +334,7 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         run, summary = folder.read_run(), folder.read_summary()
         if run is None:
             return row._replace(state=DAMAGED, fault="run.json is missing"), []
-        start = start_of(run)
+        start = read_start(run)
         row = row._replace(
             made=start.timestamp() if start else None,
             model=_answering_models(run, summary),
@@ -344,16 +344,16 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
         )
         if summary is None:
             return row._replace(scored=_count_lines(folder.assessments_path)), []
-        infos = metric_infos(folder, run)
+        infos = read_metric_infos(folder, run)
         # Installed metrics describe themselves better than what an older run stored about them.
-        infos |= {name: MetricInfo.of(metric) for name, metric in metrics_of(run).items()}
+        infos |= {name: MetricInfo.of(metric) for name, metric in load_metrics(run).items()}
         figures = [
             row_of_figure
             for info in infos.values()
             for row_of_figure in _figure_rows(key, info, summary)
         ]
-        look_counts = summary.get(LOOKED) or {}
-        stored = summary.get(OUTCOMES) or {}
+        look_counts = summary.get(LOOKED_KEY) or {}
+        stored = summary.get(OUTCOMES_KEY) or {}
         outcome_lines = [
             Outcomes.from_dict(name, content).lines for name, content in stored.items()
         ]
@@ -408,7 +408,7 @@ def _figure_rows(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iter
             continue
         low, high = stored["intervals"].get(name) or (None, None)
         n = int(stored["support"].get(name) or 0)
-        better = better_of(figure, info)
+        better = find_better_direction(figure, info)
         yield FigureRow(
             key,
             info.name,
@@ -446,7 +446,7 @@ def _group_rows(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Itera
         ends = None
         if len(errors) == len(cells_of_group):
             cell_mean = UnitMean(mean, math.hypot(*errors) ** 2, total)
-            ends = bounded_interval(cell_mean, info.score_range)
+            ends = interval_within_bounds(cell_mean, info.score_range)
         columns = (MEAN, mean, *(ends or (None, None)), total, "", better, 0)
         yield FigureRow(key, info.name, MEAN, name, *columns)
 
@@ -460,4 +460,4 @@ def _count_lines(path: Path) -> int:
         return 0
 
 
-__all__ = ["ALL", "FigureRow", "Index", "RunRow", "chosen", "index_path", "stamp"]
+__all__ = ["ALL", "FigureRow", "Index", "RunRow", "file_stamp", "index_path", "run_condition"]

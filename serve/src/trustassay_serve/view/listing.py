@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from trustassay.core.outcome import Outcome
 from trustassay.errors import RunFolderError
 from trustassay.metric import Assessment
-from trustassay.runs.folder import SAMPLES_REPAIR, RunFolder, metric_infos, metrics_of
-from trustassay.runs.lines import damaged_at, decoded, hash64, read_line, sample_id
-from trustassay.runs.outcomes import outcome_of
+from trustassay.runs.folder import SAMPLES_REPAIR, RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.lines import build_error_at, decode_object, hash64, parse_sample_id, read_line
+from trustassay.runs.outcomes import determine_outcome
 from trustassay.sample import Sample
-from trustassay.show.answers import Column
-from trustassay.show.choice import FAILED, NO_VERDICT, Level, finding_of
-from trustassay.show.first_card import Looked, problem_of
+from trustassay.show.answers import MetricColumn
+from trustassay.show.choice import FAILED, NO_VERDICT, AnswerPriority, finding_of
+from trustassay.show.first_card import ReviewCounts, problem_of
 
 Places = NDArray[np.int64]
 PATIENCE_S = 0.25
@@ -46,7 +46,7 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerQuery:
     """A query for answers of a run: filters and an order."""
 
     text: str = ""
@@ -62,7 +62,7 @@ class Asked:
     score first."""
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Asked:
+    def of(cls, query: Mapping[str, str]) -> AnswerQuery:
         """Read the query of an address."""
         return cls(
             query.get("q", "").strip(),
@@ -72,7 +72,7 @@ class Asked:
             query.get("order", "") or "need",
         )
 
-    def query(self) -> dict[str, Any]:
+    def to_fields(self) -> dict[str, Any]:
         """Return the parts of an address, for :func:`~trustassay_serve.view.pages.address`."""
         order = "" if self.order == "need" else self.order
         look = 1 if self.look else ""
@@ -125,10 +125,10 @@ class Listing:
         if run is None:
             raise RunFolderError(f"{folder.path}: holds no run")
         self.folder, self.run = folder, run
-        self.infos = metric_infos(folder, run)
-        self.here = metrics_of(run)
+        self.infos = read_metric_infos(folder, run)
+        self.here = load_metrics(run)
         self.columns = {
-            name: Column(place, info.title, info.score_range, self.here.get(name))
+            name: MetricColumn(place, info.title, info.score_range, self.here.get(name))
             for place, (name, info) in enumerate(self.infos.items())
         }
         self.total = int(run["samples"].get("samples") or 0) * len(self.infos)
@@ -144,7 +144,7 @@ class Listing:
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._fault: Exception | None = None
-        self._ordered: tuple[int, Asked, Places] | None = None
+        self._ordered: tuple[int, AnswerQuery, Places] | None = None
         self._outcomes: dict[Outcome, int] = {}
         """The outcomes that occur, with their numbers."""
 
@@ -205,7 +205,7 @@ class Listing:
 
     def _missing_sample_error(self, line: bytes) -> RunFolderError:
         """Return the error about an assessment whose sample is missing."""
-        path, missing_id = self.folder.samples_path, sample_id(line)
+        path, missing_id = self.folder.samples_path, parse_sample_id(line)
         problem = f"has no sample {missing_id[:40]!r}" if path.exists() else "is missing"
         return RunFolderError(f"{path}: {problem}, which has assessments; {SAMPLES_REPAIR}")
 
@@ -227,10 +227,10 @@ class Listing:
         """Note a sample that begins at a byte; RunFolderError if the line is damaged."""
         number = len(self._samples)
         try:
-            sample = decoded(line)
+            sample = decode_object(line)
             id_hash = hash64(sample["id"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self.folder.bad_sample(number + 1, f"is not a sample: {error}") from None
+            raise self.folder.build_sample_error(number + 1, f"is not a sample: {error}") from None
         # Parsed outside of the lock, which pages wait for.
         model = str(sample.get("model") or "")
         with self._lock:
@@ -244,15 +244,15 @@ class Listing:
         """Note an assessment; return whether its sample has been read."""
         path = self.folder.assessments_path
         try:
-            assessment = Assessment.from_dict(read_line(line).located(path, at))
+            assessment = Assessment.from_dict(read_line(line).locate_evidence(path, at))
         except (ValueError, KeyError, TypeError):
-            raise damaged_at(path, at) from None
+            raise build_error_at(path, at) from None
         results, place = (
             self._results.get(assessment.metric),
             self._by_id.get(hash64(assessment.id)),
         )
         if results is None:
-            raise damaged_at(path, at)
+            raise build_error_at(path, at)
         if place is None:
             return False
         metric = self.here.get(assessment.metric)
@@ -260,8 +260,8 @@ class Listing:
         flagged = problem_of(metric, assessment) is not None if metric and metric.line else None
         finding = finding_of(self.infos[assessment.metric], assessment, flagged=flagged)
         word = FAILED if assessment.error is not None else assessment.verdict or NO_VERDICT
-        failure = finding.kind.level == Level.FAILURE
-        outcome = outcome_of(metric, assessment)
+        failure = finding.kind.level == AnswerPriority.FAILURE
+        outcome = determine_outcome(metric, assessment)
         with self._lock:
             # An assessment that was repeated after a crash replaces the first one, and counts once.
             self.read += results.states[place] == UNKNOWN
@@ -290,7 +290,7 @@ class Listing:
             )
 
     @property
-    def looked(self) -> Looked:
+    def looked(self) -> ReviewCounts:
         """The numbers of answers that need a look, counted as in the report."""
         lines = any(metric.line for metric in self.here.values())
         with self._lock:
@@ -307,7 +307,7 @@ class Listing:
         reasons: Counter[str] = Counter()
         if not judged.any():  # the sentence gives reasons only then
             reasons.update(outcomes[number].reason for number in numbers[0] if number >= 0)
-        return Looked(
+        return ReviewCounts(
             lines,
             answers=int(is_known.sum()),
             flagged=int(flagged.sum()),
@@ -320,7 +320,7 @@ class Listing:
     def _stack_states(self) -> NDArray[np.int8]:
         return np.array([results.states for results in self._results.values()], dtype=np.int8)
 
-    def places(self, query: Asked) -> Places:
+    def places(self, query: AnswerQuery) -> Places:
         """Return the places in the input of the answers that match a query, in its order."""
         with self._lock:
             read = self.read + len(self._samples)
@@ -337,7 +337,7 @@ class Listing:
         self._ordered = (read, query, result)
         return result
 
-    def _filter(self, query: Asked) -> NDArray[np.bool_]:
+    def _filter(self, query: AnswerQuery) -> NDArray[np.bool_]:
         """Return which answers match a query, apart from its text."""
         keep = np.ones(len(self._samples), dtype=np.bool_)
         if query.look:
@@ -425,7 +425,7 @@ def _read_inode(path: Path) -> int | None:
         return None
 
 
-class Listings:
+class ListingCache:
     """A cache of the listings of the runs that were shown last."""
 
     def __init__(self) -> None:

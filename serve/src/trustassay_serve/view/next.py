@@ -15,11 +15,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from trustassay.errors import UsageError
-from trustassay.files import alone, is_full
+from trustassay.files import is_disk_full, open_locked
 from trustassay.runs.folder import RunFolder
 from trustassay.workflows.annotate.session import NotOfferedError
 from trustassay.workflows.label.command import (
-    PROPOSED,
+    DEFAULT_PROPOSED_ANSWERS,
     Labelling,
     LabelWork,
     PlanOptions,
@@ -28,12 +28,25 @@ from trustassay.workflows.label.command import (
 )
 from trustassay.workflows.label.plan import read_plan
 from trustassay.workflows.label.population import LabelSource, read_labels
-from trustassay.workflows.serving import NUMBER, Fields, Links, Tell, read_fields
-from trustassay_serve.view.answers import answer_at, find
-from trustassay_serve.view.index import FINISHED, Index, stamp
-from trustassay_serve.view.listing import Asked, Listing
+from trustassay.workflows.serving import (
+    FORM_NUMBER,
+    AccessLinks,
+    FormFields,
+    MessageWriter,
+    read_fields,
+)
+from trustassay_serve.view.answers import answer_at, find_run
+from trustassay_serve.view.index import FINISHED, Index, file_stamp
+from trustassay_serve.view.listing import AnswerQuery, Listing
 from trustassay_serve.view.pages import Site, address
-from trustassay_serve.view.rating import Rated, key_of, mark, plan_of, rate, ratings_paths
+from trustassay_serve.view.rating import (
+    PeopleRatings,
+    key_of,
+    plan_of,
+    ratings_paths,
+    store_mark,
+    store_rating,
+)
 
 TARGET_WIDTH = 0.1
 """The width of the interval that the rating aims at: the page shows how many ratings are left."""
@@ -41,7 +54,7 @@ PATIENCE_S = 0.3
 """Seconds that a page waits for a computation."""
 
 
-class Promise:
+class LabelProgress:
     """The estimate for all answers of a run from its ratings, computed in a thread after each one.
 
     ``result`` is ``None`` without a plan, and until it is computed. ``fault`` says why it cannot be
@@ -64,7 +77,7 @@ class Promise:
         """Return a text that changes with any file that the result depends on."""
         folder = self._folder
         files = (folder.samples_path, folder.assessments_path, self.path)
-        return " ".join(map(stamp, (*files, *ratings_paths(self._site, folder))))
+        return " ".join(map(file_stamp, (*files, *ratings_paths(self._site, folder))))
 
     @property
     def ready(self) -> bool:
@@ -88,7 +101,9 @@ class Promise:
             try:
                 with self._working:
                     work = self._read_work()
-                    self.result = work.told((), TARGET_WIDTH, beyond=False) if work.plan else None
+                    self.result = (
+                        work.summarise((), TARGET_WIDTH, beyond=False) if work.plan else None
+                    )
                 self.fault = ""
             except Exception as error:  # it is told on the page, which goes on
                 is_expected = isinstance(error, UsageError | OSError)
@@ -106,7 +121,7 @@ class Promise:
         if rubric.numeric:
             source = LabelSource(files, at_least=rubric.passes)
         # Reading the answers takes long; ratings change often, runs rarely.
-        of_run = stamp(self._folder.samples_path) + stamp(self._folder.assessments_path)
+        of_run = file_stamp(self._folder.samples_path) + file_stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:
             self._work = open_work([self._folder.path], self.path, source, PlanOptions())
             self._of_run = of_run
@@ -120,12 +135,12 @@ class Promise:
 
         Errors are those of :func:`~trustassay.workflows.label.command.label`.
         """
-        with self._working, alone(self.path):
+        with self._working, open_locked(self.path):
             try:
                 work = self._read_work()
-                labelling = work.told((), TARGET_WIDTH, beyond=False) if work.plan else None
+                labelling = work.summarise((), TARGET_WIDTH, beyond=False) if work.plan else None
                 if labelling is None or labelling.rated == labelling.drawn:
-                    work.propose(PROPOSED)
+                    work.propose(DEFAULT_PROPOSED_ANSWERS)
             finally:
                 # The lock creates the file: without a plan in it, it is removed again.
                 if not self.path.stat().st_size:
@@ -133,18 +148,18 @@ class Promise:
 
 
 @lru_cache(maxsize=2)
-def promise_of(site: Site, path: Path) -> Promise:
+def progress_of(site: Site, path: Path) -> LabelProgress:
     """Return the progress of the run in a folder, from a cache of the last ones."""
-    return Promise(site, RunFolder(path))
+    return LabelProgress(site, RunFolder(path))
 
 
-def shown(site: Site, index: Index, request: Request) -> Response:
+def next_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page for rating the next answer of the plan; it shows no scores."""
-    viewed = find(site, index, request)
+    viewed = find_run(site, index, request)
     if isinstance(viewed, Response):
         return viewed
     row, listing = viewed
-    promise = promise_of(site, listing.folder.path)
+    promise = progress_of(site, listing.folder.path)
     promise.wait()
     try:
         plan = plan_of(listing.folder)
@@ -152,7 +167,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         return site.problem(row.title, str(error), 409)
     # The order of the plan is the order of rating: draws depend on the labels before them.
     keys = [key for draw in plan.draws for key in draw.answers] if plan else []
-    own_ratings = {key[0]: Rated(site, listing.folder, key).own for key in keys}
+    own_ratings = {key[0]: PeopleRatings(site, listing.folder, key).own for key in keys}
     waiting = [name for name, rating in own_ratings.items() if rating is None]
     # Skipped answers can be rated later; they do not block the next one.
     skipped = [
@@ -173,47 +188,49 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         place=place,
         sample=None if place is None else listing.sample(place),
         query={"run": row.key, "page": "next"},
-        last=int(last) if NUMBER.fullmatch(last) else None,
+        last=int(last) if FORM_NUMBER.fullmatch(last) else None,
     )
 
 
 # forms
 
 
-def _rate(site: Site, listing: Listing, place: int, fields: Fields) -> None:
+def _rate(site: Site, listing: Listing, place: int, fields: FormFields) -> None:
     choice, note = fields.get("choice", ""), fields.get("note", "")
-    rate(site, listing.folder, listing.sample(place), fields.get("act", "rate"), choice, note)
-    promise = promise_of(site, listing.folder.path)
+    store_rating(
+        site, listing.folder, listing.sample(place), fields.get("act", "rate"), choice, note
+    )
+    promise = progress_of(site, listing.folder.path)
     # starts the computation now, so that the next page need not wait
     if promise.result:  # somebody looks at it
         promise.wait(0)
 
 
-def _mark(site: Site, listing: Listing, place: int, fields: Fields) -> None:
+def _mark(site: Site, listing: Listing, place: int, fields: FormFields) -> None:
     answer = answer_at(listing, place)
-    if Rated(site, listing.folder, key_of(answer.sample)).hidden:
+    if PeopleRatings(site, listing.folder, key_of(answer.sample)).hidden:
         raise NotOfferedError("rate the answer first: its verdicts are hidden until then")
     by_name = {result_of_metric.name: result_of_metric for result_of_metric in answer.results}
     result, number = by_name.get(fields.get("metric", "")), fields.get("statement", "0")
-    if result is None or not NUMBER.fullmatch(number):
+    if result is None or not FORM_NUMBER.fullmatch(number):
         raise NotOfferedError("there is no such verdict")
-    mark(site, listing.folder, answer.sample, result, int(number), fields.get("verdict", ""))
+    store_mark(site, listing.folder, answer.sample, result, int(number), fields.get("verdict", ""))
 
 
-def _propose(site: Site, listing: Listing, _place: int, _fields: Fields) -> None:
-    promise_of(site, listing.folder.path).propose()
+def _propose(site: Site, listing: Listing, _place: int, _fields: FormFields) -> None:
+    progress_of(site, listing.folder.path).propose()
 
 
-ACTS: dict[str, Callable[[Site, Listing, int, Fields], None]] = {
+FORM_ACTIONS: dict[str, Callable[[Site, Listing, int, FormFields], None]] = {
     "rate": _rate,
     "verdict": _mark,
     "propose": _propose,
 }
 
 
-def _perform(site: Site, index: Index, request: Request, fields: Fields) -> Response:
+def _perform(site: Site, index: Index, request: Request, fields: FormFields) -> Response:
     """Perform the action of a form, and return a redirect to the page that follows."""
-    viewed = find(site, index, request)
+    viewed = find_run(site, index, request)
     if isinstance(viewed, Response):
         raise HTTPException(404)
     row, listing = viewed
@@ -221,24 +238,24 @@ def _perform(site: Site, index: Index, request: Request, fields: Fields) -> Resp
         raise HTTPException(409, "the run is not finished; rate it when it is.")
     params, name = request.query_params, request.url.path.rpartition("/")[2]
     at = params.get("at", "0")
-    place = int(at) if NUMBER.fullmatch(at) else -1
+    place = int(at) if FORM_NUMBER.fullmatch(at) else -1
     if not 0 <= place < len(listing):
         read = listing.read >= listing.total
         # 503 while the answer may still come: the page's script tries again
         raise HTTPException(404 if read else 503, "the run is being read.")
-    ACTS[name](site, listing, place, fields)
+    FORM_ACTIONS[name](site, listing, place, fields)
     if params.get("page") == "next":
         last = place if name == "rate" else None
         return RedirectResponse(address(site.base, "next", run=row.key, last=last), 303)
-    query = {"run": row.key, "at": place, **Asked.of(params).query()}
+    query = {"run": row.key, "at": place, **AnswerQuery.of(params).to_fields()}
     return RedirectResponse(address(site.base, "answer", **query), 303)
 
 
-def routes(site: Site, index: Index, links: Links, tell: Tell) -> list[Route]:
+def routes(site: Site, index: Index, links: AccessLinks, tell: MessageWriter) -> list[Route]:
     """Return the routes of the forms in :data:`FORM_ACTIONS`."""
 
     async def endpoint(request: Request) -> Response:
-        if links.owner(request.path_params["token"]) is None:
+        if links.find_owner(request.path_params["token"]) is None:
             raise HTTPException(404)
         if not site.rater:
             return PlainTextResponse("only read here: --rate NAME lets NAME rate.", 403)
@@ -250,7 +267,7 @@ def routes(site: Site, index: Index, links: Links, tell: Tell) -> list[Route]:
             return PlainTextResponse(str(error), 400)
         except (UsageError, OSError) as error:
             tell(f"{site.rater}: a rating was not stored: {error}")
-            full = isinstance(error, OSError) and is_full(error)
+            full = isinstance(error, OSError) and is_disk_full(error)
             return PlainTextResponse("the disk is full." if full else f"{error}.", 503)
 
-    return [Route(f"/{{token}}/{name}", endpoint, methods=["POST"]) for name in ACTS]
+    return [Route(f"/{{token}}/{name}", endpoint, methods=["POST"]) for name in FORM_ACTIONS]

@@ -17,9 +17,9 @@ from trustassay.metrics.judge import Rubric, read_rubric
 from trustassay.show.markdown import markdown_html
 from trustassay.show.page import environment as report_environment
 from trustassay.show.text import figure as with_unit
-from trustassay.workflows.annotate.project import Scale
-from trustassay.workflows.serving import NUMBER
-from trustassay_serve.view.listing import Listings
+from trustassay.workflows.annotate.project import RatingScale
+from trustassay.workflows.serving import FORM_NUMBER
+from trustassay_serve.view.listing import ListingCache
 
 T = TypeVar("T")
 MAX_RESULTS = 6
@@ -48,7 +48,12 @@ def environment() -> Environment:
     assert shared is not None
     result.loader = ChoiceLoader([PackageLoader(__package__, "templates"), shared])
     result.filters = {**result.filters, "markdown": markdown_html}
-    result.globals = {**result.globals, "address": address, "with_unit": with_unit, "when": when}
+    result.globals = {
+        **result.globals,
+        "address": address,
+        "with_unit": with_unit,
+        "when": format_time,
+    }
     return result
 
 
@@ -70,18 +75,18 @@ def address(base: str, to: str, /, **query: object) -> str:
     return f"{base}/{to}" + (f"?{urlencode(present)}" if present else "")
 
 
-def when(seconds: float | None) -> str:
+def format_time(seconds: float | None) -> str:
     """Return a time in the time zone of this machine, such as 2026-11-28 09:30."""
     return "no date" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
 
 
-def page_of(query: Mapping[str, str]) -> int:
+def read_page_number(query: Mapping[str, str]) -> int:
     """Return the number of the page that an address asks for, from 1."""
     text = query.get("page", "")
-    return max(1, int(text)) if NUMBER.fullmatch(text) else 1
+    return max(1, int(text)) if FORM_NUMBER.fullmatch(text) else 1
 
 
-class Kept:
+class ResultCache:
     """A cache of what pages have computed; one computation runs at a time."""
 
     def __init__(self) -> None:
@@ -145,9 +150,9 @@ class Site:
         blind: bool = True,
     ) -> None:
         self.root, self.base, self.rater, self.blind = root, base, rater, blind
-        self.scale = Scale(rubric or read_rubric("answer"))
-        self.kept = Kept()
-        self.listings = Listings()
+        self.scale = RatingScale(rubric or read_rubric("answer"))
+        self.results = ResultCache()
+        self.listings = ListingCache()
 
     def html(self, template: str, status: int = 200, **context: Any) -> HTMLResponse:
         """Return a page."""

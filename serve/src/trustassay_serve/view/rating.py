@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.data.journal import ACTION, RUBRIC, SHOWING, START, UNDO, Journal, read_journal
-from trustassay.data.labels import as_number
+from trustassay.data.labels import parse_number
 from trustassay.data.records import InputError
 from trustassay.runs.folder import RunFolder
 from trustassay.sample import Sample
-from trustassay.show.answers import AnswerRatings, RaterSaid, Result
-from trustassay.workflows.annotate.items import Material
-from trustassay.workflows.annotate.project import AnnotateOptions, Project, Step
+from trustassay.show.answers import AnswerRatings, MetricResult, RaterRatings
+from trustassay.workflows.annotate.items import RatingMaterial
+from trustassay.workflows.annotate.project import AnnotateOptions, AnnotationProject, RatingStep
 from trustassay.workflows.annotate.session import (
     NotOfferedError,
     RatingsFile,
-    encoded,
-    rating_line,
-    tidy,
+    build_rating_line,
+    encode_line,
+    tidy_note,
 )
 from trustassay.workflows.label.command import default_plan
 from trustassay.workflows.label.plan import AnswerKey, LabelPlan, read_plan
-from trustassay_serve.view.index import stamp
+from trustassay_serve.view.index import file_stamp
 from trustassay_serve.view.pages import Site
 
 BUSY_S = 2.0
@@ -41,7 +41,7 @@ RIGHT, WRONG, OPEN = "right", "wrong", "open"
 """The marks of a verdict; ``open`` takes a mark back."""
 
 
-class Given(NamedTuple):
+class PersonRating(NamedTuple):
     """A rating of an answer by a person."""
 
     model: str
@@ -59,12 +59,12 @@ class Given(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _read_ratings(path: Path, _stamp: str) -> Mapping[str, Sequence[Given]]:
+def _read_ratings(path: Path, _stamp: str) -> Mapping[str, Sequence[PersonRating]]:
     """Return the ratings in a file by the ids of the answers; choices in pairs are left out.
 
     ``_stamp`` changes with the file, so the cache reads it again.
     """
-    result: dict[str, list[Given]] = {}
+    result: dict[str, list[PersonRating]] = {}
     journal = read_journal(path)
     # Only the last state of each rating counts; a rating that was taken back has none.
     for _, line in () if journal.start.get("pairs") else journal.last_states():
@@ -79,11 +79,11 @@ def _read_ratings(path: Path, _stamp: str) -> Mapping[str, Sequence[Given]]:
             line.get("time"),
         )
         values = ("" if text is None else str(text) for text in texts)
-        result.setdefault(line["item"], []).append(Given(*values))
+        result.setdefault(line["item"], []).append(PersonRating(*values))
     return result
 
 
-class Rated:
+class PeopleRatings:
     """The ratings of an answer.
 
     ``own`` is the last rating by the rater of these pages. ``hidden`` says whether scores and other
@@ -93,11 +93,11 @@ class Rated:
 
     def __init__(self, site: Site, folder: RunFolder, key: AnswerKey) -> None:
         item, model = key
-        ratings: list[Given] = []
+        ratings: list[PersonRating] = []
         self.faults: list[str] = []
         for path in sorted(folder.path.glob("ratings*.jsonl")):
             try:
-                ratings += _read_ratings(path, stamp(path)).get(item, ())
+                ratings += _read_ratings(path, file_stamp(path)).get(item, ())
             except (InputError, OSError) as error:
                 self.faults.append(str(error))
         # A rating or an answer without a model matches any.
@@ -113,10 +113,12 @@ class Rated:
         several = len({rating.rubric for rating in rated}) > 1
         raters = []
         for rating in rated:
-            value = None if several else as_number(rating.level)
+            value = None if several else parse_number(rating.level)
             name = f"{rating.rater}, {rating.rubric}" if several else rating.rater
             notes = [rating.note] if rating.note else []
-            raters.append(RaterSaid(name, [rating.level], [] if value is None else [value], notes))
+            raters.append(
+                RaterRatings(name, [rating.level], [] if value is None else [value], notes)
+            )
         self.shown = AnswerRatings(raters) if raters and not self.hidden else None
 
 
@@ -137,7 +139,7 @@ def ratings_paths(site: Site, folder: RunFolder) -> tuple[Path, Path]:
 def plan_of(folder: RunFolder) -> LabelPlan | None:
     """Return the plan that ``label`` made of a run, if there is one."""
     path = default_plan(folder.path.resolve())
-    return _read_plan(path, stamp(path)) if path.exists() and path.stat().st_size else None
+    return _read_plan(path, file_stamp(path)) if path.exists() and path.stat().st_size else None
 
 
 @lru_cache(maxsize=32)
@@ -175,10 +177,12 @@ def _append_line(
         wanted = {name: new[name] for name in new.keys() - passing}
         # Without an earlier line there is nothing to take back.
         if same != wanted and (last or new.get(ACTION) != UNDO):
-            file.write(encoded(new))
+            file.write(encode_line(new))
 
 
-def rate(site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, note: str) -> None:
+def store_rating(
+    site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, note: str
+) -> None:
     """Store a rating; it is on disk when this returns.
 
     Args:
@@ -197,7 +201,7 @@ def rate(site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, n
     if act == "rate":
         if choice not in {level.value for level in scale.choices}:
             raise NotOfferedError("that is not one of the levels")
-        value = scale.stored(Step(0, 0, 0), choice)
+        value = scale.encode(RatingStep(0, 0, 0), choice)
     elif act not in ("skip", UNDO):
         raise NotOfferedError("expected rate, skip or undo")
     key, plan = key_of(sample), plan_of(folder)
@@ -206,10 +210,10 @@ def rate(site: Site, folder: RunFolder, sample: Sample, act: str, choice: str, n
         plan = None
     assert scale.rubric
     options = AnnotateOptions([site.rater], [scale.rubric], plan=plan)
-    digest = _hash_samples(folder.samples_path, stamp(folder.samples_path))
-    start = Project(options, Material([], digest)).start
-    more = {**_model_field(folder, sample), "blind": Rated(site, folder, key).hidden}
-    line = rating_line(sample.id, site.rater, value, tidy(note), action=act, **more)
+    digest = _hash_samples(folder.samples_path, file_stamp(folder.samples_path))
+    start = AnnotationProject(options, RatingMaterial([], digest)).start
+    more = {**_model_field(folder, sample), "blind": PeopleRatings(site, folder, key).hidden}
+    line = build_rating_line(sample.id, site.rater, value, tidy_note(note), action=act, **more)
     _append_line(ratings_paths(site, folder)[plan is not None], start, lambda _: line)
 
 
@@ -224,8 +228,12 @@ def _model_field(folder: RunFolder, sample: Sample) -> dict[str, Any]:
 
 
 def verdicts_of(
-    site: Site, folder: RunFolder, sample: Sample, results: Sequence[Result], faults: list[str]
-) -> list[tuple[Result, dict[int, str]]]:
+    site: Site,
+    folder: RunFolder,
+    sample: Sample,
+    results: Sequence[MetricResult],
+    faults: list[str],
+) -> list[tuple[MetricResult, dict[int, str]]]:
     """Return the results with a verdict, each with the marks of the rater.
 
     Marks are by number: 0 is the verdict itself, statements that it judged count from 1. A file
@@ -258,7 +266,7 @@ def _read_marks(journal: Journal, rater: str, item: str, metric: str) -> dict[in
     }
 
 
-def label_of(marks: Mapping[int, str], result: Result) -> str | None:
+def label_of(marks: Mapping[int, str], result: MetricResult) -> str | None:
     """Return whether an answer is right in the sense of its metric, as the marks imply it.
 
     A mark of the verdict decides. With marks of statements only: if one that passed is marked
@@ -276,8 +284,8 @@ def label_of(marks: Mapping[int, str], result: Result) -> str | None:
     return "yes" if bad and wrong == bad else None
 
 
-def mark(
-    site: Site, folder: RunFolder, sample: Sample, result: Result, number: int, verdict: str
+def store_mark(
+    site: Site, folder: RunFolder, sample: Sample, result: MetricResult, number: int, verdict: str
 ) -> None:
     """Store a mark of a verdict, or of that on a statement; errors as of :func:`store_rating`.
 
@@ -293,7 +301,7 @@ def mark(
         raise NotOfferedError("there is no such verdict")
     metrics = (folder.read_run() or {})["metrics"]
     facts = {metric: {"choices": ["yes", "no"], "levels": ["no", "yes"]} for metric in metrics}
-    digest = _hash_samples(folder.samples_path, stamp(folder.samples_path))
+    digest = _hash_samples(folder.samples_path, file_stamp(folder.samples_path))
     start: dict[str, Any] = {ACTION: START, "input": digest[:16], "pairs": False}
     # With several metrics each is a rubric of the file; with one, the file has that rubric alone.
     start |= {"rubrics": facts} if len(facts) > 1 else facts[result.name]
@@ -305,7 +313,7 @@ def mark(
         set_marks = {
             at: mark_of_number for at, mark_of_number in marks.items() if mark_of_number != OPEN
         }
-        return rating_line(
+        return build_rating_line(
             sample.id, site.rater, label_of(set_marks, result), **more, verdict=verdict
         )
 

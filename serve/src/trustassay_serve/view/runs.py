@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trustassay_serve.view import trend
-from trustassay_serve.view.index import ALL, FigureRow, Index, RunRow, chosen
-from trustassay_serve.view.pages import Site, page_of, when
+from trustassay_serve.view.index import ALL, FigureRow, Index, RunRow, run_condition
+from trustassay_serve.view.pages import Site, format_time, read_page_number
 
 A_PAGE = 50
 """Runs on a page."""
@@ -23,7 +23,7 @@ ORDERS = {
 }
 
 
-class Listed(NamedTuple):
+class RunListEntry(NamedTuple):
     """A run in the list."""
 
     run: RunRow
@@ -34,15 +34,15 @@ class Listed(NamedTuple):
     """The headline figures of its first metrics."""
 
 
-def shown(site: Site, index: Index, request: Request) -> Response:
+def runs_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page with the list, as the query of the address says."""
     params = request.query_params
-    condition, values = chosen(params)
+    condition, values = run_condition(params)
     order = params.get("order", "newest")
     # The order becomes part of the SQL, so only known ones are taken.
     order = order if order in ORDERS else "newest"
     ((count,),) = index.ask(f"SELECT count(*) FROM runs WHERE {condition}", values)
-    page = page_of(params)
+    page = read_page_number(params)
     rows = index.ask(
         # Paged in SQL: a folder may have thousands of runs.
         f"SELECT * FROM runs WHERE {condition} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?",
@@ -71,11 +71,11 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def _build_entry(index: Index, run: RunRow) -> Listed:
+def _build_entry(index: Index, run: RunRow) -> RunListEntry:
     # place 0 is the headline figure of each metric
     query = "SELECT * FROM figures WHERE key = ? AND grp = ? AND place = 0 ORDER BY metric LIMIT ?"
     figures = [FigureRow(*row) for row in index.ask(query, (run.key, ALL, HEADLINES))]
-    return Listed(run, when(run.made), figures)
+    return RunListEntry(run, format_time(run.made), figures)
 
 
 def _distinct_words(index: Index, column: str) -> list[str]:

@@ -11,25 +11,31 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.workflows.serving import Hosts, Links, Tell, asset_routes, starlette
+from trustassay.workflows.serving import (
+    AccessLinks,
+    AllowedHosts,
+    MessageWriter,
+    build_application,
+    build_asset_routes,
+)
 from trustassay_serve.view import answers, documents, runs, trend, two
 from trustassay_serve.view.index import Index
+from trustassay_serve.view.next import next_page
 from trustassay_serve.view.next import routes as rating_routes
-from trustassay_serve.view.next import shown
 from trustassay_serve.view.pages import ASSETS, Site, prepare
 
 VIEWER = "reads only"
 """The owner of the address's token where nobody rates. Otherwise the owner is the rater. So a
 person who was given a link for reading cannot rate on the pages of another process.
 """
-EVERY_S = 2.0
+REFRESH_EVERY_S = 2.0
 """Seconds between two refreshes of the table."""
 
 
-class Keeper:
+class IndexRefresher:
     """Refreshes an index in a thread of its own until it is closed."""
 
-    def __init__(self, index: Index, tell: Tell) -> None:
+    def __init__(self, index: Index, tell: MessageWriter) -> None:
         self._index, self._tell = index, tell
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="view-index", daemon=True)
@@ -60,15 +66,15 @@ class Keeper:
                 if message != last_message:
                     self._tell(message)
                 last_message = message
-            self._end.wait(EVERY_S)
+            self._end.wait(REFRESH_EVERY_S)
 
 
 def application(
     site: Site,
     index: Index,
-    links: Links,
-    tell: Tell,
-    hosts: Hosts | None,
+    links: AccessLinks,
+    tell: MessageWriter,
+    hosts: AllowedHosts | None,
     version: Callable[[], int] = lambda: 0,
 ) -> ASGIApp:
     """Return the ASGI application of the pages.
@@ -99,11 +105,11 @@ def application(
         return JSONResponse({"version": [*state_values, version(), index.waiting]})
 
     # Assets need no token: they hold nothing of a run.
-    routes = [*asset_routes(ASSETS), Route("/{token}/state", state)]
+    routes = [*build_asset_routes(ASSETS), Route("/{token}/state", state)]
     for path, endpoint in PAGES.items():
         routes.append(Route(f"/{{token}}/{path}", page(endpoint)))
     routes += rating_routes(site, index, links, tell)
-    return starlette(routes, tell, hosts)
+    return build_application(routes, tell, hosts)
 
 
 def _read_state(site: Site, index: Index, key: str) -> list[object]:
@@ -119,22 +125,22 @@ def _read_state(site: Site, index: Index, key: str) -> list[object]:
     return [row.stamp, len(listing), listing.read]
 
 
-def _check_token(links: Links, request: Request) -> None:
+def _check_token(links: AccessLinks, request: Request) -> None:
     """Refuse a request without a valid token, as if there were no such page."""
-    if links.owner(request.path_params["token"]) is None:
+    if links.find_owner(request.path_params["token"]) is None:
         raise HTTPException(404)
 
 
 PAGES: dict[str, Callable[[Site, Index, Request], Response]] = {
-    "": runs.shown,
-    "trend": trend.shown,
-    "compare": two.shown,
-    "compare.md": two.exported,
-    **dict.fromkeys(documents.MADE, documents.shown),
-    "run": answers.listed,
-    "answer": answers.one,
-    "elsewhere": answers.elsewhere,
-    "calls": answers.calls,
-    "next": shown,
+    "": runs.runs_page,
+    "trend": trend.trend_page,
+    "compare": two.compare_page,
+    "compare.md": two.gate_markdown,
+    **dict.fromkeys(documents.DOCUMENT_COMMANDS, documents.document_page),
+    "run": answers.answers_page,
+    "answer": answers.answer_page,
+    "elsewhere": answers.elsewhere_page,
+    "calls": answers.calls_page,
+    "next": next_page,
 }
 """The function that builds the page of each address."""

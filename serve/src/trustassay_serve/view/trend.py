@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trustassay.compare.run_scores import changed_judges, changed_settings
+from trustassay.compare.run_scores import describe_changed_judges, describe_changed_settings
 from trustassay.errors import RunFolderError
 from trustassay.runs.folder import ABOUT, RunFolder
 from trustassay.runs.questions import read_sketch, share_questions
 from trustassay.show.charts import ticks
-from trustassay.statistics.levels import Estimate, Step, steps
-from trustassay_serve.view.index import ALL, FigureRow, Index, chosen
-from trustassay_serve.view.pages import Site, page_of
+from trustassay.statistics.levels import LevelEstimate, LevelStep, find_level_steps
+from trustassay_serve.view.index import ALL, FigureRow, Index, run_condition
+from trustassay_serve.view.pages import Site, read_page_number
 
 MAX_RUNS, MAX_SMALL_RUNS = 300, 60
 """The most runs of a line: on its own page, where more points could not be told apart, and in a
@@ -39,7 +39,7 @@ DATED = "made IS NOT NULL"
 ORDER = "ORDER BY made DESC, key LIMIT ? OFFSET ?"
 
 
-class Point(NamedTuple):
+class TrendPoint(NamedTuple):
     """A run on a line."""
 
     figure: FigureRow
@@ -59,18 +59,18 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Change:
+class TrendChange:
     """A change between two runs of a series."""
 
     at: int
     """The place of the run after the change."""
-    before: Point
+    before: TrendPoint
     """The run before it."""
-    after: Point
+    after: TrendPoint
     """The run after it."""
     settings: Sequence[str]
     """What differs between the settings of the runs, in words."""
-    step: Step | None = None
+    step: LevelStep | None = None
     """The clear change of the figure; ``None`` where the judge changed, so that the runs are not
     compared."""
 
@@ -84,27 +84,27 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Line:
+class TrendLine:
     """A figure over runs, and its changes."""
 
     metric: str
     """The name of the metric."""
     figure: str
     """The name of the figure."""
-    points: Sequence[Point]
+    points: Sequence[TrendPoint]
     """The runs, oldest first."""
-    changes: Sequence[Change]
+    changes: Sequence[TrendChange]
     """The changes, oldest first."""
     undated: int = 0
     """The number of runs without a date, which are left out."""
 
     @property
-    def series(self) -> list[Point]:
+    def series(self) -> list[TrendPoint]:
         """The runs, one series after another."""
         return sorted(self.points, key=lambda point: point.series)
 
     @property
-    def clear(self) -> list[Change]:
+    def clear(self) -> list[TrendChange]:
         """Where something clear changed, the newest first."""
         return [change for change in self.changes if change.step][::-1]
 
@@ -134,7 +134,7 @@ class Line:
         return marks, [left_room + across * at for at in range(len(ends))], y
 
 
-def shown(site: Site, index: Index, request: Request) -> Response:
+def trend_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page of one line, as the query of the address says."""
     params = request.query_params
 
@@ -150,8 +150,8 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     metrics = choose("metric", "metric", "count(*) DESC, metric")
     groups = choose("group", "grp", "grp", metric=metrics[1])
     figures = choose("figure", "figure", "min(place), figure", metric=metrics[1], grp=groups[1])
-    page, of = page_of(params), (metrics[1], figures[1], groups[1])
-    condition, values = chosen({**params, "metric": of[0]})
+    page, of = read_page_number(params), (metrics[1], figures[1], groups[1])
+    condition, values = run_condition({**params, "metric": of[0]})
     query = f"SELECT count(*) {OF} {DATED} AND {condition}"
     ((total,),) = index.ask(query, [*of, *values])
     line = line_of(index, of, params, MAX_RUNS, MAX_RUNS * (page - 1))
@@ -171,7 +171,7 @@ def shown(site: Site, index: Index, request: Request) -> Response:
 
 def line_of(
     index: Index, of: tuple[str, str, str], params: Mapping[str, str], most: int, skip: int = 0
-) -> Line:
+) -> TrendLine:
     """Return the line of a figure over the newest runs that an address asks for.
 
     Args:
@@ -181,7 +181,7 @@ def line_of(
         most: the most runs.
         skip: newer runs to skip.
     """
-    condition, values = chosen({**params, "metric": of[0]})
+    condition, values = run_condition({**params, "metric": of[0]})
     columns = "figures.*, runs.title, model, made, stamp, questions"
     query = f"SELECT {columns} {OF} {DATED} AND {condition} {ORDER}"
     # read newest first, because of the limit; drawn oldest first
@@ -189,11 +189,11 @@ def line_of(
     series = _number_series([row[-1] for row in rows])
     figure_columns = len(FigureRow._fields)
     points = [
-        Point(FigureRow(*row[:figure_columns]), *(*row[figure_columns:-1], place, number))
+        TrendPoint(FigureRow(*row[:figure_columns]), *(*row[figure_columns:-1], place, number))
         for place, (row, number) in enumerate(zip(rows, series, strict=True))
     ]
     ((undated,),) = index.ask(f"SELECT count(*) {OF} NOT ({DATED}) AND {condition}", [*of, *values])
-    return Line(*of[:2], points, _find_changes(index.root, of[0], points), undated)
+    return TrendLine(*of[:2], points, _find_changes(index.root, of[0], points), undated)
 
 
 def _number_series(sketches: Sequence[str]) -> list[int]:
@@ -219,7 +219,7 @@ def _number_series(sketches: Sequence[str]) -> list[int]:
     return result
 
 
-def _find_changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Change]:
+def _find_changes(root: Path, metric: str, in_time: Sequence[TrendPoint]) -> list[TrendChange]:
     """Return the places where the judge changed, and where the figure clearly changed.
 
     The series are tested as one line with breaks between them, so that the correction for many
@@ -237,35 +237,37 @@ def _find_changes(root: Path, metric: str, in_time: Sequence[Point]) -> list[Cha
         if not all(metric in settings_of_run.get("metrics", ()) for settings_of_run in both):
             return []
         if not judge:
-            return changed_settings(*both, [metric])
+            return describe_changed_settings(*both, [metric])
         versions = [settings_of_run.get(VERSION) for settings_of_run in both]
         other = [f"{VERSION} was {versions[0]}, then {versions[1]}"]
-        return changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
+        return describe_changed_judges(*both, [metric]) + other * (versions[0] != versions[1])
 
-    result, breaks = list[Change](), list(first_of_series)
+    result, breaks = list[TrendChange](), list(first_of_series)
     for at in range(1, len(points)):
         if at in first_of_series:
             continue
         # Another judge, or version: figures on both sides cannot be compared, so the line breaks
         # here.
         if differences := differ(at - 1, at, judge=True):
-            result.append(Change(points[at].place, points[at - 1], points[at], differences))
+            result.append(TrendChange(points[at].place, points[at - 1], points[at], differences))
             breaks.append(at)
-    line, places = list[Estimate](), list[int]()
+    line, places = list[LevelEstimate](), list[int]()
     for at, (figure, *_) in enumerate(points):
         if figure.low is not None and figure.high is not None:
-            line.append(Estimate(figure.value, figure.low, figure.high, figure.n))
+            line.append(LevelEstimate(figure.value, figure.low, figure.high, figure.n))
             places.append(at)
     # Runs without an interval are not tested, so the breaks are renumbered.
     broken = [sum(place < at for place in places) for at in breaks]
-    for step in steps(line, broken):
+    for step in find_level_steps(line, broken):
         first, second = places[step.at - 1], places[step.at]
         models = points[first].model, points[second].model
         reasons = [f"the answers were of {models[0]}, then of {models[1]}"] * (
             models[0] != models[1]
         )
         reasons += differ(first, second, judge=False)
-        result.append(Change(points[second].place, points[first], points[second], reasons, step))
+        result.append(
+            TrendChange(points[second].place, points[first], points[second], reasons, step)
+        )
     return sorted(result, key=lambda change: change.at)
 
 
@@ -279,7 +281,7 @@ def _read_settings(path: Path, _stamp: str) -> dict[str, Any]:
     return {name: value for name, value in run.items() if name != ABOUT}
 
 
-def small_lines(index: Index, params: Mapping[str, str]) -> list[tuple[Line, Any]]:
+def small_lines(index: Index, params: Mapping[str, str]) -> list[tuple[TrendLine, Any]]:
     """Return small drawings: the headline figure of each metric over the newest runs.
 
     Args:

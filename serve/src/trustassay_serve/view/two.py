@@ -15,19 +15,19 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from trustassay.compare import gate_files, gate_rules, pages
-from trustassay.compare.answer_changes import AnswerChange, kinds_of_changes
+from trustassay.compare.answer_changes import AnswerChange, classify_changes
 from trustassay.compare.gate import gate
 from trustassay.compare.two_runs import compare
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.runs.counts import DOMAIN, domain_of
+from trustassay.runs.counts import DOMAIN, read_domain
 from trustassay.runs.folder import RunFolder
-from trustassay.show.document import ChangedAnswer, ChangedAnswers, Document, Section
+from trustassay.show.document import ChangedAnswer, ChangedAnswers, PageDocument, Section
 from trustassay_serve.view import documents
 from trustassay_serve.view.index import Index, RunRow
-from trustassay_serve.view.listing import Asked as Wanted
+from trustassay_serve.view.listing import AnswerQuery as Wanted
 from trustassay_serve.view.listing import Listing
-from trustassay_serve.view.pages import PATIENCE_S, Site, page_of
-from trustassay_serve.view.rating import Rated, key_of
+from trustassay_serve.view.pages import PATIENCE_S, Site, read_page_number
+from trustassay_serve.view.rating import PeopleRatings, key_of
 
 A_PAGE = 50
 """Pairs on a page."""
@@ -43,7 +43,7 @@ REFUSALS = (RunFolderError, UnknownNameError, ValueError)
 """Errors that say why two runs cannot be compared."""
 
 
-class Answer(NamedTuple):
+class PairedAnswer(NamedTuple):
     """An answer in two runs."""
 
     kind: str
@@ -60,9 +60,9 @@ class TwoRuns:
 
     metric: str
     """The metric that is compared."""
-    document: Document
+    document: PageDocument
     """The document of ``compare``."""
-    answers: Sequence[Answer]
+    answers: Sequence[PairedAnswer]
     """The answers that changed most first; those that only one run has last."""
     gate: gate_rules.Gate | None
     """The decision of ``gate``; ``None`` if there is none."""
@@ -70,34 +70,36 @@ class TwoRuns:
     """Why there is no decision."""
 
     @classmethod
-    def read(cls, paths: tuple[Path, Path], query: "Asked") -> "TwoRuns":
+    def read(cls, paths: tuple[Path, Path], query: "TwoRunsQuery") -> "TwoRuns":
         """Compare two runs; errors as of :func:`~trustassay.compare.two_runs.compare`."""
         comparison = compare(*paths, metric=query.metric or None)
         first, second = comparison.scores
         # The group of a pair is that of the second run, which is the newer one.
         groups = [_read_groups(path) for path in paths]
         # `order` puts the largest changes first; it applies to all three columns below
-        ways, order = kinds_of_changes(first, second, comparison.pairing)
+        ways, order = classify_changes(first, second, comparison.pairing)
         kinds = np.select([ways[name] for name in KINDS], list(KINDS.values()), SAME)
         pairs = [
             column[order].tolist()
             for column in (kinds, comparison.pairing.first, comparison.pairing.second)
         ]
-        answers = [Answer(kind, groups[1][b], (a, b)) for kind, a, b in zip(*pairs, strict=True)]
+        answers = [
+            PairedAnswer(kind, groups[1][b], (a, b)) for kind, a, b in zip(*pairs, strict=True)
+        ]
         # answers that only one of the runs has
         gone = np.setdiff1d(np.arange(len(first.scores)), comparison.pairing.first)
         new = np.setdiff1d(np.arange(len(second.scores)), comparison.pairing.second)
-        answers += [Answer(GONE, groups[0][place], (place, -1)) for place in gone.tolist()]
-        answers += [Answer(NEW, groups[1][place], (-1, place)) for place in new.tolist()]
+        answers += [PairedAnswer(GONE, groups[0][place], (place, -1)) for place in gone.tolist()]
+        answers += [PairedAnswer(NEW, groups[1][place], (-1, place)) for place in new.tolist()]
         # The gate may refuse what `compare` accepts, such as another judge: the page shows the
         # rest.
         decision, fault = None, ""
-        earlier = gate_rules.Earlier(paths[0], margin=query.margin, other_judge=query.other)
+        earlier = gate_rules.EarlierRun(paths[0], margin=query.margin, other_judge=query.other)
         try:
             decision = gate(paths[1], (), earlier)
         except REFUSALS as error:
             fault = str(error)
-        return cls(query.metric, pages.document_of(comparison), answers, decision, fault)
+        return cls(query.metric, pages.build_document(comparison), answers, decision, fault)
 
     @property
     def sections(self) -> list[Section]:
@@ -117,8 +119,8 @@ class TwoRuns:
             result.setdefault(group, Counter())[kind] = n
         return result
 
-    def shown(
-        self, site: Site, answer: Answer, listings: Sequence[Listing]
+    def build_change(
+        self, site: Site, answer: PairedAnswer, listings: Sequence[Listing]
     ) -> tuple[ChangedAnswer, list[str]]:
         """Return an answer with its texts, and its ids in both runs.
 
@@ -141,7 +143,7 @@ class TwoRuns:
                 assessment.error or assessment.reason,
             )
             sides.append((sample.question, sample.id, sample.response or "", *judged))
-            hidden |= Rated(site, listing.folder, key_of(sample)).hidden
+            hidden |= PeopleRatings(site, listing.folder, key_of(sample)).hidden
         questions, *columns = zip(*sides, strict=True)
         change = AnswerChange(questions[1] or questions[0], *columns)
         verdict_texts = (
@@ -157,7 +159,7 @@ def _read_groups(path: Path) -> list[str]:
     # Samples without a model were answered by the run's own.
     default_model = (folder.read_run() or {"backends": {}})["backends"].get("model")
     parts_of_samples = [
-        (record.get("model") or default_model, domain_of(record, DOMAIN))
+        (record.get("model") or default_model, read_domain(record, DOMAIN))
         for record in folder.sample_records()
     ]
     return [
@@ -165,7 +167,7 @@ def _read_groups(path: Path) -> list[str]:
     ]
 
 
-class Asked(NamedTuple):
+class TwoRunsQuery(NamedTuple):
     """The query of an address of the page."""
 
     runs: tuple[RunRow, RunRow]
@@ -180,7 +182,7 @@ class Asked(NamedTuple):
     """Whether the gate accepts different judges."""
 
     @classmethod
-    def of(cls, index: Index, query: Mapping[str, str]) -> "Asked | None":
+    def of(cls, index: Index, query: Mapping[str, str]) -> "TwoRunsQuery | None":
         """Read an address; ``None`` if it names an unknown run, or the same run twice."""
         # A run is compared with another one only: with itself nothing can change.
         first, second = (index.run(query.get(name, "")) for name in ("first", "second"))
@@ -196,32 +198,34 @@ class Asked(NamedTuple):
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
-    def compared(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | Response | None:
+    def find_comparison(
+        self, site: Site, patience_s: float = PATIENCE_S
+    ) -> TwoRuns | Response | None:
         """Return the comparison, or a page that says why there is none.
 
         ``None`` if the comparison takes longer than ``patience_s`` seconds; it then goes on.
         """
         first, second = (site.root / run.key for run in self.runs)
         try:
-            return site.kept.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
+            return site.results.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
         except REFUSALS as error:
             return site.problem("These runs cannot be compared", str(error), 409)
 
 
-def shown(site: Site, index: Index, request: Request) -> Response:
+def compare_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page of two runs, as the query of the address says."""
     query = request.query_params
-    two_query = Asked.of(index, query)
+    two_query = TwoRunsQuery.of(index, query)
     if two_query is None:
         return (
             site.waiting("The folder is being read …") if index.waiting else site.problem(*NO_RUN)
         )
-    comparison = two_query.compared(site)
+    comparison = two_query.find_comparison(site)
     if comparison is None:
         return site.waiting(f"Comparing {two_query.runs[0].title} and {two_query.runs[1].title} …")
     if isinstance(comparison, Response):
         return comparison
-    kind, group, page = query.get("show", "worse"), query.get("group", ""), page_of(query)
+    kind, group, page = query.get("show", "worse"), query.get("group", ""), read_page_number(query)
     fixed_fields = {
         "first": two_query.runs[0].key,
         "second": two_query.runs[1].key,
@@ -254,9 +258,9 @@ def shown(site: Site, index: Index, request: Request) -> Response:
         group=group,
         text=text,
         counts=comparison.counts(),
-        checks=comparison.gate and documents.checks(comparison.gate, site.root),
+        checks=comparison.gate and documents.build_rule_blocks(comparison.gate, site.root),
         rows=[
-            (answer, *comparison.shown(site, answer, listings))
+            (answer, *comparison.build_change(site, answer, listings))
             for answer in answers[A_PAGE * (page - 1) :][:A_PAGE]
         ],
         count=len(answers),
@@ -265,15 +269,17 @@ def shown(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def exported(site: Site, index: Index, request: Request) -> Response:
+def gate_markdown(site: Site, index: Index, request: Request) -> Response:
     """Return the decision of ``gate`` as Markdown for a pull request."""
-    two_query = Asked.of(index, request.query_params)
-    comparison = two_query.compared(site, EXPORT_PATIENCE_S) if two_query else site.problem(*NO_RUN)
+    two_query = TwoRunsQuery.of(index, request.query_params)
+    comparison = (
+        two_query.find_comparison(site, EXPORT_PATIENCE_S) if two_query else site.problem(*NO_RUN)
+    )
     if isinstance(comparison, Response):
         return comparison
     if comparison is None or comparison.gate is None:
         return site.problem("There is no decision", comparison.fault if comparison else "", 409)
     # paths below the folder, since readers of the file do not have this machine's folders
-    text = gate_files.markdown(comparison.gate).replace(f"{site.root}/", "")
+    text = gate_files.render_markdown(comparison.gate).replace(f"{site.root}/", "")
     headers = {"content-disposition": 'attachment; filename="gate.md"'}
     return PlainTextResponse(text, media_type="text/markdown", headers=headers)

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from trustassay.capabilities import Choice, Models
-from trustassay.distractors import Distractor, find_distractors, same_kind_answers
-from trustassay.distractors.tokens import contains, normalised, says_the_same
+from trustassay.capabilities import Models, OptionChoice
+from trustassay.distractors import Distractor, find_distractors, find_same_kind_answers
+from trustassay.distractors.tokens import contains_words, is_same_answer, normalise
 from trustassay.errors import UsageError, check_choices, check_least
-from trustassay.event_loop import all_of
-from trustassay.metric import Context, Figure, Metric, Pool, Unread, asked_twice
+from trustassay.event_loop import gather_all
+from trustassay.metric import Context, Figure, Metric, Pool, UnreadableReply, ask_twice
 from trustassay.metrics.consistency import maths
-from trustassay.metrics.consistency.maths import LETTERS, PLACES, Check
-from trustassay.prompts import shipped, shipped_examples, shipped_for
+from trustassay.metrics.consistency.maths import ANSWER_PLACES, LETTERS, ChoiceCheck
+from trustassay.prompts import load_examples, load_prompt, prompt_property
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.text.citations import without_citations
-from trustassay.views import EvidenceRow, Mark, Piece, Rows, word_differences
+from trustassay.text.citations import strip_citations
+from trustassay.views import EvidenceRow, EvidenceRows, Mark, Piece, diff_words
 
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]
@@ -89,7 +89,7 @@ class ConsistencyOptions(Metric):
             return figures
         return {key: figure for key, figure in figures.items() if key != "written"}
 
-    template = shipped_for(__package__, "choose")
+    template = prompt_property(__package__, "choose")
     """The template around the question, the options and the examples."""
 
 
@@ -98,31 +98,31 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def answer_of(sample: Sample) -> str:
+def clean_answer(sample: Sample) -> str:
     """Return the response as the model is offered it: in one line, without citations.
 
     Citations, such as ``[1]`` and ``[2, 3]``, are no part of the statement, and another number
     would make a distractor that says the same.
     """
     text = one_line(sample.response or "")
-    bare = one_line(without_citations(text))
+    bare = one_line(strip_citations(text))
     # A response of citations alone is offered as it is.
     return text if is_blank(bare) else bare
 
 
-OTHERS = 1000
+MAX_POOL_SAMPLES = 1000
 """Maximum number of samples whose answers may serve as distractors; each sample goes through
 all."""
 
 
-async def others_of(pool: Pool, models: Models) -> list[Sample]:
+async def read_pool_samples(pool: Pool, models: Models) -> list[Sample]:
     """Return the samples whose answers may serve as distractors: all, or a random draw from
     many."""
     places: Iterable[int] = range(len(pool))
-    if len(pool) > OTHERS:
+    if len(pool) > MAX_POOL_SAMPLES:
         # Seed 0, not the run's: the pool is prepared once per process and must be equal in all of
         # them.
-        indices = generator(0, "pool").choice(len(pool), OTHERS, replace=False)
+        indices = generator(0, "pool").choice(len(pool), MAX_POOL_SAMPLES, replace=False)
         places = sorted(indices.tolist())
     return await asyncio.gather(*(_get_answered(pool, place, models) for place in places))
 
@@ -130,14 +130,14 @@ async def others_of(pool: Pool, models: Models) -> list[Sample]:
 async def _get_answered(pool: Pool, place: int, models: Models) -> Sample:
     """Return a sample; one of another shard gets its response, by the stored reply, if it lacks
     one."""
-    has_response = pool[place].answered or pool.own is not pool
-    return pool[place] if has_response else await pool.filled(place, models)
+    has_response = pool[place].answered or pool.run_pool is not pool
+    return pool[place] if has_response else await pool.read_filled(place, models)
 
 
-async def candidates_of(options: ConsistencyOptions, context: Context) -> list[Distractor]:
+async def find_candidates(options: ConsistencyOptions, context: Context) -> list[Distractor]:
     """Return up to ``options.candidates`` distractors of a sample, best first."""
     sample, models = context.sample, context.models
-    answer = answer_of(sample)
+    answer = clean_answer(sample)
     aliases = _find_aliases(sample) if options.aliases else []
     result = _select_given(sample, aliases) if options.uses_source("given") else []
     generator_source = ("llm",) if models.names("generator") else ()
@@ -149,7 +149,7 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
         # Without `aliases` the metric is to read no gold answer at all.
         golds = sample.answers if options.aliases else ()
         known_as = replace(sample, response=answer, answers=golds)
-        pool_answers = same_kind_answers(known_as, context.prepared, seed=context.seed)
+        pool_answers = find_same_kind_answers(known_as, context.prepared, seed=context.seed)
     if backend_sources or pool_answers:
         found_distractors = await find_distractors(
             sample.question,
@@ -162,11 +162,11 @@ async def candidates_of(options: ConsistencyOptions, context: Context) -> list[D
             seed=context.seed,
         )
         # The sample's own wrong answers come first, and are not repeated by a source.
-        earlier_texts = {normalised(distractor.text) for distractor in result}
+        earlier_texts = {normalise(distractor.text) for distractor in result}
         result += [
             distractor
             for distractor in found_distractors
-            if normalised(distractor.text) not in earlier_texts
+            if normalise(distractor.text) not in earlier_texts
         ]
     return result[: options.candidates]
 
@@ -175,18 +175,18 @@ def _select_given(sample: Sample, aliases: Sequence[str]) -> list[Distractor]:
     """Return the sample's wrong answers, without repetitions and without any that says the same."""
     unlike: dict[str, str] = {}
     for text in sample.wrong_answers:
-        if not says_the_same(text, answer_of(sample), aliases):
-            unlike.setdefault(normalised(text), text)
+        if not is_same_answer(text, clean_answer(sample), aliases):
+            unlike.setdefault(normalise(text), text)
     return [Distractor(text, "given", 0, "", "") for text in unlike.values()]
 
 
 def _find_aliases(sample: Sample) -> list[str]:
     """Return all wordings of the gold answers that the response contains."""
-    answer_words = normalised(answer_of(sample))
+    answer_words = normalise(clean_answer(sample))
     matching_groups = (
         group
         for group in sample.answers
-        if any(contains(answer_words, normalised(a)) for a in group)
+        if any(contains_words(answer_words, normalise(a)) for a in group)
     )
     return [alias for group in matching_groups for alias in group]
 
@@ -211,7 +211,7 @@ class Option(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow, told_by=("options", "right")):
+class ChoiceRow(EvidenceRow, required=("options", "right")):
     """One choice, as stored in the evidence."""
 
     options: Sequence[Option]
@@ -239,11 +239,11 @@ class Row(EvidenceRow, told_by=("options", "right")):
         return _NONE_OF_THE_ABOVE if self.chosen == LETTERS[-1] else _OTHER_OPTION
 
     @property
-    def option_views(self) -> "list[Offered]":
+    def option_views(self) -> "list[OptionView]":
         """All options, each with what became of it."""
         # Evidence may come from a file that was edited: a wrong letter or too many options must not
         # fail.
-        options, place = self.options[:PLACES], LETTERS.find(self.right)
+        options, place = self.options[:ANSWER_PLACES], LETTERS.find(self.right)
         answer = options[place].text if 0 <= place < len(options) else ""
         letters = [*LETTERS[: len(options)], LETTERS[-1]]
         probability_of = dict(enumerate(self.probabilities or ()))
@@ -253,9 +253,9 @@ class Row(EvidenceRow, told_by=("options", "right")):
         ):
             is_distractor = i < len(options) and letter != self.right
             result.append(
-                Offered(
+                OptionView(
                     letter,
-                    (word_differences(answer, option.text) if is_distractor else None)
+                    (diff_words(answer, option.text) if is_distractor else None)
                     or [Piece("same", option.text)],
                     letter == self.right,
                     letter == self.chosen,
@@ -266,7 +266,7 @@ class Row(EvidenceRow, told_by=("options", "right")):
         return result
 
 
-class Offered(NamedTuple):
+class OptionView(NamedTuple):
     """An option as the report shows it."""
 
     letter: str
@@ -283,10 +283,10 @@ class Offered(NamedTuple):
     """That of its letter."""
 
 
-class Choices(NamedTuple):
+class ChoiceEvidence(NamedTuple):
     """All choices of a sample, for the report."""
 
-    choices: Sequence[Row]
+    choices: Sequence[ChoiceRow]
     """The choices in order."""
     first: int | None
     """Index of the first choice in which the model did not take its answer; ``None`` if there is
@@ -295,21 +295,21 @@ class Choices(NamedTuple):
     """Evidence of any other kind."""
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> "Choices":
+    def read(cls, evidence: Iterable[Any], *, unparsed_counts: bool = False) -> "ChoiceEvidence":
         """Sort the evidence.
 
         Args:
             evidence: as stored. unparsed_counts: whether a reply without an option is inconsistent.
         """
-        rows = Rows(evidence, Row)
-        choice_rows = rows.of(Row)
+        rows = EvidenceRows(evidence, ChoiceRow)
+        choice_rows = rows.select(ChoiceRow)
         wrong = (
             (_OTHER_OPTION, _NONE_OF_THE_ABOVE, _UNPARSED)
             if unparsed_counts
             else (_OTHER_OPTION, _NONE_OF_THE_ABOVE)
         )
         failed_places = (place for place, row in enumerate(choice_rows) if row.mark in wrong)
-        return cls(choice_rows, next(failed_places, None), rows.rest)
+        return cls(choice_rows, next(failed_places, None), rows.other_items)
 
 
 STOP = ("\nQuestion:",)
@@ -348,51 +348,53 @@ class Offers(NamedTuple):
     distractors in another order."""
 
 
-class Done(NamedTuple):
+class ChoiceResult(NamedTuple):
     """A check that was made."""
 
     offer: Offer
     """What was offered."""
-    check: Check
+    check: ChoiceCheck
     """What was chosen."""
-    row: Row
+    row: ChoiceRow
     """Its row of the evidence."""
 
 
-def offers(sample_id: str, distractors: Sequence[Distractor], n: int, seed: int) -> Offers:
+def draw_offers(sample_id: str, distractors: Sequence[Distractor], n: int, seed: int) -> Offers:
     """Return the options of up to ``n`` checks; fewer if there are fewer triples of distractors.
 
     They follow from the seed, the sample's id and the distractors. Those of a smaller ``n`` are the
     first of a larger one, so that more checks use the stored replies again.
     """
-    wanted = maths.most_checks(len(distractors), n)
+    wanted = maths.count_possible_checks(len(distractors), n)
     # Drawn together, so that replacements differ from all wanted checks.
-    most = wanted + maths.most_replaced(wanted)
-    triples = maths.triples(len(distractors), most, generator(seed, sample_id, "triples"))
-    places = maths.places(most, generator(seed, sample_id, "places"))
+    most = wanted + maths.count_replaceable_checks(wanted)
+    triples = maths.draw_triples(len(distractors), most, generator(seed, sample_id, "triples"))
+    places = maths.draw_places(most, generator(seed, sample_id, "places"))
     distractor_triples = ([distractors[i] for i in triple] for triple in triples)
     all_offers = list(map(Offer, distractor_triples, places))
     return Offers(all_offers[:wanted], all_offers[wanted:], places[wanted:])
 
 
-async def check(
+async def make_checks(
     options: ConsistencyOptions, sample: Sample, models: Models, offers: Offers
-) -> list[Done]:
+) -> list[ChoiceResult]:
     """Make the checks of a sample: one after the other until one decides, or all at once.
 
     If ``options.unparsed`` is ``again``, a reply that names no option is asked for once more; if
     the second one names none either, another check takes its place. With more such replies than may
     be replaced the answer stays open, and the model is not asked any more.
     """
-    waiting, results, replaced = list(offers.wanted), list[Done](), 0
+    waiting, results, replaced = list(offers.wanted), list[ChoiceResult](), 0
     while waiting:
         # With `stop` the next check is only paid for if this one did not decide.
         batch = waiting[:1] if options.stop else waiting
-        batch_results = await all_of(_make_check(options, sample, models, offer) for offer in batch)
+        batch_results = await gather_all(
+            _make_check(options, sample, models, offer) for offer in batch
+        )
         del waiting[: len(batch)]
         results += batch_results
         counts = options.unparsed == "inconsistent"
-        if options.stop and maths.decided(batch_results[0].check, unparsed_counts=counts):
+        if options.stop and maths.ends_checks(batch_results[0].check, unparsed_counts=counts):
             break
         # Each check whose reply names no option is replaced: by a spare one with other distractors,
         # as long as there are any.
@@ -412,14 +414,14 @@ async def check(
 
 async def _make_check(
     options: ConsistencyOptions, sample: Sample, models: Models, offer: Offer
-) -> Done:
+) -> ChoiceResult:
     """Ask the model to choose among the options of one check."""
-    options_offered, template = offer.options(answer_of(sample)), options.template
+    options_offered, template = offer.options(clean_answer(sample)), options.template
     texts = [*(option.text for option in options_offered), NONE_OF_THEM]
-    examples = shipped_examples(__package__)
-    prompt = template.filled(question=one_line(sample.question), options=texts, examples=examples)
+    examples = load_examples(__package__)
+    prompt = template.fill(question=one_line(sample.question), options=texts, examples=examples)
 
-    async def ask_for_choice(turns: Any, name: str) -> tuple[Choice, int | None]:
+    async def ask_for_choice(turns: Any, name: str) -> tuple[OptionChoice, int | None]:
         choice = await models.choose(
             turns,
             texts,
@@ -436,20 +438,20 @@ async def _make_check(
             return choice, LETTERS.index(bare) if bare in tuple(LETTERS) else None
         return choice, choice.index
 
-    def unread(first_try: tuple[Choice, int | None]) -> Unread | None:
+    def unread(first_try: tuple[OptionChoice, int | None]) -> UnreadableReply | None:
         # Only `again` repeats a question. The repair prompt is part of the name, hence of the
         # stored call.
         if first_try[1] is not None or options.unparsed != "again":
             return None
-        repair = shipped(__package__, "again")
-        return Unread(first_try[0].reply, repair.filled(), f"{template.name}+{repair.name}")
+        repair = load_prompt(__package__, "again")
+        return UnreadableReply(first_try[0].reply, repair.fill(), f"{template.name}+{repair.name}")
 
-    first_try, second_try = await asked_twice(ask_for_choice, prompt, template.name, unread)
+    first_try, second_try = await ask_twice(ask_for_choice, prompt, template.name, unread)
     # Kept in the evidence, so that a reader sees why the model was asked twice.
     first_reply = None if second_try is None else first_try[0].reply
     choice, index = second_try or first_try
     likely = choice.way == "likelihood"
-    row = Row(
+    row = ChoiceRow(
         options_offered,
         LETTERS[offer.right],
         None if index is None else LETTERS[index],
@@ -458,4 +460,4 @@ async def _make_check(
         None if likely else choice.reply[:MAX_REPLY_CHARS],
         None if first_reply is None else first_reply[:MAX_REPLY_CHARS],
     )
-    return Done(offer, Check(offer.right, index, first_reply is not None), row)
+    return ChoiceResult(offer, ChoiceCheck(offer.right, index, first_reply is not None), row)

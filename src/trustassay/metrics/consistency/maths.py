@@ -14,20 +14,20 @@ import numpy as np
 LETTERS = "ABCDE"
 """The letters of the options; the last one is "none of the above"."""
 NONE = LETTERS.index("E")
-PLACES = 4
+ANSWER_PLACES = 4
 """Number of places at which the answer may stand."""
 
 Triple = tuple[int, int, int]
 
 
-class Check(NamedTuple):
+class ChoiceCheck(NamedTuple):
     """One choice."""
 
     right: int
     """Index of the model's answer among the options, 0 to 3."""
     chosen: int | None
     """Index of the option that was chosen, 0 to 4; ``None`` if the reply names none."""
-    again: bool = False
+    asked_again: bool = False
     """Whether the model was asked a second time."""
 
     @property
@@ -41,7 +41,7 @@ class Check(NamedTuple):
         return self.chosen is not None and self.chosen != self.right
 
 
-def most_checks(candidates: int, wanted: int) -> int:
+def count_possible_checks(candidates: int, wanted: int) -> int:
     """Return how many of the wanted checks can have different triples: at most C(candidates, 3).
 
     0 for fewer than three candidates, 1 for three, 4 for four, 10 for five.
@@ -49,7 +49,7 @@ def most_checks(candidates: int, wanted: int) -> int:
     return min(wanted, comb(candidates, 3))
 
 
-def most_replaced(checks: int) -> int:
+def count_replaceable_checks(checks: int) -> int:
     """Return how many checks may be replaced by another one: half of them, rounded up.
 
     So a model whose replies are never readable is asked for at most half of the checks more.
@@ -57,7 +57,7 @@ def most_replaced(checks: int) -> int:
     return (checks + 1) // 2
 
 
-def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
+def draw_triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
     """Return ``n`` different triples of ``range(candidates)``; fewer if there are no more.
 
     "The distracting options are different across different attempts" (section 2.1): no triple
@@ -66,7 +66,7 @@ def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
     """
     uses = np.zeros(candidates, dtype=int)
     result: dict[frozenset[int], Triple] = {}
-    for _ in range(most_checks(candidates, n)):
+    for _ in range(count_possible_checks(candidates, n)):
         drawn = rng.permutation(candidates)
         # A stable sort of a random order: by number of uses, and at random among equals.
         order = drawn[np.argsort(uses[drawn], kind="stable")].tolist()
@@ -77,18 +77,18 @@ def triples(candidates: int, n: int, rng: np.random.Generator) -> list[Triple]:
     return list(result.values())
 
 
-def places(n: int, rng: np.random.Generator) -> list[int]:
+def draw_places(n: int, rng: np.random.Generator) -> list[int]:
     """Return where the answer stands in each of ``n`` checks, 0 to 3.
 
     Every four checks have it once at each place, in random order: over any number of checks the
     counts of places differ by at most one, and a model that always says the same letter takes its
     answer once in four checks. The first k of n places are those of n = k.
     """
-    rounds = (rng.permutation(PLACES).tolist() for _ in range(0, n, PLACES))
+    rounds = (rng.permutation(ANSWER_PLACES).tolist() for _ in range(0, n, ANSWER_PLACES))
     return list(chain.from_iterable(rounds))[:n]
 
 
-def decided(check: Check, *, unparsed_counts: bool) -> bool:
+def ends_checks(check: ChoiceCheck, *, unparsed_counts: bool) -> bool:
     """Whether the checks may end with this one.
 
     "The process terminates when inconsistent behavior occurs"; with ``unparsed_counts`` a reply
@@ -97,7 +97,7 @@ def decided(check: Check, *, unparsed_counts: bool) -> bool:
     return check.inconsistent or (unparsed_counts and check.chosen is None)
 
 
-def trust_bc(checks: Sequence[Check], wanted: int, *, unparsed_counts: bool) -> float | None:
+def trust_bc(checks: Sequence[ChoiceCheck], wanted: int, *, unparsed_counts: bool) -> float | None:
     """Return Trust_BC (section 2.1): 0 if any check is inconsistent, 1 if all are consistent.
 
     Args:
@@ -108,17 +108,17 @@ def trust_bc(checks: Sequence[Check], wanted: int, *, unparsed_counts: bool) -> 
             there is no score.
         unparsed_counts: whether a reply without an option is inconsistent.
     """
-    if any(decided(check, unparsed_counts=unparsed_counts) for check in checks):
+    if any(ends_checks(check, unparsed_counts=unparsed_counts) for check in checks):
         return 0.0
     return 1.0 if 0 < wanted <= sum(check.consistent for check in checks) else None
 
 
-def bounds(score: float | None) -> tuple[float, float]:
+def score_bounds(score: float | None) -> tuple[float, float]:
     """Return the smallest and largest score that an answer may have: 0 and 1 if it is open."""
     return (0.0, 1.0) if score is None else (score, score)
 
 
-def share_consistent(checks: Sequence[Check], *, unparsed_counts: bool) -> float | None:
+def share_consistent(checks: Sequence[ChoiceCheck], *, unparsed_counts: bool) -> float | None:
     """Return the share of consistent checks, 0 to 1; ``None`` if there are none to count.
 
     It is a share of the checks whose reply names an option, or of all with ``unparsed_counts``.
@@ -127,7 +127,7 @@ def share_consistent(checks: Sequence[Check], *, unparsed_counts: bool) -> float
     return sum(check.consistent for check in checks) / n if n else None
 
 
-def counts(checks: Sequence[Check]) -> dict[str, int]:
+def count_choices(checks: Sequence[ChoiceCheck]) -> dict[str, int]:
     """Return the counts from which the figures of a data set are summed.
 
     ``offered_a`` ... ``offered_d`` count where the answer stood, ``chosen_a`` ... ``chosen_d`` what
@@ -138,10 +138,10 @@ def counts(checks: Sequence[Check]) -> dict[str, int]:
         "checks": len(checks),
         "consistent": sum(check.consistent for check in checks),
         "none_chosen": sum(check.chosen == NONE for check in parsed),
-        "asked_again": sum(check.again for check in checks),
+        "asked_again": sum(check.asked_again for check in checks),
         "unparsed": len(checks) - len(parsed),
     }
-    for i, letter in enumerate(LETTERS[:PLACES].lower()):
+    for i, letter in enumerate(LETTERS[:ANSWER_PLACES].lower()):
         result[f"offered_{letter}"] = sum(check.right == i for check in parsed)
         result[f"chosen_{letter}"] = sum(check.chosen == i for check in parsed)
     return result
@@ -155,7 +155,7 @@ def position_bias(totals: Mapping[str, float]) -> float | None:
     answer stands at each equally often. If some choices are wrong, chance alone makes it larger
     than 0. ``totals`` are sums of :func:`count_choices`; ``None`` if A to D were never chosen.
     """
-    letters = LETTERS[:PLACES].lower()
+    letters = LETTERS[:ANSWER_PLACES].lower()
     offered = np.array([totals[f"offered_{letter}"] for letter in letters], dtype=float)
     chosen = np.array([totals[f"chosen_{letter}"] for letter in letters], dtype=float)
     if not chosen.sum():

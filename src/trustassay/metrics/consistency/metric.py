@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trustassay.assessment import summarised, units_of
+from trustassay.assessment import collect_units, compute_summary
 from trustassay.capabilities import Models
 from trustassay.judging.refusal import NO_ANSWER
 from trustassay.metric import (
@@ -23,24 +23,24 @@ from trustassay.metric import (
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.checks import (
     ELSEWHERE,
-    Choices,
+    ChoiceEvidence,
+    ChoiceResult,
     ConsistencyOptions,
-    Done,
-    candidates_of,
-    check,
-    offers,
-    others_of,
+    draw_offers,
+    find_candidates,
+    make_checks,
+    read_pool_samples,
 )
-from trustassay.metrics.consistency.maths import LETTERS, PLACES, position_bias
-from trustassay.sample import Problem, Sample, missing
+from trustassay.metrics.consistency.maths import ANSWER_PLACES, LETTERS, position_bias
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.intervals import (
-    FEWEST_FOR_MEANS,
+    MIN_UNITS_FOR_MEANS,
     Interval,
     RowSums,
     mean_interval,
-    too_few_units,
+    reason_too_few_units,
 )
-from trustassay.text.refusals import no_answer
+from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.words import amount
 from trustassay.views import View
 
@@ -53,7 +53,7 @@ RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
 } | {
     f"{kind}_{x.lower()}": (f"{kind}_{x.lower()}", "parsed")
     for kind in ("offered", "chosen")
-    for x in LETTERS[:PLACES]
+    for x in LETTERS[:ANSWER_PLACES]
 }
 """Figures that are the ratio of two sums over answers, in percent."""
 # Each sum once, in a fixed order: these are the columns of RowSums.
@@ -78,7 +78,7 @@ def _count_assessments(assessments: Iterable[Assessment], sums: RowSums) -> Iter
             row = [parts.get(name, 0) for name in _SUM_COLUMNS]
             # One row an assessment: a run may have a million of them, of which only the sums are
             # kept.
-            sums.add(np.array([row], dtype=np.float64), units_of([assessment]))
+            sums.add(np.array([row], dtype=np.float64), collect_units([assessment]))
         yield assessment
 
 
@@ -92,7 +92,7 @@ def _compute_interval(sums: RowSums, above: str, below: str) -> Interval | str:
     result = sums.ratio(
         unit_vectors[_SUM_COLUMNS.index(above)], unit_vectors[_SUM_COLUMNS.index(below)]
     )
-    if reason := too_few_units(sums.n, sums.units, result.units, FEWEST_FOR_MEANS):
+    if reason := reason_too_few_units(sums.n, sums.units, result.units, MIN_UNITS_FOR_MEANS):
         return reason
     low, high = mean_interval(*result)
     return 100 * low, 100 * high
@@ -172,30 +172,30 @@ class Consistency(ConsistencyOptions):
             needs.append(Need("chat", "generator", optional=optional))
             # Only a generator's free text can be right by accident; the other sources need no
             # entailer.
-            needs.append(Need("entail", beside="generator"))
+            needs.append(Need("entail", only_with="generator"))
         return needs
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and its own wrong answers if they are to be distractors."""
         own_distractors = {"wrong_answers": "the distractors"} if self.uses_source("given") else {}
-        return missing(sample, response="the answer of the model", **own_distractors)
+        return find_missing(sample, response="the answer of the model", **own_distractors)
 
     async def prepare(self, pool: Pool, models: Models) -> list[Sample]:
         """Return the samples whose answers may serve as distractors."""
-        return await others_of(pool, models)
+        return await read_pool_samples(pool, models)
 
     async def assess(self, context: Context) -> Assessment:
         """Find distractors and let the model choose; each choice is stored in the evidence."""
         sample, response = context.sample, context.response()
         # A refusal claims nothing that the model could choose again.
-        if no_answer(response):
-            return self.assessed(sample, None, reason=NO_ANSWER)
+        if is_no_answer_placeholder(response):
+            return self.build_assessment(sample, None, reason=NO_ANSWER)
         what = "characters of an answer that is offered among others"
         # The prompt of each check holds the answer and three variants of it.
-        context.limits.count(what, len(response))
-        result = await candidates_of(self, context)
-        offers_made = offers(sample.id, result, self.checks, context.seed)
-        results = await check(self, sample, context.models, offers_made)
+        context.limits.check_count(what, len(response))
+        result = await find_candidates(self, context)
+        offers_made = draw_offers(sample.id, result, self.checks, context.seed)
+        results = await make_checks(self, sample, context.models, offers_made)
         assessment = self._build_assessment(sample, len(result), len(offers_made.wanted), results)
         # With a generator the reason says how many distractors came from which source.
         if not (result and self.asks_generator and context.models.names("generator")):
@@ -209,7 +209,7 @@ class Consistency(ConsistencyOptions):
         )
 
     def _build_assessment(
-        self, sample: Sample, candidates: int, possible: int, results: Sequence[Done]
+        self, sample: Sample, candidates: int, possible: int, results: Sequence[ChoiceResult]
     ) -> Assessment:
         """Return the assessment of the checks that were made."""
         checks = [result.check for result in results]
@@ -221,12 +221,12 @@ class Consistency(ConsistencyOptions):
             "candidates": candidates,
             "checks_possible": possible,
             "short": int(possible < self.checks),
-            **maths.counts(checks),
+            **maths.count_choices(checks),
         }
         if share is not None:
             parts["share_consistent"] = share
         if checks:
-            parts["lowest"], parts["highest"] = maths.bounds(score)
+            parts["lowest"], parts["highest"] = maths.score_bounds(score)
             parts["open"] = float(score is None)
         # By Trust_BC also where the score is a share: the verdict says whether all checks agree.
         verdict = None
@@ -234,7 +234,9 @@ class Consistency(ConsistencyOptions):
             verdict = "consistent" if trust_bc_score else "inconsistent"
         reason = self._build_reason(checks, candidates, possible, score is None)
         rows = [result.row for result in results]
-        return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
+        return self.build_assessment(
+            sample, score, rows, verdict=verdict, reason=reason, parts=parts
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Say that the model does not choose its own answer again, or that this is not known."""
@@ -247,13 +249,13 @@ class Consistency(ConsistencyOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the choices, each with what was offered and what was taken."""
         counts = self.unparsed == "inconsistent"
-        return View(data=Choices.read(assessment.evidence, unparsed_counts=counts))
+        return View(data=ChoiceEvidence.read(assessment.evidence, unparsed_counts=counts))
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
         sums = RowSums(len(_SUM_COLUMNS))
         # Collects the sums on the way: the assessments can be read only once.
-        result = summarised(
+        result = compute_summary(
             self.statistics, _count_assessments(assessments, sums), self.score_range
         )
         n, totals = sums.n, dict(zip(_SUM_COLUMNS, sums.total.tolist(), strict=True))
@@ -264,18 +266,20 @@ class Consistency(ConsistencyOptions):
                     100 * totals[above] / totals[below],
                     _compute_interval(sums, above, below),
                 )
-            result.put(key, value, n, interval, units=sums.units, why=_REASON_WITHOUT[below])
-        result.put(
+            result.add_figure(
+                key, value, n, interval, units=sums.units, reason=_REASON_WITHOUT[below]
+            )
+        result.add_figure(
             "position_bias",
             position_bias(totals),
             n,
             "a distance is above 0 by chance alone",
-            why="no option from A to D was chosen",
+            reason="no option from A to D was chosen",
         )
         return result.with_settings(self.settings(), self.figures)
 
     def _build_reason(
-        self, checks: Sequence[maths.Check], candidates: int, possible: int, missing: bool
+        self, checks: Sequence[maths.ChoiceCheck], candidates: int, possible: int, missing: bool
     ) -> str:
         """Return the reason of an assessment in a sentence."""
         if not possible:

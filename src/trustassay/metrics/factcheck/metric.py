@@ -15,38 +15,38 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from trustassay.capabilities import Entailment, Message
 from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
 from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
-from trustassay.judging.claims import plain_answer
+from trustassay.judging.claims import strip_answer
 from trustassay.judging.details import KnownDetails
-from trustassay.judging.passages import Passages, passage_premise, passage_text, read
+from trustassay.judging.passages import Passages, ask_reader, build_premise, read_passage_text
 from trustassay.judging.refusal import NO_ANSWER
-from trustassay.judging.second_reader import READ, ROLE
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE
 from trustassay.metric import (
     Assessment,
     Context,
     Figure,
     Metric,
     Need,
-    Unread,
-    asked_twice,
+    UnreadableReply,
+    ask_twice,
     directions,
     read_figures,
 )
-from trustassay.prompts import shipped_for
-from trustassay.sample import Document, Problem, Sample, is_blank, missing
+from trustassay.prompts import prompt_property
+from trustassay.sample import Document, Problem, Sample, find_missing, is_blank
 from trustassay.text.limits import TextWork
-from trustassay.text.refusals import no_answer
-from trustassay.text.sentences import splitter
-from trustassay.text.unicode import folded
+from trustassay.text.refusals import is_no_answer_placeholder
+from trustassay.text.sentences import load_splitter
+from trustassay.text.unicode import fold_text
 from trustassay.text.verdict_replies import (
+    ENTAILMENT_LABELS,
     REPAIR,
     REPAIR_PROMPT,
-    VERDICTS,
-    Found,
-    Verdict,
-    verdict_in,
+    EntailmentLabel,
+    VerdictMention,
+    find_verdict,
 )
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, Mark, Rows, View
+from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
 By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]
@@ -57,7 +57,7 @@ MAX_QUOTED_CHARS = 300
 DOUBT_MARGIN = 0.1
 """Support whose probability is less than this above the threshold is in doubt."""
 
-SCORES: Mapping[Verdict, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
+SCORES: Mapping[EntailmentLabel, float] = {"support": 1.0, "neutral": 0.5, "contradict": 0.0}
 """Trust_FC of each verdict. Zheng et al. 2024 give no numbers for it alone; any three equidistant
 numbers give the same correlations."""
 
@@ -65,13 +65,15 @@ numbers give the same correlations."""
 class Decision(NamedTuple):
     """A verdict, and the passage that decided it."""
 
-    verdict: Verdict
+    verdict: EntailmentLabel
     """Support, neutral or contradict."""
     place: int | None
     """Index of the passage; ``None`` if none decided."""
 
 
-def decided(rows: Sequence[Entailment], threshold: float, rule: Rule = "support") -> Decision:
+def decide_verdict(
+    rows: Sequence[Entailment], threshold: float, rule: Rule = "support"
+) -> Decision:
     """Return the verdict of several passages on one statement, each of which was judged by itself.
 
     Let E be the largest probability of entailment among the passages, C the largest of
@@ -102,7 +104,7 @@ _DECIDES = {
     "support": Mark("good", "✓", "supports the answer"),
     "contradict": Mark("bad", "✕", "contradicts the answer"),
 }
-_VERDICT_AFTER_SECOND: Mapping[Verdict, str] = {
+_VERDICT_AFTER_SECOND: Mapping[EntailmentLabel, str] = {
     "support": "the passages support the answer",
     "contradict": "the passages contradict the answer",
     "neutral": "the passages leave the answer open",
@@ -114,7 +116,7 @@ _JUDGED = Mark("none", "○", "does not decide")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
+class StatementRow(EvidenceRow, row_kind="statement", required=("text",)):
     """The query for passages, and the hypothesis that they were to entail."""
 
     text: str
@@ -126,7 +128,7 @@ class Statement(EvidenceRow, row_kind="statement", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeReply(EvidenceRow, row_kind="reply", told_by=("text",)):
+class JudgeReplyRow(EvidenceRow, row_kind="reply", required=("text",)):
     """The judge's reply to all passages."""
 
     text: str
@@ -141,7 +143,7 @@ class JudgeReply(EvidenceRow, row_kind="reply", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage(EvidenceRow, row_kind="passage", told_by=("number",)):
+class PassageRow(EvidenceRow, row_kind="passage", required=("number",)):
     """A passage, and what it says of the answer."""
 
     number: int
@@ -173,11 +175,11 @@ class Passage(EvidenceRow, row_kind="passage", told_by=("number",)):
 class Facts(NamedTuple):
     """All evidence of a fact check, for the report."""
 
-    statement: Statement | None
+    statement: StatementRow | None
     """The query and the hypothesis."""
-    reply: JudgeReply | None
+    reply: JudgeReplyRow | None
     """The judge's reply, if one was asked."""
-    passages: Sequence[Passage]
+    passages: Sequence[PassageRow]
     """The passages."""
     other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind."""
@@ -185,16 +187,16 @@ class Facts(NamedTuple):
     @classmethod
     def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Facts":
         """Sort the evidence of a sample that has ``documents`` documents."""
-        rows = Rows(evidence, Statement, JudgeReply, Passage)
-        statements, replies = rows.of(Statement), rows.of(JudgeReply)
+        rows = EvidenceRows(evidence, StatementRow, JudgeReplyRow, PassageRow)
+        statements, replies = rows.select(StatementRow), rows.select(JudgeReplyRow)
         passages = [
             # A number beyond the documents (edited evidence) has nothing to link to; an empty text
             # is shown.
             row if 1 <= row.number <= documents else replace(row, text=row.text or "")
-            for row in rows.of(Passage)
+            for row in rows.select(PassageRow)
         ]
         last = statements[-1] if statements else None
-        return cls(last, replies[-1] if replies else None, passages, rows.rest)
+        return cls(last, replies[-1] if replies else None, passages, rows.other_items)
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ class FactCheck(Metric):
     part_directions = directions(
         higher="entailment", lower="contradiction", neither="assessable passages unparsed"
     )
-    verdicts: ClassVar[Sequence[str]] = VERDICTS
+    verdicts: ClassVar[Sequence[str]] = ENTAILMENT_LABELS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = "the evidence contradicts it, or there is none to check it against"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
@@ -246,11 +248,11 @@ class FactCheck(Metric):
         # Templates of the user are read and compiled now, before a run starts.
         _ = self.statement_template, self.hypothesis_template, self.judge_prompt  # may be faulty
 
-    statement_template = shipped_for(__package__, "statement", "statement")
+    statement_template = prompt_property(__package__, "statement", "statement")
     """The template of the statement by which passages are searched."""
-    hypothesis_template = shipped_for(__package__, "hypothesis", "hypothesis")
+    hypothesis_template = prompt_property(__package__, "hypothesis", "hypothesis")
     """The template of what a passage is to entail."""
-    judge_prompt = shipped_for(__package__, "factcheck")
+    judge_prompt = prompt_property(__package__, "factcheck")
     """The template around passages, question and answer."""
 
     def needs(self) -> Sequence[Need]:
@@ -263,13 +265,13 @@ class FactCheck(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
-        return missing(sample, response="the answer to check")
+        return find_missing(sample, response="the answer to check")
 
     async def assess(self, context: Context) -> Assessment:
         """Find evidence and have it judged."""
-        return await self.judged(context, await self.evidence(context))
+        return await self.judge_evidence(context, await self.evidence(context))
 
-    async def evidence(self, context: Context) -> "Evidence | None":
+    async def evidence(self, context: Context) -> "FactEvidence | None":
         """Return what the answer is checked against; ``None`` if there is nothing.
 
         A retriever is asked for the best passages. If the run has none, the sample's own documents
@@ -280,38 +282,40 @@ class FactCheck(Metric):
         """
         sample, models = context.sample, context.models
         # Without citations and Markdown, which are no part of the statement.
-        answer = await TextWork.on(sample)(plain_answer, sample.response or "")
+        answer = await TextWork.for_sample(sample)(strip_answer, sample.response or "")
         # A response of citations alone is blank only after they are removed.
         if is_blank(answer):
             raise AssessmentError("the response is blank", "empty")
-        if no_answer(answer):
+        if is_no_answer_placeholder(answer):
             return None
         question = sample.question
-        statement = self.statement_template.filled(question=question, answer=answer)
+        statement = self.statement_template.fill(question=question, answer=answer)
         if models.names("retriever"):
             result = await models.search(statement, self.k)
             passages = [Document(passage.id, passage.text, passage.title) for passage in result]
-            return Evidence(question, answer, statement, passages, True)
+            return FactEvidence(question, answer, statement, passages, True)
         documents = sample.documents or ()
         if all(document.blank for document in documents):
             return None
-        return Evidence(question, answer, statement, documents, False)
+        return FactEvidence(question, answer, statement, documents, False)
 
-    async def judged(self, context: Context, evidence: "Evidence | None") -> Assessment:
+    async def judge_evidence(self, context: Context, evidence: "FactEvidence | None") -> Assessment:
         """Judge the evidence; without any the answer is not assessable."""
         sample = context.sample
         if evidence is None:
-            reason = NO_ANSWER if no_answer(sample.response or "") else NO_EVIDENCE
-            return self.assessed(sample, None, reason=reason, parts={"assessable": 0.0})
+            reason = NO_ANSWER if is_no_answer_placeholder(sample.response or "") else NO_EVIDENCE
+            return self.build_assessment(sample, None, reason=reason, parts={"assessable": 0.0})
         if evidence.passages:
             judge = _judge_by_model if self.by == "model" else _judge_by_entailer
             verdict, reason, parts, rows = await judge(self, evidence, context)
         else:
             verdict, parts = "neutral", {"passages": 0.0, "unparsed": 0.0}
             reason = "the corpus has no passage with a word of the question or the answer"
-            rows = [Statement(evidence.statement, evidence.retrieved)]
+            rows = [StatementRow(evidence.statement, evidence.retrieved)]
         parts, score = {"assessable": 1.0, **parts}, SCORES[verdict]
-        return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
+        return self.build_assessment(
+            sample, score, rows, verdict=verdict, reason=reason, parts=parts
+        )
 
     passed_word: ClassVar[str] = "not contradicted"
     failed_word: ClassVar[str] = "contradicted"
@@ -342,7 +346,7 @@ class FactCheck(Metric):
         return View(data=Facts.read(assessment.evidence, len(sample.documents or ())))
 
 
-class Evidence(NamedTuple):
+class FactEvidence(NamedTuple):
     """What an answer is checked against."""
 
     question: str
@@ -357,30 +361,32 @@ class Evidence(NamedTuple):
     """Whether they were searched for with ``statement``, and are not the sample's own."""
 
     @property
-    def shown(self) -> list[Passage]:
+    def passage_rows(self) -> list[PassageRow]:
         """The passages as rows of evidence, not judged yet."""
         return [
-            Passage(number, passage.id, *((passage.title, passage.text) if self.retrieved else ()))
+            PassageRow(
+                number, passage.id, *((passage.title, passage.text) if self.retrieved else ())
+            )
             for number, passage in enumerate(self.passages, 1)
         ]
 
     @property
-    def lacks(self) -> list[str]:
+    def missing_details(self) -> list[str]:
         """Numbers, dates and names of the answer that no passage contains."""
-        texts = [passage_text(passage) for passage in self.passages]
-        titles = [folded(passage.title or "") for passage in self.passages]
-        return KnownDetails(texts, titles, folded(self.question)).missing(self.answer)
+        texts = [read_passage_text(passage) for passage in self.passages]
+        titles = [fold_text(passage.title or "") for passage in self.passages]
+        return KnownDetails(texts, titles, fold_text(self.question)).find_missing(self.answer)
 
     @property
     def blocks(self) -> list[str]:
         """The passages as they are shown to a judge, each below its title if it has one."""
-        return [passage_premise(passage) for passage in self.passages]
+        return [build_premise(passage) for passage in self.passages]
 
 
-class Checked(NamedTuple):
+class FactVerdict(NamedTuple):
     """The verdict on an answer, with its reason, numbers and rows."""
 
-    verdict: Verdict
+    verdict: EntailmentLabel
     """Support, neutral or contradict."""
     reason: str
     """Why, in a sentence."""
@@ -390,7 +396,9 @@ class Checked(NamedTuple):
     """Rows for the report."""
 
 
-async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+async def _judge_by_entailer(
+    options: FactCheck, evidence: FactEvidence, context: Context
+) -> FactVerdict:
     """Judge each passage by itself, and with a second reader what is nearest to the answer once
     more.
 
@@ -398,14 +406,14 @@ async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Co
     only if all passages are judged is it known that an answer is left open.
     """
     models = context.models
-    hypothesis = options.hypothesis_template.filled(
+    hypothesis = options.hypothesis_template.fill(
         question=evidence.question, answer=evidence.answer
     )
 
     # A passage without text entails nothing; its title alone is not put to the entailer.
     async def judge_block(passage: Document, block: str) -> Entailment:
         blank = Entailment(0.0, 1.0, 0.0)
-        return blank if passage.blank else await read(models, block, hypothesis)
+        return blank if passage.blank else await ask_reader(models, block, hypothesis)
 
     # return_exceptions: an unreadable judgement of one passage must not discard those of others.
     replies = await asyncio.gather(
@@ -419,7 +427,7 @@ async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Co
     # The verdict is that of the passages that were judged; their places are needed for the report.
     judged = [(place, r) for place, r in enumerate(replies) if isinstance(r, Entailment)]
     places, rows = [place for place, _ in judged], [row for _, row in judged]
-    verdict, index = decided(rows, options.threshold, options.rule)
+    verdict, index = decide_verdict(rows, options.threshold, options.rule)
     # "Neutral" says that no passage decides, which an unread passage might have done.
     if errors and verdict == "neutral":
         raise errors[0]
@@ -440,17 +448,22 @@ async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Co
     # The second reader judges the windows of all passages that are nearest to the hypothesis. No
     # single passage is then decisive.
     if context.second:
-        passages = await TextWork(long=True)(Passages, evidence.passages, splitter("sentencex"))
-        windows = await TextWork(long=True)(passages.windows, hypothesis)
+        passages = await TextWork(long=True)(
+            Passages, evidence.passages, load_splitter("sentencex")
+        )
+        windows = await TextWork(long=True)(passages.choose_windows, hypothesis)
         # The largest probabilities of the first reader; they may be of two passages, so their sum
         # is not 1.
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
-        combined = await context.second.verdict(models, windows, hypothesis, first)
-        verdict, decisive = decided([combined], options.threshold, options.rule).verdict, None
+        combined = await context.second.judge(models, windows, hypothesis, first)
+        verdict, decisive = (
+            decide_verdict([combined], options.threshold, options.rule).verdict,
+            None,
+        )
         parts |= {
             "entailment": combined.entailment,
             "contradiction": combined.contradiction,
-            READ: 1.0,
+            PART_READ_BY_SECOND: 1.0,
         }
         probabilities = (
             f"entailment {combined.entailment:.2f}, contradiction {combined.contradiction:.2f}"
@@ -459,42 +472,42 @@ async def _judge_by_entailer(options: FactCheck, evidence: Evidence, context: Co
         reason = f"read twice: {conclusion} ({probabilities}; the first reader: {reason})"
     # An entailer misses some wrong numbers, dates and names, so support needs each of them in some
     # passage.
-    if verdict == "support" and (lacks := evidence.lacks):
+    if verdict == "support" and (lacks := evidence.missing_details):
         verdict, decisive = "neutral", None
         reason = f"no passage has {', '.join(lacks[:6])} of the answer"
     judged_passages = []
     # Each passage gets its probabilities or its error, and the decisive one its mark.
-    for place, (passage, reply) in enumerate(zip(evidence.shown, replies, strict=True)):
+    for place, (passage, reply) in enumerate(zip(evidence.passage_rows, replies, strict=True)):
         result: dict[str, Any] = {"error": str(reply)}
         if isinstance(reply, Entailment):
             result = {name: round(value, 4) for name, value in reply._asdict().items()}
         decides = verdict if place == decisive else ""
         judged_passages.append(replace(passage, **result, decides=decides))
-    statement = Statement(evidence.statement, evidence.retrieved, hypothesis)
-    return Checked(verdict, reason, parts, [statement, *judged_passages])
+    statement = StatementRow(evidence.statement, evidence.retrieved, hypothesis)
+    return FactVerdict(verdict, reason, parts, [statement, *judged_passages])
 
 
-async def _judge_by_model(options: FactCheck, evidence: Evidence, context: Context) -> Checked:
+async def _judge_by_model(
+    options: FactCheck, evidence: FactEvidence, context: Context
+) -> FactVerdict:
     """Show a model all passages at once.
 
     Raises:
         UnparsedError: neither its reply nor a second one names a verdict.
     """
     prompt = options.judge_prompt
-    text = prompt.filled(
-        passages=evidence.blocks, question=evidence.question, answer=evidence.answer
-    )
+    text = prompt.fill(passages=evidence.blocks, question=evidence.question, answer=evidence.answer)
 
-    async def ask(turns: Sequence[Message], name: str) -> tuple[str, Found | None]:
+    async def ask(turns: Sequence[Message], name: str) -> tuple[str, VerdictMention | None]:
         reply = await context.models.chat(
             turns, role="judge", max_tokens=options.max_tokens, stand_in="NEITHER", prompt=name
         )
-        return reply.text, verdict_in(reply.text)
+        return reply.text, find_verdict(reply.text)
 
-    def unread(first_try: tuple[str, Found | None]) -> Unread | None:
-        return None if first_try[1] else Unread(first_try[0], REPAIR, REPAIR_PROMPT)
+    def unread(first_try: tuple[str, VerdictMention | None]) -> UnreadableReply | None:
+        return None if first_try[1] else UnreadableReply(first_try[0], REPAIR, REPAIR_PROMPT)
 
-    first_try, second_try = await asked_twice(ask, text, prompt.name, unread)
+    first_try, second_try = await ask_twice(ask, text, prompt.name, unread)
     # An unreadable second reply is no better than the first, which is then the one to show.
     reply, result = second_try if second_try and second_try[1] else first_try
     reply_text = " ".join(reply.split())
@@ -505,9 +518,9 @@ async def _judge_by_model(options: FactCheck, evidence: Evidence, context: Conte
         message = "the judge's reply names none of supports, contradicts and neither"
         raise UnparsedError(f"{message}: {reply_text!r}")
     rows = [
-        Statement(evidence.statement, evidence.retrieved),
-        JudgeReply(reply, result.verdict),
-        *evidence.shown,
+        StatementRow(evidence.statement, evidence.retrieved),
+        JudgeReplyRow(reply, result.verdict),
+        *evidence.passage_rows,
     ]
     parts = {"passages": float(len(evidence.passages)), "unparsed": 0.0}
-    return Checked(result.verdict, f"the judge says: {reply_text}", parts, rows)
+    return FactVerdict(result.verdict, f"the judge says: {reply_text}", parts, rows)

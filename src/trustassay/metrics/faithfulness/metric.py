@@ -6,35 +6,35 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging import verdict as judging
-from trustassay.judging.evidence import Statement, Verdict
-from trustassay.judging.refusal import without_asides
-from trustassay.judging.second_reader import READ, ROLE, read_again
+from trustassay.judging.evidence import ClaimVerdict, JudgedClaim
+from trustassay.judging.refusal import drop_asides
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_deciding_statements
 from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.grounding.evidence import Refusal
-from trustassay.sample import Problem, Sample, missing
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
-from trustassay.text.refusals import no_answer
+from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.words import amount
-from trustassay.views import Judged, PassageNote, Rows, Tie, View
+from trustassay.views import EvidenceLink, EvidenceRows, JudgedPiece, PassageNote, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
-OF_ANSWERS = ("supported", "not found", "contradicted", "no claim", "refused")
+ANSWER_VERDICTS = ("supported", "not found", "contradicted", "no claim", "refused")
 """Verdicts on whole answers."""
 
 
-def worst(verdicts: Sequence[str]) -> Verdict:
+def worst_verdict(verdicts: Sequence[str]) -> ClaimVerdict:
     """Return the verdict on an answer: contradicted if any statement is, else not found, ..."""
-    order: Sequence[Verdict] = ("contradicted", "not found", "supported")
+    order: Sequence[ClaimVerdict] = ("contradicted", "not found", "supported")
     return next((verdict for verdict in order if verdict in verdicts), "no claim")
 
 
-class Trace(NamedTuple):
+class FaithfulnessTrace(NamedTuple):
     """All evidence of one assessment, sorted by kind."""
 
-    statements: Sequence[Statement]
+    statements: Sequence[JudgedClaim]
     """The sentences or claims that were judged, in the order of the answer."""
     refusal: str
     """The words by which the answer was taken for a refusal; empty if it was not."""
@@ -42,23 +42,23 @@ class Trace(NamedTuple):
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], documents: int = 0) -> "Trace":
+    def read(cls, evidence: Iterable[Any], documents: int = 0) -> "FaithfulnessTrace":
         """Sort the evidence of a sample.
 
         Args:
             evidence: the stored rows.
             documents: number of documents of the sample; passages with a higher number are dropped.
         """
-        rows = Rows(evidence, Statement, Refusal)
+        rows = EvidenceRows(evidence, JudgedClaim, Refusal)
         statements = [
             # Evidence comes from a file, so a number may point at a passage that the sample lacks.
             replace(row, passages=[n for n in row.passages or () if 1 <= n <= documents])
-            for row in rows.of(Statement)
+            for row in rows.select(JudgedClaim)
         ]
         # At most one row of this kind is written; of several in an edited file the last one
         # counts.
-        refusals = [row.text for row in rows.of(Refusal)]
-        return cls(statements, "".join(refusals[-1:]), rows.rest)
+        refusals = [row.text for row in rows.select(Refusal)]
+        return cls(statements, "".join(refusals[-1:]), rows.other_items)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Faithfulness(FaithfulnessOptions):
     )
     fills: ClassVar[tuple[str, ...]] = ("documents",)
     ordered_by: ClassVar[str] = "order"
-    verdicts: ClassVar[Sequence[str]] = OF_ANSWERS
+    verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
 
@@ -107,54 +107,62 @@ class Faithfulness(FaithfulnessOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        return missing(sample, response="the text to assess", documents="the passages shown")
+        return find_missing(sample, response="the text to assess", documents="the passages shown")
 
     async def assess(self, context: Context) -> Assessment:
         """Judge every sentence; the evidence holds each one with the passage that decides."""
         sample, response = context.sample, context.response()
         # "No answer found" and the like is a refusal of its own: it needs no claims and no reader.
-        claims = [] if no_answer(response) else await self.claims_of(context, response)
-        refusal = response if no_answer(response) else self.refusal_in(response, claims)
+        claims = (
+            [] if is_no_answer_placeholder(response) else await self.claims_of(context, response)
+        )
+        refusal = (
+            response if is_no_answer_placeholder(response) else self.refusal_in(response, claims)
+        )
         # A claim with a topic says that the passages do not speak of it. That can be wrong, so
         # such a refusal is judged like an answer.
         if refusal and not any(claim.topic for claim in claims):
             rows = [Refusal(refusal, self.refusal)]
             message = "refuses to answer"
-            return self.assessed(sample, None, rows, verdict="refused", reason=message)
+            return self.build_assessment(sample, None, rows, verdict="refused", reason=message)
         # Also true of an empty list: nothing was retrieved, and there is nothing to judge by.
         if all(document.blank for document in sample.documents or ()):
-            return self.assessed(sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0})
+            return self.build_assessment(
+                sample, None, reason=NO_PASSAGES, parts={"no_passages": 1.0}
+            )
         # In a refusal that is judged, polite offers around the refusing words are no claims.
-        claims = without_asides(claims) if refusal else claims
-        context.limits.count("statements", len(claims))
-        work = TextWork.on(sample)
+        claims = drop_asides(claims) if refusal else claims
+        context.limits.check_count("statements", len(claims))
+        work = TextWork.for_sample(sample)
         judge = await work(self.verifier, context, sample.documents or ())
-        judged = await all_of(map(judge.verdict, claims))
+        judged = await gather_all(map(judge.judge, claims))
         if context.second is None:
             return self._build_assessment(sample, judged)
         # Only what the first reader read can be read a second time; a second reader confirms or
         # lifts doubts and is not asked about supported claims.
         claiming = [place for place, finding in enumerate(judged) if finding.entailment is not None]
-        judged, times_read = await read_again(
+        judged, times_read = await read_deciding_statements(
             judged,
             claiming,
             lambda finding: finding.row.verdict != "supported",
-            lambda place: judge.again(claims[place], judged[place]),
+            lambda place: judge.judge_again(claims[place], judged[place]),
         )
         result = self._build_assessment(sample, judged)
-        return replace(result, parts={**result.parts, READ: float(times_read)})
+        return replace(result, parts={**result.parts, PART_READ_BY_SECOND: float(times_read)})
 
-    def _build_assessment(self, sample: Sample, judged: Sequence[judging.Finding]) -> Assessment:
+    def _build_assessment(
+        self, sample: Sample, judged: Sequence[judging.ClaimFinding]
+    ) -> Assessment:
         rows = [finding.row for finding in judged]
         # Sentences without a claim stay in the evidence and count in no figure.
         verdicts = [finding.verdict for finding in rows]
         supports = [finding.entailment for finding in judged if finding.entailment is not None]
-        verdict = worst(verdicts)
+        verdict = worst_verdict(verdicts)
         if not supports:
             message = "not answered: no sentence claims anything"
-            return self.assessed(sample, None, rows, verdict=verdict, reason=message)
+            return self.build_assessment(sample, None, rows, verdict=verdict, reason=message)
         counts = {name: float(verdicts.count(name)) for name in ("supported", "contradicted")}
-        return self.assessed(
+        return self.build_assessment(
             sample,
             counts["supported"] / len(supports),
             rows,
@@ -211,26 +219,28 @@ class Faithfulness(FaithfulnessOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences, each with its verdict and the passage that decides."""
         documents = sample.documents or ()
-        trace = Trace.read(assessment.evidence, len(documents))
+        trace = FaithfulnessTrace.read(assessment.evidence, len(documents))
         # "fair" marks are borderline sentences: supported, but near the threshold.
         near = [statement.mark for statement in trace.statements if statement.mark.tone == "fair"]
         text = "".join(statement.text for statement in trace.statements)
         # The page shows the response once. The sentences replace it where they contain all of it,
         # apart from white space; a model's list of claims does not.
         tells_all = "".join(text.split()) == "".join((sample.response or "").split())
-        ties: dict[int, list[Tie]] = {number: [] for number in range(1, len(documents) + 1)}
+        ties: dict[int, list[EvidenceLink]] = {
+            number: [] for number in range(1, len(documents) + 1)
+        }
         for place, statement in enumerate(trace.statements, 1):
             for number in statement.passages or ():
                 # Of a sentence that is not found the passages are only the nearest ones, and
                 # decide nothing.
                 if statement.verdict != "not found":
                     label = f"sentence {place}: {statement.mark.word}"
-                    ties[number].append(Tie(f"s{place}", label, statement.mark))
+                    ties[number].append(EvidenceLink(f"s{place}", label, statement.mark))
         return View(
             data=trace,
-            tells_response=bool(text) and tells_all,
+            shows_response=bool(text) and tells_all,
             judged=[
-                Judged(statement.text, statement.mark, _explain_verdict(statement))
+                JudgedPiece(statement.text, statement.mark, _explain_verdict(statement))
                 for statement in trace.statements
             ],
             passages={
@@ -245,7 +255,7 @@ class Faithfulness(FaithfulnessOptions):
         )
 
 
-def _build_reason(rows: Sequence[Statement], judged: int) -> str:
+def _build_reason(rows: Sequence[JudgedClaim], judged: int) -> str:
     """Say what became of the sentences: the first that is contradicted, not found or borderline."""
     for verdict in ("contradicted", "not found"):
         if result := [row for row in rows if row.verdict == verdict]:
@@ -256,7 +266,7 @@ def _build_reason(rows: Sequence[Statement], judged: int) -> str:
     return f"{message}; borderline: {near[0].why}" if near else message
 
 
-def _explain_verdict(statement: Statement) -> str:
+def _explain_verdict(statement: JudgedClaim) -> str:
     """Return what decides: the words of the passage that contradicts, or those that are missing."""
     if statement.verdict == "contradicted" and statement.quote and statement.passages:
         return f"Passage [{statement.passages[0]}] says: “{statement.quote}”"

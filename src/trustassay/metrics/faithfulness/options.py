@@ -7,13 +7,13 @@ from typing import Literal
 
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.judging.claims import Claim, build_claims, parse_claim_list
-from trustassay.judging.refusal import Detector, detector, refusal_of
-from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, inner_names
+from trustassay.judging.refusal import Detector, find_refusal, load_detector
+from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, find_inner_names
 from trustassay.metric import Context, Metric
-from trustassay.prompts import shipped_for
+from trustassay.prompts import prompt_property
 from trustassay.sample import Document
 from trustassay.text.limits import TextWork
-from trustassay.text.sentences import Splitter, splitter
+from trustassay.text.sentences import Splitter, load_splitter
 
 ClaimsFrom = Literal["sentences", "model"]
 
@@ -47,14 +47,14 @@ class FaithfulnessOptions(Metric):
     @cached_property
     def split(self) -> Splitter:
         """The splitter of sentences."""
-        return splitter(self.splitter)
+        return load_splitter(self.splitter)
 
     @cached_property
     def refuses(self) -> Detector:
         """The detector of refusals."""
-        return detector(self.refusal)
+        return load_detector(self.refusal)
 
-    claims_prompt = shipped_for("trustassay.metrics.faithfulness", "claims")
+    claims_prompt = prompt_property("trustassay.metrics.faithfulness", "claims")
     """The template by which a model is asked for an answer's claims."""
 
     async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:
@@ -63,10 +63,10 @@ class FaithfulnessOptions(Metric):
         """
         sample = context.sample
         if self.claims == "sentences":
-            return await TextWork.on(sample)(self._split_by_rules, context, text)
+            return await TextWork.for_sample(sample)(self._split_by_rules, context, text)
         prompt = self.claims_prompt
         reply = await context.models.chat(
-            prompt.filled(question=sample.question, answer=text),
+            prompt.fill(question=sample.question, answer=text),
             role="judge",
             max_tokens=self.max_tokens,
             prompt=prompt.name,
@@ -77,7 +77,9 @@ class FaithfulnessOptions(Metric):
         sample = context.sample
         # Capitalised words inside the passages' sentences are names; a heading or list lead that
         # holds one belongs to the claims below it.
-        names = {name for document in sample.documents or () for name in inner_names(document.text)}
+        names = {
+            name for document in sample.documents or () for name in find_inner_names(document.text)
+        }
         return build_claims(sample.question, text, self.split, names=names)
 
     def refusal_in(self, response: str, claims: Sequence[Claim]) -> str | None:
@@ -85,7 +87,7 @@ class FaithfulnessOptions(Metric):
         # The default detector works on claims, which tell a refusal of the whole question from one
         # of a detail. Other detectors see the text alone.
         rules = self.refusal == "phrases" and self.claims == "sentences"
-        return refusal_of(claims) if rules else self.refuses(response)
+        return find_refusal(claims) if rules else self.refuses(response)
 
     def verifier(self, context: Context, documents: Sequence[Document]) -> ClaimVerifier:
         """Build the verifier that judges claims by these passages.
@@ -100,5 +102,5 @@ class FaithfulnessOptions(Metric):
         result = ClaimVerifier(
             options, context.models, question, documents, self.split, context.second
         )
-        context.limits.count("sentences of its passages", result.sentences)
+        context.limits.check_count("sentences of its passages", result.sentence_count)
         return result

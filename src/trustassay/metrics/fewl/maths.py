@@ -25,7 +25,7 @@ DIVERGENCES: tuple[Divergence, ...] = ("tv", "js", "kl")
 FORMS: tuple[Form, ...] = ("eq1", "theory", "agreement")
 
 
-def truth(values: ArrayLike, divergence: Divergence) -> Floats:
+def aggregate_agreement(values: ArrayLike, divergence: Divergence) -> Floats:
     """Return g(v), the paper's aggregation of agreement; any shape.
 
     Total variation: tanh(v) / 2. Jensen-Shannon: log(2 / (1 + exp(-v))). Kullback-Leibler: v.
@@ -43,7 +43,7 @@ def truth(values: ArrayLike, divergence: Divergence) -> Floats:
     raise ValueError(f"divergence: expected {', '.join(DIVERGENCES)}, got {divergence!r}")
 
 
-def penalised(values: ArrayLike, divergence: Divergence) -> Floats:
+def aggregate_penalty(values: ArrayLike, divergence: Divergence) -> Floats:
     """Return f(g(v)), the paper's aggregation of the penalty; any shape.
 
     Total variation: f(u) = u, so tanh(v) / 2. Jensen-Shannon: f(u) = -log(2 - exp(u)), so
@@ -56,7 +56,7 @@ def penalised(values: ArrayLike, divergence: Divergence) -> Floats:
         return np.asarray(np.logaddexp(0.0, v) - np.log(2.0))
     if divergence == "kl":
         return np.asarray(np.exp(v - 1.0))
-    return truth(v, divergence)
+    return aggregate_agreement(v, divergence)
 
 
 def expertise(to_corrected: ArrayLike, to_wrong: ArrayLike) -> float:
@@ -162,7 +162,7 @@ def uniform_weights(present: ArrayLike) -> Floats:
     return softmax_weights(np.zeros(mask.shape), present=mask)
 
 
-def best_alone(values: ArrayLike, present: ArrayLike | None = None) -> Bools:
+def find_best_reference(values: ArrayLike, present: ArrayLike | None = None) -> Bools:
     """Return a mask of the reference with the largest expertise in each row, the first of equals.
 
     Shape (..., N) in and out. The rule "single-best" scores with that one as the only reference.
@@ -216,10 +216,14 @@ def score(
         gain = w * s
     else:
         # eq1 has the weight inside the aggregation, as printed in the paper's equation 1.
-        gain = truth(w * s, divergence) if form == "eq1" else w * truth(s, divergence)
+        gain = (
+            aggregate_agreement(w * s, divergence)
+            if form == "eq1"
+            else w * aggregate_agreement(s, divergence)
+        )
     if penalties is not None:
         loss = np.atleast_2d(np.asarray(penalties, dtype=float))
-        loss = loss if form == "agreement" else penalised(loss, divergence)
+        loss = loss if form == "agreement" else aggregate_penalty(loss, divergence)
         # Left out, not taken at p = 0: for kl the penalty at 0 is exp(-1).
         loss = np.where(_build_mask(has_penalty, s), loss, 0.0)
         gain = gain - (loss if form == "eq1" else w * loss)

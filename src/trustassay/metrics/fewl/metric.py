@@ -14,29 +14,29 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import summarised
+from trustassay.assessment import compute_summary
 from trustassay.capabilities import Models
 from trustassay.errors import AssessmentError
 from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions, read_figures
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import (
-    Absent,
+    AbsentReference,
     Neighbour,
     Neighbours,
     QuestionPool,
-    Reference,
-    counted,
-    prepared,
-    questions_of,
-    says_same,
+    ReferenceAnswer,
+    ask_whether_same,
+    build_question_pool,
+    group_questions,
+    split_references,
 )
-from trustassay.sample import Problem, Sample, missing
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
-from trustassay.statistics.intervals import units_in
+from trustassay.statistics.intervals import count_units
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, Rows, View
+from trustassay.views import EvidenceRow, EvidenceRows, View
 
 CHANCE_AUROC = 50.0  # AUROC in percent of a score that says nothing
 MIN_AGREEMENT = 0.2
@@ -71,7 +71,7 @@ def _collect_labelled(
 
 
 @dataclass(frozen=True, slots=True)
-class Weighting(EvidenceRow, told_by=("form", "weights")):
+class Weighting(EvidenceRow, required=("form", "weights")):
     """The formula and the weights by which the score was computed."""
 
     form: str
@@ -79,7 +79,7 @@ class Weighting(EvidenceRow, told_by=("form", "weights")):
 
 
 @dataclass(frozen=True, slots=True)
-class ReferenceRow(EvidenceRow, told_by=("reference", "answer")):
+class ReferenceRow(EvidenceRow, required=("reference", "answer")):
     """One reference that counts."""
 
     reference: str
@@ -99,7 +99,7 @@ class ReferenceRow(EvidenceRow, told_by=("reference", "answer")):
 
 
 @dataclass(frozen=True, slots=True)
-class NearQuestion(EvidenceRow, told_by=("neighbour",)):
+class NearQuestion(EvidenceRow, required=("neighbour",)):
     """A neighbour of the question."""
 
     neighbour: str
@@ -115,7 +115,7 @@ class FewlTrace(NamedTuple):
     """The name of the weights in use; empty where it is not known."""
     rows: Sequence[ReferenceRow]
     """The references that count, the heaviest first."""
-    absent: Sequence[Absent]
+    absent: Sequence[AbsentReference]
     """The references that do not count, with the reason."""
     neighbours: Sequence[NearQuestion]
     """The questions behind the penalty, the nearest first."""
@@ -125,11 +125,11 @@ class FewlTrace(NamedTuple):
     @classmethod
     def read(cls, evidence: Iterable[Any]) -> FewlTrace:
         """Sort the evidence; references by weight, the heaviest first."""
-        rows = Rows(evidence, Weighting, ReferenceRow, Absent, NearQuestion)
-        weights = [weighting.weights for weighting in rows.of(Weighting)]
-        by_weight = sorted(rows.of(ReferenceRow), key=lambda row: -(row.weight or 0.0))
-        absent, near = rows.of(Absent), rows.of(NearQuestion)
-        return cls("".join(weights[-1:]), by_weight, absent, near, rows.rest)
+        rows = EvidenceRows(evidence, Weighting, ReferenceRow, AbsentReference, NearQuestion)
+        weights = [weighting.weights for weighting in rows.select(Weighting)]
+        by_weight = sorted(rows.select(ReferenceRow), key=lambda row: -(row.weight or 0.0))
+        absent, near = rows.select(AbsentReference), rows.select(NearQuestion)
+        return cls("".join(weights[-1:]), by_weight, absent, near, rows.other_items)
 
     @property
     def penalised(self) -> bool:
@@ -204,11 +204,11 @@ class Fewl(FewlOptions):
         if self.weighting == "ideal":
             golds = ("answers", "incorrect_answers")
             wanted |= dict.fromkeys(golds, "labelled answers, for weights=ideal")
-        return missing(sample, **wanted)
+        return find_missing(sample, **wanted)
 
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Read all questions and, for the weights ``agreement``, all answers."""
-        return await prepared(pool, self, models)
+        return await build_question_pool(pool, self, models)
 
     def pack(self, prepared: QuestionPool) -> Mapping[str, NDArray[Any]]:
         """Return the neighbours of all questions, and the abilities."""
@@ -230,7 +230,7 @@ class Fewl(FewlOptions):
     def unpack(self, arrays: Mapping[str, NDArray[Any]], pool: Pool) -> QuestionPool:
         """Return what :meth:`prepare` returned; without vectors where neighbours are known."""
         header = json.loads(arrays["told"].tobytes())
-        result = questions_of(pool, header["names"])
+        result = group_questions(pool, header["names"])
         result.ability = {(name, number): value for name, number, value in header["ability"]}
         if "places" in arrays:
             # With the neighbours known the vectors are not needed, and were not packed.
@@ -243,7 +243,7 @@ class Fewl(FewlOptions):
         sample, questions = context.sample, context.prepared
         # Without reference models the names are those that any sample of the pool has.
         expected = context.models.names("references") or questions.names
-        present, absent = counted(sample, expected, drop=self.declining == "drop")
+        present, absent = split_references(sample, expected, drop=self.declining == "drop")
         if not present:
             return self._build_unscored(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
@@ -267,7 +267,9 @@ class Fewl(FewlOptions):
         # could be read. Its weight goes to the others.
         reason = "said neither yes nor no about the answers it was asked about"
         absent += [
-            Absent(reference.shown, reason) for reference, _, knows, _ in columns if knows is None
+            AbsentReference(reference.label, reason)
+            for reference, _, knows, _ in columns
+            if knows is None
         ]
         rows = [
             (reference, near, knows, far)
@@ -278,12 +280,12 @@ class Fewl(FewlOptions):
             return self._build_unscored(sample, absent)
         return self._build_assessment(sample, rows, absent, neighbours)
 
-    def _build_unscored(self, sample: Sample, absent: Sequence[Absent]) -> Assessment:
+    def _build_unscored(self, sample: Sample, absent: Sequence[AbsentReference]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
-        return self.assessed(sample, None, absent, reason=reason)
+        return self.build_assessment(sample, None, absent, reason=reason)
 
     async def _compute_expertise(
-        self, present: Sequence[Reference], comparer: _SampleComparer, questions: QuestionPool
+        self, present: Sequence[ReferenceAnswer], comparer: _SampleComparer, questions: QuestionPool
     ) -> Sequence[float | None]:
         """Return the number that each reference's weight is made of; ``None`` if it is unknown."""
         if self.weighting == "agreement":
@@ -298,8 +300,8 @@ class Fewl(FewlOptions):
     def _build_assessment(
         self,
         sample: Sample,
-        compared: Sequence[tuple[Reference, float, float, Sequence[float]]],
-        absent: Sequence[Absent],
+        compared: Sequence[tuple[ReferenceAnswer, float, float, Sequence[float]]],
+        absent: Sequence[AbsentReference],
         neighbours: Sequence[Neighbour],
     ) -> Assessment:
         present, agreement, expertise, likeness = zip(*compared, strict=True)
@@ -337,9 +339,9 @@ class Fewl(FewlOptions):
         for (item, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
             penalty = float(np.mean(elsewhere)) if elsewhere else None
             count = len(elsewhere) or None
-            rows.append(ReferenceRow(item.shown, item.text, near, knows, weight, penalty, count))
+            rows.append(ReferenceRow(item.label, item.text, near, knows, weight, penalty, count))
         nearest = [NearQuestion(item.question, item.similarity) for item in neighbours]
-        return self.assessed(
+        return self.build_assessment(
             sample,
             float(score(penalties)[0]) if self.penalising != "none" else plain,
             (Weighting(self.form, self.weighting), *rows, *absent, *nearest),
@@ -353,14 +355,14 @@ class Fewl(FewlOptions):
         if self.weighting == "agreement":
             return maths.ability_weights(expertise), everyone
         if self.weighting == "single-best":
-            best = maths.best_alone(expertise)
+            best = maths.find_best_reference(expertise)
             return best.astype(float), best
         return maths.softmax_weights(expertise, self.temperature), everyone
 
     def _build_reason(
         self,
-        present: Sequence[Reference],
-        absent: Sequence[Absent],
+        present: Sequence[ReferenceAnswer],
+        absent: Sequence[AbsentReference],
         has_penalty: Any,
         neighbours: Sequence[Neighbour],
     ) -> str:
@@ -377,7 +379,7 @@ class Fewl(FewlOptions):
             elif not has_penalty.all():
                 pairs = zip(present, has_penalty, strict=True)
                 without = ", ".join(
-                    reference.shown for reference, answered in pairs if not answered
+                    reference.label for reference, answered in pairs if not answered
                 )
                 phrases.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(phrases)
@@ -390,7 +392,7 @@ class Fewl(FewlOptions):
         """
         columns = {name: array("d") for name in ("unit", "label", *_BASELINE_PARTS.values())}
         # The assessments may be a stream from a file: one pass fills both the summary and columns.
-        result = summarised(
+        result = compute_summary(
             self.statistics, _collect_labelled(assessments, columns), self.score_range
         )
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
@@ -400,15 +402,15 @@ class Fewl(FewlOptions):
             value = auroc(scores, labels)
             if value is None:
                 # AUROC needs right and wrong labels.
-                result.put(key, None, len(labels), why=reason)
+                result.add_figure(key, None, len(labels), reason=reason)
                 continue
             interval = auroc_interval(scores, labels, units)
             if not isinstance(interval, str):
                 # A string is the reason why there is no interval, and is stored as such.
                 interval = (100 * interval[0], 100 * interval[1])
-            result.put(key, 100 * value, len(labels), interval, units=units_in(units))
+            result.add_figure(key, 100 * value, len(labels), interval, units=count_units(units))
         has_auroc = result.values["auroc"] is not None
-        result.put("chance", CHANCE_AUROC if has_auroc else None, len(labels), why=reason)
+        result.add_figure("chance", CHANCE_AUROC if has_auroc else None, len(labels), reason=reason)
         return result.with_settings(self.settings(), self.figures)
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -439,7 +441,7 @@ class _SampleComparer:
             return [0.0] * len(texts)
         return await self._compare_all(self.sample.response or "", texts)
 
-    async def compute_expertise(self, reference: Reference) -> float | None:
+    async def compute_expertise(self, reference: ReferenceAnswer) -> float | None:
         """Return how much more similar a reference is to right answers than to wrong ones.
 
         ``None`` where it was asked, and no reply about right, or wrong, answers could be read.
@@ -454,7 +456,7 @@ class _SampleComparer:
         if self.options.expertise == "ask" and self.options.weighting != "ideal":
             ask = sample.question, self.models
             to_right, to_wrong = await asyncio.gather(
-                says_same(reference, right, *ask), says_same(reference, wrong, *ask)
+                ask_whether_same(reference, right, *ask), ask_whether_same(reference, wrong, *ask)
             )
             # An empty side would count as 0 and so look like an opinion of the reference.
             if (right and not to_right) or (wrong and not to_wrong):

@@ -21,10 +21,10 @@ from trustassay.judging.refusal import refuses_outright
 from trustassay.metric import Pool
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.prompts import shipped
+from trustassay.prompts import load_prompt
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.text.replies import Prose, plain
+from trustassay.text.replies import ProseReader, clean_reply
 from trustassay.views import EvidenceRow
 
 RaterKey = tuple[str, int]
@@ -32,7 +32,7 @@ RaterKey = tuple[str, int]
 "gpt 2" may be a name of its own or the second answer of "gpt"."""
 
 
-class Reference(NamedTuple):
+class ReferenceAnswer(NamedTuple):
     """One answer of a reference."""
 
     name: str
@@ -41,7 +41,7 @@ class Reference(NamedTuple):
     """Which of a model's several answers, from 1."""
     text: str
     """The answer."""
-    silent: str = ""
+    silence: str = ""
     """Why it is no answer; empty if it is one."""
 
     @property
@@ -50,13 +50,13 @@ class Reference(NamedTuple):
         return self.name, self.number
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name as people read it; a model's first answer has no number."""
         return self.name if self.number == 1 else f"{self.name} {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
-class Absent(EvidenceRow, told_by=("absent", "why")):
+class AbsentReference(EvidenceRow, required=("absent", "why")):
     """A reference that does not count for a sample."""
 
     absent: str
@@ -65,21 +65,21 @@ class Absent(EvidenceRow, told_by=("absent", "why")):
     """The reason, which completes "NAME ..."."""
 
 
-def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[Reference]:
+def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[ReferenceAnswer]:
     """Return the answers of references, a model's several answers numbered from 1.
 
     drop: an answer that declines counts as no answer.
     """
     return [
-        Reference(name, number, text, silent(text, drop=drop))
+        ReferenceAnswer(name, number, text, explain_silence(text, drop=drop))
         for name, texts in references.items()
         for number, text in enumerate(texts, 1)
     ]
 
 
-def counted(
+def split_references(
     sample: Sample, expected: Iterable[str], *, drop: bool
-) -> tuple[list[Reference], list[Absent]]:
+) -> tuple[list[ReferenceAnswer], list[AbsentReference]]:
     """Return the references of a sample that count, and the others with the reason.
 
     ``expected`` are the names that should be there; ``drop``: one that declines does not
@@ -89,18 +89,18 @@ def counted(
     # A model agrees with its own answer, right or wrong.
     for reference in answers_of(sample.references, drop=drop):
         if reference.name == sample.model:
-            absent.append(Absent(reference.shown, "is the model under assessment"))
-        elif reference.silent:
-            absent.append(Absent(reference.shown, reference.silent))
+            absent.append(AbsentReference(reference.label, "is the model under assessment"))
+        elif reference.silence:
+            absent.append(AbsentReference(reference.label, reference.silence))
         else:
             present.append(reference)
     answered = {name for name, texts in sample.references.items() if texts}
     # Sorted, since sets have no order and the evidence must not change between runs.
     missing = sorted({*expected, *sample.references} - answered - {sample.model})
-    return present, [*absent, *(Absent(name, "gave no answer") for name in missing)]
+    return present, [*absent, *(AbsentReference(name, "gave no answer") for name in missing)]
 
 
-def silent(text: str, *, drop: bool = True) -> str:
+def explain_silence(text: str, *, drop: bool = True) -> str:
     """Return why a text is no answer: it is blank or, with ``drop``, an English refusal. Empty for
     an answer.
     """
@@ -113,8 +113,8 @@ MAX_YES_NO_TOKENS = 8
 """Tokens of a reply of yes or no."""
 
 
-async def says_same(
-    reference: Reference, statements: Sequence[str], question: str, models: Models
+async def ask_whether_same(
+    reference: ReferenceAnswer, statements: Sequence[str], question: str, models: Models
 ) -> list[float]:
     """Ask a reference whether its answer says the same as each statement: 1 or 0 for each.
 
@@ -126,11 +126,11 @@ async def says_same(
             f"expertise=ask: {reference.name!r} is not a model of this run; expected it as a "
             f"reference ({reference.name}=URI), or expertise=similarity"
         )
-    prompt = shipped(__package__, "same-answer")
+    prompt = load_prompt(__package__, "same-answer")
     replies = await asyncio.gather(
         *(
             models.chat(
-                prompt.filled(question=question, answer=reference.text, statement=statement),
+                prompt.fill(question=question, answer=reference.text, statement=statement),
                 role="references",
                 name=reference.name,
                 max_tokens=MAX_YES_NO_TOKENS,
@@ -139,19 +139,19 @@ async def says_same(
             for statement in statements
         )
     )
-    verdicts = (yes_or_no(reply.text) for reply in replies)
+    verdicts = (read_yes_or_no(reply.text) for reply in replies)
     return [float(answer) for answer in verdicts if answer is not None]
 
 
-def yes_or_no(text: str) -> bool | None:
+def read_yes_or_no(text: str) -> bool | None:
     """Return whether a reply says yes; ``None`` where it says neither, or both."""
-    result = _yes_or_no_reader().read(plain(text))
+    result = _yes_or_no_reader().read(clean_reply(text))
     return None if len(result) != 1 else "yes" in result
 
 
 @cache
-def _yes_or_no_reader() -> Prose:
-    class YesOrNo(Prose):
+def _yes_or_no_reader() -> ProseReader:
+    class YesOrNo(ProseReader):
         # What may follow a yes or no without changing it: "Yes, they are", "No, it did".
         approved = r"(?:it|they|he|she|both) (?:do|is|are|did)"
 
@@ -173,7 +173,7 @@ class Neighbours(NamedTuple):
     """Cosines, shape (n, k); 0 where there are fewer than k."""
 
 
-def nearest(
+def find_nearest(
     queries: Vectors,
     pool: Vectors,
     k: int,
@@ -235,7 +235,7 @@ def _find_largest(values: Vectors, k: int) -> NDArray[np.int64]:
     return np.asarray(candidates[np.argsort(-values[candidates], kind="stable")][:k])
 
 
-def random_others(
+def draw_neighbours(
     query: Vectors,
     pool: Vectors,
     k: int,
@@ -262,7 +262,7 @@ def random_others(
 
 EMBEDDING_CHUNK = 1024
 """Questions that are embedded together, and samples that are compared together."""
-LEARNT_FROM = 500
+MAX_AGREEMENT_SAMPLES = 500
 """Samples from which the agreement of the references is learnt, where there are more."""
 MAX_CACHED_QUESTIONS = 4096
 """Questions whose answers are kept in memory."""
@@ -331,11 +331,11 @@ class QuestionPool:
             if options.penalising == "random":
                 # Seeded by the question, so that the order in which samples run does not matter.
                 rng = generator(seed, sample.question.strip(), "neighbours")
-                result = random_others(
+                result = draw_neighbours(
                     query, self.vectors, k, rng, max_similarity=max_similarity, itself=itself
                 )
             else:
-                result = nearest(query[None], self.vectors, k, max_similarity=max_similarity)
+                result = find_nearest(query[None], self.vectors, k, max_similarity=max_similarity)
         pairs = [
             (int(place), float(similarity))
             for place, similarity in zip(result.places[row], result.similarities[row], strict=True)
@@ -368,7 +368,7 @@ class QuestionPool:
 
     def nearest_of(self, places: range, options: FewlOptions) -> Neighbours:
         """Return the neighbours of some questions of the pool, by their numbers."""
-        return nearest(
+        return find_nearest(
             self.vectors[places.start : places.stop],
             self.vectors,
             options.neighbours,
@@ -384,7 +384,7 @@ class QuestionPool:
             result: dict[str, tuple[str, ...]] = {}
             for place in self.places[number]:
                 # Filling may ask a model: stop as soon as every reference has an answer.
-                sample = await self.pool.filled(place, models)
+                sample = await self.pool.read_filled(place, models)
                 for name, texts in sample.references.items():
                     result.setdefault(name, texts)
                 if self.names <= result.keys():
@@ -394,20 +394,22 @@ class QuestionPool:
             while len(self._answer_cache) > MAX_CACHED_QUESTIONS:
                 self._answer_cache.popitem(last=False)
         references = answers_of(self._answer_cache[number], drop=drop)
-        return {reference.key: reference.text for reference in references if not reference.silent}
+        return {reference.key: reference.text for reference in references if not reference.silence}
 
 
-async def prepared(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
+async def build_question_pool(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:
     """Read all samples: group them by question, embed the questions, learn the abilities."""
-    result = questions_of(pool, models.names("references"))
+    result = group_questions(pool, models.names("references"))
     if options.penalising != "none":
         result.vectors = await _embed_questions(list(result.numbers), models)
     if options.weighting == "agreement":
-        result.ability = await _learn_abilities(pool.own, models, drop=options.declining == "drop")
+        result.ability = await _learn_abilities(
+            pool.run_pool, models, drop=options.declining == "drop"
+        )
     return result
 
 
-def questions_of(pool: Pool, names: Iterable[str]) -> QuestionPool:
+def group_questions(pool: Pool, names: Iterable[str]) -> QuestionPool:
     """Return the questions of a pool, with the names of all references."""
     result = QuestionPool(pool)
     names_of_all = set(names)
@@ -441,10 +443,10 @@ async def _learn_abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Ra
     Raters are the references, and the models whose answers are assessed.
     """
     picks = np.arange(len(pool))
-    if len(pool) > LEARNT_FROM:
+    if len(pool) > MAX_AGREEMENT_SAMPLES:
         # A fixed seed, so that abilities are the same in every run over the same file. The number
         # of comparisons grows with the square of the raters, so not all samples are taken.
-        picks = generator(0, "agreement").choice(len(pool), LEARNT_FROM, replace=False)
+        picks = generator(0, "agreement").choice(len(pool), MAX_AGREEMENT_SAMPLES, replace=False)
         picks.sort()
     sums, counts = (
         defaultdict[tuple[RaterKey, RaterKey], float](float),
@@ -453,10 +455,10 @@ async def _learn_abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Ra
     for start in range(0, len(picks), EMBEDDING_CHUNK):
         comparisons = []
         some = picks[start : start + EMBEDDING_CHUNK].tolist()
-        for sample in await asyncio.gather(*(pool.filled(place, models) for place in some)):
+        for sample in await asyncio.gather(*(pool.read_filled(place, models) for place in some)):
             references = answers_of(sample.references, drop=drop)
             texts = {
-                reference.key: reference.text for reference in references if not reference.silent
+                reference.key: reference.text for reference in references if not reference.silence
             }
             if sample.answered:
                 # ("", 0) is no reference's key: an answer of an unknown model cannot be taken for

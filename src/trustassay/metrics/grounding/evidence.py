@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Mark, PassageNote, Tie
+from trustassay.views import EvidenceLink, EvidenceRow, Mark, PassageNote
 
 SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
@@ -23,13 +23,13 @@ VERDICT_MARKS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cited(EvidenceRow):
+class CitationRow(EvidenceRow):
     """One citation of a sentence."""
 
     document: int
     """The number as written, from 1; 0 or a number beyond the documents is invalid."""
     verdict: str | None
-    """A key of :data:`~trustassay.metrics.grounding.maths.WHY`; ``None`` if it was not judged."""
+    """A key of :data:`~trustassay.metrics.grounding.maths.VERDICT_REASONS`; ``None`` if it was not judged."""
     entailment: float | None
     """Probability that this passage alone entails the sentence, if it was asked for."""
     why: str
@@ -48,7 +48,7 @@ class Cited(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence(EvidenceRow, told_by=("kind", "text")):
+class CitedSentence(EvidenceRow, required=("kind", "text")):
     """One sentence or list item of the response, with its citations."""
 
     kind: Literal["sentence", "list item"]
@@ -61,7 +61,7 @@ class Sentence(EvidenceRow, told_by=("kind", "text")):
     """Probability that they do, if it was asked for."""
     why: str
     """The reason for the verdict."""
-    citations: Sequence[Cited]
+    citations: Sequence[CitationRow]
     """Its citations, in order."""
     first: float | None = None
     """The first reader's probability of entailment, where a second one read it, too."""
@@ -77,7 +77,7 @@ class Sentence(EvidenceRow, told_by=("kind", "text")):
 
 
 @dataclass(frozen=True, slots=True)
-class Gold(EvidenceRow, row_kind="gold", told_by=("text",)):
+class GoldAnswerRow(EvidenceRow, row_kind="gold", required=("text",)):
     """A gold answer: is it in the response, and does a passage support it?"""
 
     text: str
@@ -93,7 +93,7 @@ class Gold(EvidenceRow, row_kind="gold", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage(EvidenceRow, row_kind="coverage", told_by=("document", "supports")):
+class Coverage(EvidenceRow, row_kind="coverage", required=("document", "supports")):
     """Which gold answers one document supports."""
 
     document: int
@@ -105,7 +105,7 @@ class Coverage(EvidenceRow, row_kind="coverage", told_by=("document", "supports"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(EvidenceRow, row_kind="refusal", told_by=("text",)):
+class Refusal(EvidenceRow, row_kind="refusal", required=("text",)):
     """The phrase by which a response was taken for a refusal."""
 
     text: str
@@ -115,12 +115,12 @@ class Refusal(EvidenceRow, row_kind="refusal", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class GroundingTrace:
     """All evidence of one assessment, sorted by kind."""
 
-    sentences: Sequence[Sentence]
+    sentences: Sequence[CitedSentence]
     """The sentences of the response, in order."""
-    golds: Sequence[Gold]
+    golds: Sequence[GoldAnswerRow]
     """The gold answers."""
     coverage: Mapping[int, Coverage]
     """What each document supports, by its number from 1."""
@@ -147,7 +147,7 @@ def judgement_of(assessment: Assessment, problem: str | None) -> Mark | None:
 
 
 def note_on(
-    number: int, supports: Sequence[int] | None, sample: Sample, trace: Trace
+    number: int, supports: Sequence[int] | None, sample: Sample, trace: GroundingTrace
 ) -> PassageNote:
     """Return the note on a passage: the gold answers it supports, and the sentences citing it."""
     coverage = trace.coverage.get(number)
@@ -155,7 +155,7 @@ def note_on(
     flags = coverage.supports if coverage else supports
     names = _name_golds(sample, trace, len(flags or ()))
     ties = [
-        Tie(f"s{place}", f"sentence {place}: {citation.mark.word}", citation.mark)
+        EvidenceLink(f"s{place}", f"sentence {place}: {citation.mark.word}", citation.mark)
         for place, sentence in enumerate(trace.sentences, 1)
         for citation in sentence.citations
         if citation.document == number
@@ -167,7 +167,7 @@ def note_on(
     )
 
 
-def _name_golds(sample: Sample, trace: Trace, count: int) -> Sequence[str]:
+def _name_golds(sample: Sample, trace: GroundingTrace, count: int) -> Sequence[str]:
     """Return names for ``count`` gold answers; their numbers where no list of golds fits."""
     candidates: list[Sequence[str]] = [
         [gold.text for gold in trace.golds],

@@ -18,8 +18,8 @@ import numpy as np
 
 from trustassay.metrics.grounding.options import Rules
 from trustassay.statistics import Bools, Floats
-from trustassay.text.citations import without_citations, without_citations_as_in_paper
-from trustassay.text.lists import list_elements, list_elements_as_in_paper
+from trustassay.text.citations import strip_citations, strip_citations_as_in_paper
+from trustassay.text.lists import split_list, split_list_as_in_paper
 from trustassay.text.words import normalise
 
 Terms = dict[str, tuple[Floats, Bools]]
@@ -246,7 +246,7 @@ def figures(
     return result
 
 
-def scored(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
+def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | None, str]:
     """Return the score of one answer in 0..1, if it is known, and its reason.
 
     A refusal scores 1 if the documents support no gold answer, else 0; a blank response
@@ -297,7 +297,7 @@ def share(part: float, total: float) -> float:
     return part / total if total else 0.0
 
 
-WHY = {
+VERDICT_REASONS = {
     "supports alone": "this passage alone entails the statement",
     "needed": "the other cited passages do not entail the statement without it",
     "covered": "the others are enough, but it supports a gold answer that they also support",
@@ -312,7 +312,7 @@ WHY = {
 _SUPPORT_REASONS = {
     None: "cites a document that does not exist",
     True: "the cited passages entail the statement",
-    False: WHY["unsupported"],
+    False: VERDICT_REASONS["unsupported"],
 }
 
 
@@ -331,7 +331,7 @@ class Citation:
 
     def with_verdict(self, verdict: str, reason: str = "") -> "Citation":
         """Return this citation with its verdict."""
-        return replace(self, verdict=verdict, reason=reason or WHY[verdict])
+        return replace(self, verdict=verdict, reason=reason or VERDICT_REASONS[verdict])
 
     @property
     def open(self) -> bool:
@@ -355,7 +355,7 @@ class Judgement:
     """The reason for ``supported``."""
 
 
-def cited(
+def build_citations(
     numbers: Sequence[int], documents: int, rules: Rules, limit: int | None
 ) -> list[Citation]:
     """Return the citations of a statement; those that entailment need not judge have verdicts.
@@ -386,7 +386,9 @@ def cited(
             judged.append(citation.with_verdict("duplicate"))
         elif citation.open and limit is not None and counted >= limit:
             judged.append(
-                citation.with_verdict("beyond limit", WHY["beyond limit"].format(limit=limit))
+                citation.with_verdict(
+                    "beyond limit", VERDICT_REASONS["beyond limit"].format(limit=limit)
+                )
             )
         else:
             # An invalid citation keeps its verdict and does not count towards the limit.
@@ -397,7 +399,7 @@ def cited(
     return judged
 
 
-def rest_of(indices: Sequence[int], position: int) -> list[int]:
+def indices_without(indices: Sequence[int], position: int) -> list[int]:
     """Return the indices without the first occurrence of the value at ``position``."""
     remaining = list(indices)
     # Not ``del``: with duplicates trust_eval removes the first equal one.
@@ -405,7 +407,7 @@ def rest_of(indices: Sequence[int], position: int) -> list[int]:
     return remaining
 
 
-def covers_the_same(
+def covers_same_gold(
     coverage: Sequence[Sequence[int]], index: int, remaining: Sequence[int]
 ) -> bool:
     """Return whether ``index`` and a document of ``rest`` support the same gold answer."""
@@ -415,7 +417,7 @@ def covers_the_same(
     )
 
 
-def judged(
+def judge_citations(
     citations: Sequence[Citation],
     entails: Callable[[Sequence[int]], bool],
     coverage: Sequence[Sequence[int]],
@@ -436,7 +438,7 @@ def judged(
     jointly_entailed = entails(indices) if indices else None
     verdicts = []
     for position, index in enumerate(indices):
-        remaining = rest_of(indices, position)
+        remaining = indices_without(indices, position)
         # Each question is asked only where the answers before it leave the verdict open.
         if not jointly_entailed:
             verdict = "unsupported"
@@ -447,7 +449,7 @@ def judged(
         elif not entails(remaining):
             verdict = "needed"
         # Trust-Eval counts two sources of one gold answer as precise, ALCE calls one redundant.
-        elif rules.precision == "paper" and covers_the_same(coverage, index, remaining):
+        elif rules.precision == "paper" and covers_same_gold(coverage, index, remaining):
             verdict = "covered"
         else:
             verdict = "redundant"
@@ -505,18 +507,18 @@ def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatc
     )
 
 
-def listed(response: str, golds: Golds, rules: Rules) -> list[str]:
+def split_answer_list(response: str, golds: Golds, rules: Rules) -> list[str]:
     """Return the elements of a list answer, as written; a gold answer with a comma is not split."""
     if not rules.lists_split:
-        return list_elements_as_in_paper(response)
-    return list_elements(response, {normalise(alias) for gold in golds for alias in gold})
+        return split_list_as_in_paper(response)
+    return split_list(response, {normalise(alias) for gold in golds for alias in gold})
 
 
-def predictions(response: str, golds: Golds, rules: Rules) -> list[str]:
+def split_plain_list(response: str, golds: Golds, rules: Rules) -> list[str]:
     """Return the elements of a list answer without citations."""
     if not rules.lists_split:
-        return listed(without_citations_as_in_paper(response), golds, rules)
-    return [without_citations(e).strip() for e in listed(response, golds, rules)]
+        return split_answer_list(strip_citations_as_in_paper(response), golds, rules)
+    return [strip_citations(e).strip() for e in split_answer_list(response, golds, rules)]
 
 
 def wrong_in_documents(
@@ -537,7 +539,7 @@ def wrong_in_documents(
     return sum(any(contains(text, p) for text in texts) for p in wrong) / len(wrong)
 
 
-def mentions(passage: str, gold: Sequence[str], rules: Rules) -> str | None:
+def find_mention(passage: str, gold: Sequence[str], rules: Rules) -> str | None:
     """Return the first alias of a gold answer that is in a passage, as the user wrote it."""
     text = rules.normal(passage)
     return next((alias for alias in gold if rules.contains(text, rules.normal(alias))), None)

@@ -19,48 +19,48 @@ from trustassay.core.outcome import (
     REFUSED_WRONGLY,
     Outcome,
 )
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import (
-    NO_PART,
-    REFERENCES,
+    REASON_NO_PART,
+    REASON_REFERENCES,
     Claim,
+    build_claim_as_in_paper,
     build_claims,
-    claim_as_in_paper,
-    claims_as_in_paper,
-    plain_answer,
+    build_claims_as_in_paper,
+    strip_answer,
 )
 from trustassay.judging.details import KnownDetails
-from trustassay.judging.passages import Passages, passage_text, read, titled
-from trustassay.judging.second_reader import READ, ROLE, read_again
-from trustassay.judging.verdict import speaking_of, supported_by_text
+from trustassay.judging.passages import Passages, add_title, ask_reader, read_passage_text
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_deciding_statements
+from trustassay.judging.verdict import correct_for_title, find_covering_sentence
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import evidence, maths
-from trustassay.metrics.grounding.evidence import Coverage, Gold, Refusal, Sentence
+from trustassay.metrics.grounding.evidence import CitedSentence, Coverage, GoldAnswerRow, Refusal
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
-from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.text.citations import (
-    citation_markers,
-    cites,
-    without_citations,
-    without_citations_as_in_paper,
+    cites_document,
+    find_citations,
+    strip_citations,
+    strip_citations_as_in_paper,
 )
 from trustassay.text.limits import TextWork
-from trustassay.text.unicode import folded
+from trustassay.text.unicode import fold_text
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, Judged, Rows, View
+from trustassay.views import EvidenceRow, EvidenceRows, JudgedPiece, View
 
 Flags = Sequence[Sequence[int]]
 
 
-class Assessing:
+class GroundingAssessor:
     """The state of one assessment; :meth:`result` runs the algorithm."""
 
     def __init__(self, metric: GroundingOptions, context: Context) -> None:
         sample = context.sample
         self.metric, self.sample, self.models = metric, sample, context.models
         self.second = context.second
-        self.limits, self.work = context.limits, TextWork.on(sample)
+        self.limits, self.work = context.limits, TextWork.for_sample(sample)
         self.rules = metric.rules
         self.response = sample.response or ""
         self.documents = sample.documents or ()
@@ -68,7 +68,7 @@ class Assessing:
         self.is_list = metric.correctness == "em5"
         self.as_in_paper = not self.rules.lists
         # Reading: done once and on another thread, as a long response takes a while.
-        strip = without_citations_as_in_paper if self.as_in_paper else plain_answer
+        strip = strip_citations_as_in_paper if self.as_in_paper else strip_answer
         self.plain_response = strip(self.response)
         self.texts = [self.read_text(document) for document in self.documents]
         self.titles = [self.read_title(document) for document in self.documents]
@@ -76,13 +76,13 @@ class Assessing:
             self.build_premise_of(*pair) for pair in zip(self.titles, self.texts, strict=True)
         ]
         text_golds_rules = self.response, self.golds, self.rules
-        self.elements = maths.predictions(*text_golds_rules) if self.is_list else []
+        self.elements = maths.split_plain_list(*text_golds_rules) if self.is_list else []
         self.statements = self.build_statements()
         # Limits are checked before anything is asked; they raise on a sample that is too large.
-        self.limits.count("statements", len(self.statements))
-        self.limits.count("citations", sum(len(claim.citations) for claim in self.statements))
+        self.limits.check_count("statements", len(self.statements))
+        self.limits.check_count("citations", sum(len(claim.citations) for claim in self.statements))
         pairs = len(self.blocks) * len(self.golds)
-        self.limits.count("pairs of a passage and a gold answer", pairs)
+        self.limits.check_count("pairs of a passage and a gold answer", pairs)
         self.refusal = metric.refusal_words(self.response)
         # trust_eval decides refusal twice, on the raw text and on the one without citations.
         self.plain_refusal = (
@@ -133,10 +133,10 @@ class Assessing:
             **self.build_gold_parts(coverage, hits),
             **build_citation_parts(judged_claims),
             **({"false_denials": float(len(self.false_denials))} if self.false_denials else {}),
-            **({READ: float(self.statements_read_twice)} if self.second else {}),
+            **({PART_READ_BY_SECOND: float(self.statements_read_twice)} if self.second else {}),
         }
-        score, reason = maths.scored(parts, self.metric.correctness)
-        return self.metric.assessed(
+        score, reason = maths.score_answer(parts, self.metric.correctness)
+        return self.metric.build_assessment(
             self.sample,
             score,
             self.build_evidence(coverage, hits, final, computed),
@@ -151,15 +151,15 @@ class Assessing:
         """Return the text of a passage as the reader gets it."""
         if self.as_in_paper:
             return document.text if document.excerpt is None else document.excerpt
-        return passage_text(document)
+        return read_passage_text(document)
 
     def read_title(self, document: Document) -> str:
         """Return the title of a passage as the reader gets it."""
-        return document.title if self.as_in_paper else folded(document.title)
+        return document.title if self.as_in_paper else fold_text(document.title)
 
     def build_premise_of(self, title: str, text: str) -> str:
         """Return the premise for a passage; the paper's names a title even where it is empty."""
-        return titled(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
+        return add_title(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
 
     def build_statements(self) -> list[Claim]:
         """Return the statements of the response: its sentences, or for a list answer "QUESTION
@@ -167,20 +167,20 @@ class Assessing:
         """
         split, question = self.metric.split, self.sample.question
         if not self.is_list and self.as_in_paper:
-            return claims_as_in_paper(self.response, split)
+            return build_claims_as_in_paper(self.response, split)
         if not self.is_list:
             rules = self.rules
             return build_claims(
                 question, self.response, split, trailing=rules.trailing, lines=rules.lines
             )
-        elements = maths.listed(self.response, self.golds, self.rules)
+        elements = maths.split_answer_list(self.response, self.golds, self.rules)
         if self.as_in_paper:
-            return [claim_as_in_paper(f"{question} {element}") for element in elements]
+            return [build_claim_as_in_paper(f"{question} {element}") for element in elements]
         return [
             Claim(
                 f"{question} {element}",
-                f"{question} {folded(without_citations(element)).strip()}",
-                citations=tuple(n for marker in citation_markers(element) for n in marker.numbers),
+                f"{question} {fold_text(strip_citations(element)).strip()}",
+                citations=tuple(n for marker in find_citations(element) for n in marker.numbers),
             )
             for element in elements
         ]
@@ -193,9 +193,9 @@ class Assessing:
         if claim.topic is not None and not claim.citations:
             return self.false_denials.get(claim.text) is not None
         # A list of sources below the answer, and other lines that are no part of it.
-        if claim.why in (REFERENCES, NO_PART):
+        if claim.reason in (REASON_REFERENCES, REASON_NO_PART):
             return False
-        if self.refusal is not None and claim.refuses:
+        if self.refusal is not None and claim.is_refusal:
             return True  # the figures of all responses count it, as Trust-Eval does
         return claim.hypothesis is not None or self.is_list or not self.rules.asides
 
@@ -220,18 +220,18 @@ class Assessing:
             else []
         )
         for text, topic in topics:
-            if sentence := speaking_of(topic, all_sentences):
+            if sentence := find_covering_sentence(topic, all_sentences):
                 result[text] = f"passage [{sentence.passage + 1}] speaks of “{topic}”"
         return result
 
     @cached_property
     def details(self) -> KnownDetails:
         """The numbers, dates and names that the passages and the question have."""
-        return KnownDetails(self.texts, self.titles, folded(self.sample.question))
+        return KnownDetails(self.texts, self.titles, fold_text(self.sample.question))
 
     def find_missing(self, hypothesis: str) -> list[str]:
         """Return the details of a statement that no passage has; none in the paper's profile."""
-        return [] if self.as_in_paper else self.details.missing(hypothesis)
+        return [] if self.as_in_paper else self.details.find_missing(hypothesis)
 
     # asking
 
@@ -239,8 +239,8 @@ class Assessing:
         """Ask about all pairs at once, store the replies, and return which are entailed."""
         pairs = list(pairs)
         self.characters_read += sum(len(premise) for premise, _ in pairs)
-        self.limits.count("characters to be read for it", self.characters_read)
-        replies = await all_of(map(self.ask_readers, pairs))
+        self.limits.check_count("characters to be read for it", self.characters_read)
+        replies = await gather_all(map(self.ask_readers, pairs))
         self.replies.update(zip(pairs, replies, strict=True))
         return [self.metric.entails(reply) for reply in replies]
 
@@ -250,7 +250,7 @@ class Assessing:
         if self.as_in_paper:
             first = await self.models.entail(*pair)
         else:
-            first = await read(self.models, *pair)
+            first = await ask_reader(self.models, *pair)
         # A title supports nothing by itself: an entailed pair of cited passages is read once more
         # by its text alone. Pairs of coverage and correctness are not in indices_of_pair.
         if not self.as_in_paper and self.metric.entails(first) and pair in self.indices_of_pair:
@@ -258,7 +258,7 @@ class Assessing:
                 *((self.texts[i], self.titles[i]) for i in self.indices_of_pair[pair]), strict=True
             )
             text_and_title = "\n".join(texts), " ".join(titles)
-            first = await supported_by_text(
+            first = await correct_for_title(
                 self.models, hypothesis, *text_and_title, first, self.metric.threshold
             )
         if not self.second or hypothesis not in self.first_readings:
@@ -266,8 +266,8 @@ class Assessing:
         # :meth:`judge_by_both` has put the hypothesis in: this is its second round.
         self.first_readings[hypothesis][pair] = round(first.entailment, 2)
         passage = Passages([Document("", premise)], self.metric.split)
-        windows = await self.work(passage.windows, hypothesis)
-        return await self.second.verdict(self.models, windows, hypothesis, first)
+        windows = await self.work(passage.choose_windows, hypothesis)
+        return await self.second.judge(self.models, windows, hypothesis, first)
 
     def probability_of(self, premise: str, hypothesis: str) -> float | None:
         """Return the probability of entailment, to two decimals; ``None`` if it is unknown."""
@@ -305,7 +305,7 @@ class Assessing:
         for (d, block), (g, gold) in product(enumerate(self.blocks), enumerate(self.golds)):
             if self.metric.correctness == "cm":
                 result[d, g] = block, gold[0]
-            elif (alias := maths.mentions(block, gold, self.rules)) is not None:
+            elif (alias := maths.find_mention(block, gold, self.rules)) is not None:
                 # A bare name entails nothing; after the question it reads as an answer.
                 result[d, g] = block, f"{self.sample.question} {alias}"
         return result
@@ -330,7 +330,9 @@ class Assessing:
             _CitationJudge(
                 self,
                 hypothesis_of(s),
-                maths.cited(s.citations if self.needs_support(s) else (), *rules_of_citations),
+                maths.build_citations(
+                    s.citations if self.needs_support(s) else (), *rules_of_citations
+                ),
             )
             for s in statements
         ]
@@ -363,7 +365,9 @@ class Assessing:
         citing = [
             place for place, judge_of_statement in enumerate(judges) if judge_of_statement.indices
         ]
-        result, self.statements_read_twice = await read_again(judges, citing, is_bad, judge_again)
+        result, self.statements_read_twice = await read_deciding_statements(
+            judges, citing, is_bad, judge_again
+        )
         return result
 
     # writing down
@@ -424,19 +428,19 @@ class Assessing:
                 if is_judged
                 else "a refusal"
                 if counts
-                else s.why or "it claims nothing"
+                else s.reason or "it claims nothing"
             )
             # A missing number or name overrules the reader, so it is the reason.
             if is_judged and (lacks := self.find_missing(hypothesis)):
                 reason = f"no passage has {', '.join(lacks[:6])}"
-            yield Sentence(
+            yield CitedSentence(
                 "list item" if self.is_list else "sentence",
                 s.text,
                 judgement.supported if is_judged else None,
                 self.probability_of(*joint),
                 self.false_denials.get(s.text, reason) if s.topic else reason,
                 [
-                    evidence.Cited(
+                    evidence.CitationRow(
                         c.number, c.verdict, self.probability_of(premise([c]), hypothesis), c.reason
                     )
                     for c in judgement.citations
@@ -449,7 +453,7 @@ class Assessing:
         for g, gold in enumerate(golds):
             supported = None if covered is None else bool(covered[g])
             entailment = self.probability_of(self.plain_response, gold[0])
-            yield Gold(gold[0], gold[1:], bool(hits[g]), supported, entailment)
+            yield GoldAnswerRow(gold[0], gold[1:], bool(hits[g]), supported, entailment)
         for number, flags in enumerate(coverage or (), 1):
             yield Coverage(number, list(flags), computed)
 
@@ -474,7 +478,9 @@ def hypothesis_of(claim: Claim) -> str:
 class _CitationJudge:
     """The citations of one statement, and the questions to the reader that they need."""
 
-    def __init__(self, answer: Assessing, hypothesis: str, citations: list[maths.Citation]) -> None:
+    def __init__(
+        self, answer: GroundingAssessor, hypothesis: str, citations: list[maths.Citation]
+    ) -> None:
         self.answer, self.hypothesis, self.citations = answer, hypothesis, citations
         self.indices = [c.index for c in citations if c.open]
         self.lacks_details = bool(answer.find_missing(hypothesis)) if self.indices else False
@@ -502,10 +508,12 @@ class _CitationJudge:
         needed = [
             place for place, index in enumerate(alone_candidates) if not self.entails([index])
         ]
-        yield [self.pair(maths.rest_of(indices, place)) for place in needed]
+        yield [self.pair(maths.indices_without(indices, place)) for place in needed]
 
     def __call__(self, coverage: Flags | None) -> maths.Judgement:
-        return maths.judged(self.citations, self.entails, coverage or (), self.answer.rules)
+        return maths.judge_citations(
+            self.citations, self.entails, coverage or (), self.answer.rules
+        )
 
 
 def find_covered_golds(coverage: Flags | None, golds: int) -> list[int] | None:
@@ -554,7 +562,7 @@ class Grounding(GroundingOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response and documents (which may be an empty list)."""
-        result = missing(sample, response="the text to assess", documents="the passages shown")
+        result = find_missing(sample, response="the text to assess", documents="the passages shown")
         # Without gold answers the flags alone say how many there are, so they must agree.
         flags = {len(document.supports or ()) for document in sample.documents or ()}
         if len(flags) > 1 and not self.golds(sample):
@@ -568,10 +576,12 @@ class Grounding(GroundingOptions):
     async def assess(self, context: Context) -> Assessment:
         """Score one answer; the evidence holds every decision."""
         sample = context.sample
-        if self.cited_only and not cites(sample.response or "", len(sample.documents or ())):
-            return self.assessed(sample, None, reason="cites no document")
+        if self.cited_only and not cites_document(
+            sample.response or "", len(sample.documents or ())
+        ):
+            return self.build_assessment(sample, None, reason="cites no document")
         # Building the state reads the whole response, so it runs on the thread for long texts.
-        return await (await TextWork.on(sample)(Assessing, self, context)).result()
+        return await (await TextWork.for_sample(sample)(GroundingAssessor, self, context)).result()
 
     passed_word: ClassVar[str] = "supported"
     failed_word: ClassVar[str] = "not supported"
@@ -624,13 +634,13 @@ class Grounding(GroundingOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the sentences with their citations, the gold answers, and notes on passages."""
         documents = sample.documents or ()
-        rows = Rows(assessment.evidence, Sentence, Gold, Coverage, Refusal)
-        trace = evidence.Trace(
-            rows.of(Sentence),
-            rows.of(Gold),
-            {item.document: item for item in rows.of(Coverage)},
-            rows.of(Refusal),
-            rows.rest,
+        rows = EvidenceRows(assessment.evidence, CitedSentence, GoldAnswerRow, Coverage, Refusal)
+        trace = evidence.GroundingTrace(
+            rows.select(CitedSentence),
+            rows.select(GoldAnswerRow),
+            {item.document: item for item in rows.select(Coverage)},
+            rows.select(Refusal),
+            rows.other_items,
             len(documents),
         )
         text = "".join(sentence.text for sentence in trace.sentences)
@@ -638,9 +648,9 @@ class Grounding(GroundingOptions):
         tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         return View(
             data=trace,
-            tells_response=bool(text) and tells_all,
-            tells_golds=bool(trace.golds),
-            judged=[Judged(item.text, item.mark, item.why) for item in trace.sentences],
+            shows_response=bool(text) and tells_all,
+            shows_golds=bool(trace.golds),
+            judged=[JudgedPiece(item.text, item.mark, item.why) for item in trace.sentences],
             mark=evidence.judgement_of(assessment, self.problem(assessment)),
             passages={
                 number: evidence.note_on(number, document.supports, sample, trace)
@@ -652,6 +662,6 @@ class Grounding(GroundingOptions):
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""
         return summarise(self, assessments)
 
-    def weighted(self, assessments: Iterable[Assessment]) -> WeightedAnswers:
+    def build_weighted_figures(self, assessments: Iterable[Assessment]) -> WeightedAnswers:
         """Return every figure, the Trust-Score with all that it is made of, over resamples."""
         return WeightedAnswers.of(self, assessments)

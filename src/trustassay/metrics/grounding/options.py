@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from trustassay.capabilities import Entailment
 from trustassay.errors import UnknownNameError, UsageError, check_choices, check_least, did_you_mean
-from trustassay.judging.refusal import Detector, detector
+from trustassay.judging.refusal import Detector, load_detector
 from trustassay.metric import Inventory, Metric
 from trustassay.sample import Sample
-from trustassay.text.sentences import Splitter, splitter
+from trustassay.text.sentences import Splitter, load_splitter
 from trustassay.text.words import normalise, normalise_squad
 
 Correctness = Literal["auto", "em", "em5", "cm", "none"]
@@ -136,12 +136,12 @@ class GroundingOptions(Metric):
     @cached_property
     def split(self) -> Splitter:
         """The sentence splitter of this metric."""
-        return splitter(self.splitter if callable(self.splitter) else self.rules.splitter)
+        return load_splitter(self.splitter if callable(self.splitter) else self.rules.splitter)
 
     @cached_property
     def refusal_words(self) -> Detector:
         """The refusal detector of this metric."""
-        return detector(self.refusal if callable(self.refusal) else self.rules.refusal)
+        return load_detector(self.refusal if callable(self.refusal) else self.rules.refusal)
 
     def settings(self) -> dict[str, Any]:
         """Return the options with every default filled in by the profile."""
@@ -149,7 +149,7 @@ class GroundingOptions(Metric):
         rules = dataclasses.asdict(self.rules)
         return {k: rules.get(k) if v is None and k in rules else v for k, v in options.items()}
 
-    def resolved(self, inventory: Inventory) -> Self:
+    def resolve(self, inventory: Inventory) -> Self:
         """Resolve ``correctness=auto`` by the fields of the samples."""
         if self.correctness != "auto":
             return self

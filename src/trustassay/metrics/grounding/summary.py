@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from trustassay.assessment import chunks, units_of
+from trustassay.assessment import collect_units, split_chunks
 from trustassay.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
@@ -52,9 +52,13 @@ def _weights_of_parts(key: str, correctness: str | None) -> dict[str, float]:
 
 def _explain_too_few(parts: Iterable[str], units: Mapping[str, int], noun: str) -> str | None:
     """Return why a figure made of these parts has no interval, or ``None`` if it has one."""
-    reason = intervals.too_few(f"scored {noun}", units["answered_ratio"], intervals.FEWEST)
+    reason = intervals.reason_too_few(
+        f"scored {noun}", units["answered_ratio"], intervals.MIN_UNITS
+    )
     for part in parts:
-        reason = reason or intervals.too_few(f"{noun} for {part}", units[part], FEWEST_BEHIND)
+        reason = reason or intervals.reason_too_few(
+            f"{noun} for {part}", units[part], FEWEST_BEHIND
+        )
     return reason
 
 
@@ -150,7 +154,7 @@ COUNTS = {
 }
 
 
-class Answers:
+class GroundingSums:
     """Sums over the answers of a data set: of terms, and of sizes of populations.
 
     An answer is a row of 2 K numbers: K terms, each 0 where the answer is not in its population,
@@ -264,13 +268,15 @@ class Answers:
 
 def summarise(metric: GroundingOptions, assessments: Collection[Assessment]) -> Summary:
     """Return every key of Trust-Eval over the assessments, which are read once and in order."""
-    answers = Answers(metric)
+    answers = GroundingSums(metric)
     failed = 0
     # In chunks: the assessments may be a file that does not fit in memory.
-    for chunk in chunks(assessments):
+    for chunk in split_chunks(assessments):
         failed += sum(a.error is not None for a in chunk)
         if scored := [a for a in chunk if is_scored(a)]:
-            answers.add(answers.rows(maths.part_table([a.parts for a in scored])), units_of(scored))
+            answers.add(
+                answers.rows(maths.part_table([a.parts for a in scored])), collect_units(scored)
+            )
     support, units = answers.support, answers.units
     values, reasons = _build_values(metric, answers.figures(), support)
     wanted = [key for key, value in values.items() if isinstance(value, float)]
@@ -393,7 +399,7 @@ def _count_support(key: str, support: Mapping[str, int]) -> int:
 class WeightedAnswers:
     """The rows of n answers, from which figures of resampled data sets are computed."""
 
-    answers: Answers
+    answers: GroundingSums
     """The layout of the rows."""
     rows: Floats
     """Rows as of :meth:`Answers.rows`, shape (n, 2 K); 0 where an answer failed."""
@@ -401,9 +407,9 @@ class WeightedAnswers:
     @classmethod
     def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> "WeightedAnswers":
         """Build the rows of assessments, which are read once."""
-        answers = Answers(metric)
+        answers = GroundingSums(metric)
         result = [np.zeros((0, answers.width))]
-        for chunk in chunks(assessments):
+        for chunk in split_chunks(assessments):
             # Failed answers keep a row of zeros: the rows of two runs have to line up in a
             # comparison.
             rows = np.zeros((len(chunk), answers.width))
@@ -425,7 +431,7 @@ class WeightedAnswers:
         """Return the keys of the figures."""
         return self.figures(np.zeros((1, len(self.rows)))).keys()
 
-    def counted(self, key: str) -> Bools:
+    def is_counted(self, key: str) -> Bools:
         """Return whether each answer counts for a figure, shape (n,).
 
         Figures of answered questions alone (``answered_...``) are means over answers that are not

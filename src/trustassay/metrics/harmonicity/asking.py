@@ -16,23 +16,26 @@ from trustassay.errors import AssessmentError, CallError, UsageError, check_choi
 from trustassay.metric import Metric
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
-    MOST,
+    MAX_CHANGES,
     Family,
     NoPerturbationError,
     check_reach,
-    family,
+    find_family,
     perturb,
-    shown,
+    show_change,
 )
-from trustassay.prompts import Prompt, shipped
+from trustassay.prompts import Prompt, load_prompt
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.views import EvidenceRow, Piece, Rows, word_differences
+from trustassay.views import EvidenceRow, EvidenceRows, Piece, diff_words
 
 Original = Literal["ask", "response"]
-PAPER = 0.05
+PAPER_BOUND = 0.05
 """The bound of stable answers that the paper uses with its embedder (section 4)."""
-BOUNDS: Mapping[str, float] = {"embedded": 0.18, "openai:text-embedding-ada-002": PAPER}
+STABILITY_BOUNDS: Mapping[str, float] = {
+    "embedded": 0.18,
+    "openai:text-embedding-ada-002": PAPER_BOUND,
+}
 """Gamma from which an answer is not stable, by embedder: measured for ``embedded`` by
 ``python -m benchmarks.stability``, from the paper for its own embedder."""
 DEFAULT_EMBEDDER = "embedded"
@@ -43,7 +46,7 @@ def find_measured_bound(embedder: str) -> float | None:
     # Cut off an address or parameters: "openai:NAME@https://host/v1?dimensions=256".
     name = re.split(r"[@?]", embedder)[0]
     # Versions such as "embedded:2" were measured together.
-    return BOUNDS.get("embedded" if re.fullmatch(r"embedded(:\d+)?", name) else name)
+    return STABILITY_BOUNDS.get("embedded" if re.fullmatch(r"embedded(:\d+)?", name) else name)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class PerturbingOptions(Metric):
 
     perturbations: int = 10
     perturbation: str | Callable[[str, np.random.Generator], str] = "control"
-    length: int = MOST
+    length: int = MAX_CHANGES
     range: int = LAST_CONTROL
     radius: float = 0.4
     original: Original = "ask"
@@ -117,7 +120,7 @@ class PerturbingOptions(Metric):
         """The score from which an answer is no longer stable."""
         if self.stable_below is not None:
             return self.stable_below
-        return find_measured_bound(self.embedder) or PAPER
+        return find_measured_bound(self.embedder) or PAPER_BOUND
 
     @property
     def line(self) -> str:
@@ -137,7 +140,7 @@ class PerturbingOptions(Metric):
             check_reach(str(self.perturbation), self.length, self.range)
             # The model changes these (:class:`PromptPerturber`); the family only carries the name.
             return Family(str(self.perturbation), lambda text, _: text)
-        return family(self.perturbation, self.length, self.range)
+        return find_family(self.perturbation, self.length, self.range)
 
     @property
     def ball(self) -> str:
@@ -160,7 +163,7 @@ _TAIL = re.compile(r"(?s:\\x[0-9a-f]+|\\.|.){0,4}|embeddings, radius \S+")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(EvidenceRow, told_by=("answer",)):
+class PerturbedAnswer(EvidenceRow, required=("answer",)):
     """An answer to a perturbed prompt."""
 
     answer: str
@@ -174,14 +177,14 @@ class Answer(EvidenceRow, told_by=("answer",)):
 
 
 @dataclass(frozen=True, slots=True)
-class OriginalAnswer(EvidenceRow, told_by=("original",)):
+class OriginalAnswer(EvidenceRow, required=("original",)):
     """The answer to the original prompt."""
 
     original: str
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(EvidenceRow, told_by=("refused",)):
+class RefusedPrompt(EvidenceRow, required=("refused",)):
     """A perturbed prompt that the endpoint refused."""
 
     refused: str
@@ -189,14 +192,14 @@ class Refused(EvidenceRow, told_by=("refused",)):
 
 
 @dataclass(frozen=True, slots=True)
-class Empty(EvidenceRow, told_by=("empty",)):
+class EmptyReply(EvidenceRow, required=("empty",)):
     """A perturbed prompt whose reply was empty, or a blank resample."""
 
     empty: str
     """The change of the prompt, or the field of the resample."""
 
 
-class Change(NamedTuple):
+class PromptChange(NamedTuple):
     """How a prompt was changed."""
 
     text: str
@@ -208,14 +211,14 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Variant:
+class AnswerVariant:
     """One distinct answer, and the changes of the prompt that gave it."""
 
     text: str
     """The answer."""
     times: int = 0
     """How many perturbed prompts gave it."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[PromptChange] = field(default_factory=list)
     """The different changes of those prompts."""
     pieces: Sequence[Piece] = ()
     """The answer in pieces, compared with the original one."""
@@ -224,14 +227,14 @@ class Variant:
 
 
 @dataclass(slots=True)
-class Perturbed:
+class HarmonicityTrace:
     """All evidence of one assessment, sorted by kind; equal answers are one variant."""
 
     original: str | None = None
     """The answer to the original prompt; ``None`` where it was not stored."""
-    same: Variant | None = None
+    same: AnswerVariant | None = None
     """The variant that equals the original answer, if any."""
-    variants: Sequence[Variant] = ()
+    variants: Sequence[AnswerVariant] = ()
     """The other variants, the most frequent first."""
     refused: Sequence[str] = ()
     """The changes that the endpoint refused."""
@@ -243,37 +246,45 @@ class Perturbed:
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
-    def read(cls, evidence: Iterable[Any], question: str = "") -> "Perturbed":
+    def read(cls, evidence: Iterable[Any], question: str = "") -> "HarmonicityTrace":
         """Sort the evidence; a whole changed prompt is compared with ``question``."""
-        rows = Rows(evidence, OriginalAnswer, Answer, Refused, Empty)
-        original = next((row.original for row in reversed(rows.of(OriginalAnswer))), None)
-        by_text: dict[str, Variant] = {}
-        for row in rows.of(Answer):
+        rows = EvidenceRows(evidence, OriginalAnswer, PerturbedAnswer, RefusedPrompt, EmptyReply)
+        original = next((row.original for row in reversed(rows.select(OriginalAnswer))), None)
+        by_text: dict[str, AnswerVariant] = {}
+        for row in rows.select(PerturbedAnswer):
             # White space at the ends does not make an answer another one, as in the embedding.
-            variant = by_text.setdefault(row.answer.strip(), Variant(row.answer))
+            variant = by_text.setdefault(row.answer.strip(), AnswerVariant(row.answer))
             variant.times += 1
             if row.change:
                 pieces: Sequence[Piece] = ()
                 if not _TAIL.fullmatch(row.change):
                     # Too long texts have no differences, and are shown as they are.
-                    differences = word_differences(question, row.change)
+                    differences = diff_words(question, row.change)
                     pieces = differences or [Piece("same", row.change)]
-                change = Change(row.change, not row.unseen, pieces)
+                change = PromptChange(row.change, not row.unseen, pieces)
                 variant.changes += [change] if change not in variant.changes else []
         same = by_text.pop(original.strip(), None) if original is not None else None
         for variant in by_text.values():
             differences_from_original = (
-                word_differences(original, variant.text) if original is not None else None
+                diff_words(original, variant.text) if original is not None else None
             )
             variant.compared = differences_from_original is not None
             variant.pieces = differences_from_original or [Piece("same", variant.text)]
         variants = sorted(by_text.values(), key=lambda variant: -variant.times)
-        refused = [row.refused for row in rows.of(Refused)]
-        empty = [row.empty for row in rows.of(Empty)]
-        return cls(original, same, variants, refused, empty, len(rows.of(Answer)), rows.rest)
+        refused = [row.refused for row in rows.select(RefusedPrompt)]
+        empty = [row.empty for row in rows.select(EmptyReply)]
+        return cls(
+            original,
+            same,
+            variants,
+            refused,
+            empty,
+            len(rows.select(PerturbedAnswer)),
+            rows.other_items,
+        )
 
 
-def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
+def read_recorded(sample: Sample) -> tuple[str, list[PerturbedAnswer], list[str]]:
     """Return the response, the resamples that are not blank, and the names of those that are.
 
     Raises AssessmentError if the response, or more than half of the resamples, is blank.
@@ -282,7 +293,7 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
         raise AssessmentError("has resamples, but no response to compare them with")
     if is_blank(sample.response):
         raise AssessmentError("the response is blank", "empty")
-    answers = [Answer(text) for text in sample.resamples if not is_blank(text)]
+    answers = [PerturbedAnswer(text) for text in sample.resamples if not is_blank(text)]
     blank = [f"resamples[{i}]" for i, text in enumerate(sample.resamples) if is_blank(text)]
     if len(blank) > len(answers):
         message = f"{len(blank)} of {len(sample.resamples)} resamples are blank"
@@ -291,7 +302,7 @@ def recorded(sample: Sample) -> tuple[str, list[Answer], list[str]]:
 
 
 @dataclass
-class Asking:
+class PromptPerturber:
     """Makes the calls for one sample: the original prompt, and perturbed ones in steps.
 
     The perturbed prompts follow from the metric's seed and the sample's id. Each call of
@@ -320,7 +331,7 @@ class Asking:
             return self.sample.response
         return (await self._ask_original_once()).text
 
-    def count_cut(self, answers: Sequence[Answer]) -> int:
+    def count_cut(self, answers: Sequence[PerturbedAnswer]) -> int:
         """Count the answers that were cut at ``max_tokens``, the original one included."""
         # With original="response" the original prompt may never have been asked.
         original_reply = (
@@ -332,14 +343,14 @@ class Asking:
             original_reply is not None and is_cut(original_reply)
         )
 
-    async def ask_more(self, n: int) -> list[Answer]:
+    async def ask_more(self, n: int) -> list[PerturbedAnswer]:
         """Return the answers to ``n`` further perturbed prompts.
 
         A prompt that is refused, or whose reply is empty, is recorded and replaced by another.
         Raises AssessmentError if more are lost than ``perturbations`` asks for, or the prompt
         cannot be perturbed.
         """
-        answers: list[Answer] = []
+        answers: list[PerturbedAnswer] = []
         # Ends: each round brings an answer or a loss, and losses are limited in _record_loss.
         while len(answers) < n:
             changed = await self._draw_questions(n - len(answers))
@@ -349,12 +360,12 @@ class Asking:
                 return_exceptions=True,
             )
             for text, reply in zip(changed, replies, strict=True):
-                change = self.metric.ball or shown(self.sample.question, text)
+                change = self.metric.ball or show_change(self.sample.question, text)
                 if isinstance(reply, BaseException):
                     self._record_loss(change, reply)
                 else:
                     unseen = not await self._has_reached_model(reply)
-                    answers.append(Answer(reply.text, change, unseen, is_cut(reply)))
+                    answers.append(PerturbedAnswer(reply.text, change, unseen, is_cut(reply)))
         return answers
 
     def _record_loss(self, change: str, error: BaseException) -> None:
@@ -392,10 +403,10 @@ class Asking:
 
     async def _ask_paraphrases(self, n: int) -> list[str]:
         """Ask for ``n`` paraphrases; return those that are not blank and not the question."""
-        prompt, question = shipped(__package__, "paraphrase"), self.sample.question
+        prompt, question = load_prompt(__package__, "paraphrase"), self.sample.question
         ask = partial(
             self.models.chat,
-            prompt.filled(text=question),
+            prompt.fill(text=question),
             # Paraphrases have to differ, whatever the metric's own temperature.
             temperature=1.0,
             max_tokens=self.metric.max_tokens,
@@ -470,6 +481,6 @@ def is_cut(reply: Reply) -> bool:
     return reply.finish == "length"
 
 
-async def vectors_of(texts: Sequence[str], models: Models) -> Vectors:
+async def embed_texts(texts: Sequence[str], models: Models) -> Vectors:
     """Embed texts without the white space around them, shape (n, d)."""
     return np.stack(await asyncio.gather(*(models.embed(text.strip()) for text in texts)))

@@ -212,7 +212,7 @@ def _compute_lengths(original: NDArray[Any], perturbed: NDArray[Any]) -> tuple[F
     return (np.linalg.norm(total, axis=1) / perturbed.shape[1] / scale[:, 0, 0],)
 
 
-def resampled_gammas(
+def resample_gammas(
     original: ArrayLike, perturbed: ArrayLike, rng: np.random.Generator, replicates: int = 1000
 ) -> Floats:
     """Return gamma for resamples of the perturbations with replacement, shape (replicates,).

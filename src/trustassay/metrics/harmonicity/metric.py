@@ -9,23 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.assessment import Mean, Statistic, Total, summarised
+from trustassay.assessment import Mean, Statistic, Total, compute_summary
 from trustassay.capabilities import Models, Vectors
 from trustassay.errors import AssessmentError, UsageError, check_least
 from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions, read_figures
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import (
-    Answer,
-    Asking,
-    Empty,
+    EmptyReply,
+    HarmonicityTrace,
     OriginalAnswer,
-    Perturbed,
+    PerturbedAnswer,
     PerturbingOptions,
-    Refused,
-    recorded,
-    vectors_of,
+    PromptPerturber,
+    RefusedPrompt,
+    embed_texts,
+    read_recorded,
 )
-from trustassay.sample import Problem, Sample, missing
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.resampling import generator
 from trustassay.views import View
 
@@ -39,20 +39,24 @@ class Perturbing(PerturbingOptions):
     def problems_without_model(self, sample: Sample) -> list[Problem]:
         """A sample without recorded resamples needs a model."""
         wanted = "answers to perturbed prompts, or a --model to ask for them"
-        return missing(sample, resamples=wanted)
+        return find_missing(sample, resamples=wanted)
 
     def problems(self, sample: Sample) -> list[Problem]:
         """Recorded resamples need the response that they are compared with."""
         wants_response = bool(sample.resamples) or self.original == "response"
-        return missing(sample, response="the answer to the plain prompt") if wants_response else []
+        return (
+            find_missing(sample, response="the answer to the plain prompt")
+            if wants_response
+            else []
+        )
 
     async def assess(self, context: Context) -> Assessment:
         """Ask and compare; the evidence holds every answer."""
         sample = context.sample
-        asking = Asking(self, sample, context.models)
+        asking = PromptPerturber(self, sample, context.models)
         if sample.resamples:
             # Blank resamples appear among the empty replies.
-            original, answers, asking.empty = recorded(sample)
+            original, answers, asking.empty = read_recorded(sample)
             parts = await self._compare(asking, original, answers)
         else:
             original, answers, parts = await self._ask(asking)
@@ -63,10 +67,10 @@ class Perturbing(PerturbingOptions):
             "cut": asking.count_cut(answers),
             "unseen": sum(answer.unseen for answer in answers),
         }
-        lost_prompts = [*map(Refused, asking.refused), *map(Empty, asking.empty)]
+        lost_prompts = [*map(RefusedPrompt, asking.refused), *map(EmptyReply, asking.empty)]
         # Beyond a right angle gamma falls again, so a small one is no sign of stability there.
         score, turned = parts[self.score_part], parts.get("angle_degrees", 0) > 90
-        return self.assessed(
+        return self.build_assessment(
             sample,
             score,
             (OriginalAnswer(original), *answers, *lost_prompts),
@@ -85,7 +89,7 @@ class Perturbing(PerturbingOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
-        result = Perturbed.read(assessment.evidence, sample.question)
+        result = HarmonicityTrace.read(assessment.evidence, sample.question)
         original = result.original
         # A response of another run or model is shown beside the original answer.
         tells_response = original is not None and sample.response in (None, original)
@@ -94,13 +98,13 @@ class Perturbing(PerturbingOptions):
         )
         # Both metrics compare the same answers: the page draws equal evidence once.
         shows = result if result.answers else None
-        return View(data=result, tells_response=tells_response, shows=shows, why=reason)
+        return View(data=result, shows_response=tells_response, shared_key=shows, reason=reason)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
         # Figures without a declared statistic are in _STATISTICS.
         statistics = {k: figure.statistic or _STATISTICS[k] for k, figure in self.figures.items()}
-        result = summarised(statistics, map(_add_stable_mean, assessments))
+        result = compute_summary(statistics, map(_add_stable_mean, assessments))
         reason_of_gap = "no answer is stable" if result.support["mean"] else "no sample was scored"
         result.not_applicable.update(dict.fromkeys(result.not_applicable, reason_of_gap))
         for key in _TOTAL_PARTS:
@@ -114,7 +118,9 @@ class Perturbing(PerturbingOptions):
             result.without_interval["stable_mean"] = reason.replace("samples", "stable samples")
         return result.with_settings(self.settings())
 
-    async def _ask(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+    async def _ask(
+        self, asking: PromptPerturber
+    ) -> tuple[str, list[PerturbedAnswer], dict[str, float]]:
         """Return the original answer, those to the perturbed prompts, and the parts."""
         original, answers = await _await_both(
             asking.ask_original(), asking.ask_more(self.perturbations)
@@ -123,7 +129,7 @@ class Perturbing(PerturbingOptions):
 
     @abstractmethod
     async def _compare(
-        self, asking: Asking, original: str, answers: Sequence[Answer]
+        self, asking: PromptPerturber, original: str, answers: Sequence[PerturbedAnswer]
     ) -> dict[str, float]:
         """Return the parts of the score."""
 
@@ -178,13 +184,15 @@ class Harmonicity(Perturbing):
         """An embedder, and a model if samples have no resamples."""
         return (Need("embed"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
-    async def _ask(self, asking: Asking) -> tuple[str, list[Answer], dict[str, float]]:
+    async def _ask(
+        self, asking: PromptPerturber
+    ) -> tuple[str, list[PerturbedAnswer], dict[str, float]]:
         # All at once is faster than in steps where nothing could stop the asking.
         if self.precision is None and not self.decided:
             return await super()._ask(asking)
         wanted = min(self.first, self.perturbations)
         original, answers = await _await_both(asking.ask_original(), asking.ask_more(wanted))
-        vectors = await vectors_of([original, *(a.answer for a in answers)], asking.models)
+        vectors = await embed_texts([original, *(a.answer for a in answers)], asking.models)
         while True:
             parts = self._compute_parts(asking.sample, vectors)
             remaining = self.perturbations - len(answers)
@@ -194,7 +202,7 @@ class Harmonicity(Perturbing):
             new_answers = await asking.ask_more(min(max(2, len(answers) // 2), remaining))
             answers += new_answers
             # Only new answers are embedded.
-            new_vectors = await vectors_of([a.answer for a in new_answers], asking.models)
+            new_vectors = await embed_texts([a.answer for a in new_answers], asking.models)
             vectors = np.concatenate([vectors, new_vectors])
 
     def _is_decided(self, parts: Mapping[str, float], vectors: Vectors, remaining: int) -> bool:
@@ -208,10 +216,10 @@ class Harmonicity(Perturbing):
         return bool(maths.angles(original, best_case).gamma >= self.stability_bound)
 
     async def _compare(
-        self, asking: Asking, original: str, answers: Sequence[Answer]
+        self, asking: PromptPerturber, original: str, answers: Sequence[PerturbedAnswer]
     ) -> dict[str, float]:
         texts = [original, *(answer.answer for answer in answers)]
-        return self._compute_parts(asking.sample, await vectors_of(texts, asking.models))
+        return self._compute_parts(asking.sample, await embed_texts(texts, asking.models))
 
     def _compute_parts(self, sample: Sample, vectors: Vectors) -> dict[str, float]:
         """Return the parts; the first of the vectors is that of the original answer."""
@@ -220,7 +228,7 @@ class Harmonicity(Perturbing):
             raise AssessmentError("the vectors of the perturbed answers cancel out: no angle")
         rng = generator(self.seed, sample.id, "gamma")
         # Seeded by the sample, so that its interval does not depend on the order of samples.
-        resampled = maths.resampled_gammas(vectors[0], vectors[1:], rng, self.replicates)
+        resampled = maths.resample_gammas(vectors[0], vectors[1:], rng, self.replicates)
         low, high = maths.gamma_interval(float(result.gamma), resampled)
         return {
             "gamma": float(result.gamma),
@@ -264,7 +272,7 @@ class SemanticHarmonicity(Perturbing):
         return (Need("entail"), Need("chat", "model", optional=True, embeddings=bool(self.ball)))
 
     async def _compare(
-        self, asking: Asking, original: str, answers: Sequence[Answer]
+        self, asking: PromptPerturber, original: str, answers: Sequence[PerturbedAnswer]
     ) -> dict[str, float]:
         forth, back = await asyncio.gather(
             asyncio.gather(*(_entails(asking.models, original, a.answer) for a in answers)),
@@ -280,8 +288,8 @@ class SemanticHarmonicity(Perturbing):
 
 
 async def _await_both(
-    original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[Answer]]
-) -> tuple[str, list[Answer]]:
+    original: Coroutine[Any, Any, str], answers: Coroutine[Any, Any, list[PerturbedAnswer]]
+) -> tuple[str, list[PerturbedAnswer]]:
     """Await both; if one fails, the other is cancelled."""
     tasks = asyncio.create_task(original), asyncio.create_task(answers)
     try:
@@ -300,7 +308,9 @@ async def _entails(models: Models, premise: str, hypothesis: str) -> float:
     return (await models.entail(premise, hypothesis)).entailment
 
 
-def _build_reason(original: str, answers: Sequence[Answer], asking: Asking, *, turned: bool) -> str:
+def _build_reason(
+    original: str, answers: Sequence[PerturbedAnswer], asking: PromptPerturber, *, turned: bool
+) -> str:
     n, same = len(answers), sum(answer.answer.strip() == original.strip() for answer in answers)
     message = f"{same} of {n} answers to perturbed prompts are identical to the original answer"
     if asking.refused:

@@ -19,7 +19,7 @@ import numpy as np
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 
 Perturb = Callable[[str, np.random.Generator], str]
-MOST = 3
+MAX_CHANGES = 3
 """Maximum number of characters added or words changed (Section 3: one to three)."""
 LAST_CONTROL = 31
 """The last code of the control characters, and the default limit of ``codes``."""
@@ -75,7 +75,9 @@ def perturb(text: str, how: Family, rng: np.random.Generator, used: Collection[s
     return repeated
 
 
-def family(choice: str | Perturb, length: int = MOST, last: int = LAST_CONTROL) -> Family:
+def find_family(
+    choice: str | Perturb, length: int = MAX_CHANGES, last: int = LAST_CONTROL
+) -> Family:
     """Return a family by name, the function ``python:MODULE:FUNCTION``, or wrap a function.
 
     length: the most characters that are added or mistyped, or words that are replaced. last: the
@@ -96,7 +98,7 @@ def check_reach(name: str, length: int, last: int) -> None:
     if length < 1:
         raise UsageError("length: expected 1 or more")
     # The default is accepted everywhere, since options always carry a value.
-    if length != MOST and name not in FAMILIES:
+    if length != MAX_CHANGES and name not in FAMILIES:
         raise UsageError(f"length: does not apply to {name}")
     if not 0 <= last <= sys.maxunicode:
         raise UsageError(f"range: expected 0 to {sys.maxunicode}")
@@ -125,7 +127,7 @@ def _wrap_function(choice: str | Perturb) -> Family:
     raise UnknownNameError(did_you_mean("perturbation", choice, names))
 
 
-def shown(original: str, changed: str) -> str:
+def show_change(original: str, changed: str) -> str:
     """Return what was added, or the changed text, with unprintable characters made visible."""
     # Unchanged where the prompt was not only appended to.
     tail = changed.removeprefix(original)

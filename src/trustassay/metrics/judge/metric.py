@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.assessment import interval_of, summarised
+from trustassay.assessment import compute_interval, compute_summary
 from trustassay.capabilities import Models
 from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.errors import AssessmentError
-from trustassay.judging.claims import plain_answer
-from trustassay.judging.passages import read
+from trustassay.judging.claims import strip_answer
+from trustassay.judging.passages import ask_reader
 from trustassay.metric import (
     Assessment,
     Context,
@@ -30,22 +30,22 @@ from trustassay.metric import (
 )
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.votes import (
-    Asking,
     GoldRow,
-    Passing,
+    PassingVotes,
+    VoteCollector,
     VoteRow,
+    decide_outcome,
+    find_majority,
+    is_settled,
     labels_of,
-    majority,
-    outcome,
     parts_of,
-    settled,
     values_of,
     votes_of,
 )
-from trustassay.sample import Problem, Sample, missing
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics import Floats, Places, agreement
-from trustassay.text.unicode import folded
-from trustassay.views import Rows, View
+from trustassay.text.unicode import fold_text
+from trustassay.views import EvidenceRows, View
 
 MAX_DRAWN_ANSWERS = 60
 """Answers whose votes the report draws: the first ones."""
@@ -92,12 +92,14 @@ def _compare_with_expected(
     labels = list(scale.values)
     table = np.array(pairs, dtype=int)
     expected, judged = table[:, 0], table[:, 1]
-    summary.put("matched", int(np.sum(expected == judged)), n)
+    summary.add_figure("matched", int(np.sum(expected == judged)), n)
     order = np.array([scale.values[label] for label in labels])
     if scale.ordinal:
-        summary.put("higher", int(np.sum(order[judged] > order[expected])), n)
-        summary.put("lower", int(np.sum(order[judged] < order[expected])), n)
-    summary.put("agreement", agreement.percent_agreement(expected, judged), n, why=NO_COMPARISON)
+        summary.add_figure("higher", int(np.sum(order[judged] > order[expected])), n)
+        summary.add_figure("lower", int(np.sum(order[judged] < order[expected])), n)
+    summary.add_figure(
+        "agreement", agreement.percent_agreement(expected, judged), n, reason=NO_COMPARISON
+    )
     # Ranks of the levels: values may be 1, 2, 5, and quadratic weights are of ranks. argsort twice
     # gives the rank of each element.
     ranks = np.argsort(np.argsort(order, kind="stable")).astype(float)
@@ -111,12 +113,12 @@ def _compare_with_expected(
     interval = agreement.item_interval(
         kappa, ratings, units, "interval" if scale.ordinal else "nominal"
     )
-    summary.put("kappa", kappa(ratings, np.ones(n)), n, interval, why=NO_COMPARISON)
+    summary.add_figure("kappa", kappa(ratings, np.ones(n)), n, interval, reason=NO_COMPARISON)
     # The confusion table, a figure for each cell that is not empty.
     for i, expected_label in enumerate(labels):
         for j, other in enumerate(labels):
             if count := int(np.sum((expected == i) & (judged == j))):
-                summary.put(_name_cell(expected_label, other), count, n)
+                summary.add_figure(_name_cell(expected_label, other), count, n)
 
 
 def _read_panel(parts: Mapping[str, float]) -> dict[str, tuple[float, float]]:
@@ -144,8 +146,8 @@ def _compare_judges(
     for name in names if len(names) > 1 and full_panels else ():
         # Positive: the judge rates lower than the panel.
         lower = means - np.array([panel[name][0] for panel in full_panels])
-        interval = interval_of(Mean(), lower, units[is_full], (-width, width), "answers")
-        summary.put(f"severity {name}", float(lower.mean()), len(lower), interval)
+        interval = compute_interval(Mean(), lower, units[is_full], (-width, width), "answers")
+        summary.add_figure(f"severity {name}", float(lower.mean()), len(lower), interval)
     if len(names) < 2:
         return
     order = list(metric.scale.values.values())
@@ -166,7 +168,9 @@ def _compare_judges(
     interval = agreement.item_interval(
         alpha, ratings[:, is_rated_twice], units[is_rated_twice], scale
     )
-    summary.put(f"alpha ({scale}, between judges)", value, len(panels), interval, why=NO_COMPARISON)
+    summary.add_figure(
+        f"alpha ({scale}, between judges)", value, len(panels), interval, reason=NO_COMPARISON
+    )
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,7 @@ class Judge(JudgeOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs what the rubric shows; an expected level has to be on its scale."""
-        result = missing(sample, response="the answer to judge")
+        result = find_missing(sample, response="the answer to judge")
         texts_needed = ("gold",) if self.by == "entailer" else self.scale.shows
         if "gold" in texts_needed and not (sample.answers or sample.claims):
             result.append(Problem("answers", "is missing (expected a gold answer)"))
@@ -307,12 +311,12 @@ class Judge(JudgeOptions):
             label = self.scale.label_of(level)
             assert label is not None
             parts["expected_place"] = list(self.scale.values).index(label)
-        verdict: str = outcome(self._count_passing(votes))
+        verdict: str = decide_outcome(self._count_passing(votes))
         # "passes" means here that most votes are for the leading category.
         if not self.scale.ordinal:
-            leading = majority(labels_of(votes), self.scale.values)
+            leading = find_majority(labels_of(votes), self.scale.values)
             verdict = leading if verdict == "passes" else "undecided"
-        return self.assessed(
+        return self.build_assessment(
             sample,
             self._compute_score(votes),
             [replace(vote, own=vote.judge in own_judges) for vote in asking.votes],
@@ -332,10 +336,10 @@ class Judge(JudgeOptions):
         aliases = (alias for group in sample.answers for alias in group)
         # Each alias once, in order.
         golds = list(dict.fromkeys(aliases)) or list(sample.claims)
-        answer = plain_answer(sample.response or "")
-        plain_golds = [folded(gold.strip()) for gold in golds]
-        forth = [read(models, gold, answer) for gold in plain_golds]
-        back = [read(models, answer, gold) for gold in plain_golds]
+        answer = strip_answer(sample.response or "")
+        plain_golds = [fold_text(gold.strip()) for gold in golds]
+        forth = [ask_reader(models, gold, answer) for gold in plain_golds]
+        back = [ask_reader(models, answer, gold) for gold in plain_golds]
         forth_replies, back_replies = await asyncio.gather(
             asyncio.gather(*forth), asyncio.gather(*back)
         )
@@ -353,7 +357,7 @@ class Judge(JudgeOptions):
         score = min(max(scores[best], 0.0), 1.0)
         verdict = "passes" if score >= self.passes_from else "fails"
         message = f"{'more' if verdict == 'passes' else 'less'} than it takes to say the same"
-        return self.assessed(
+        return self.build_assessment(
             sample,
             score,
             [GoldRow(gold, *mean) for gold, mean in zip(golds, means, strict=True)],
@@ -362,9 +366,9 @@ class Judge(JudgeOptions):
             parts={"entailment": means[best][0], "contradiction": means[best][1]},
         )
 
-    async def _collect_votes(self, sample: Sample, models: Models) -> Asking:
+    async def _collect_votes(self, sample: Sample, models: Models) -> VoteCollector:
         """Ask all rounds or, with ``early``, as many as it takes to decide."""
-        asking, rounds_asked = Asking(self, sample, models), 0
+        asking, rounds_asked = VoteCollector(self, sample, models), 0
         while rounds_asked < self.repeats:
             further_rounds = (
                 self._fewest_rounds(asking, rounds_asked) if self.early else self.repeats
@@ -372,11 +376,11 @@ class Judge(JudgeOptions):
             await asking.ask_rounds(rounds_asked, rounds_asked + further_rounds)
             rounds_asked += further_rounds
             votes_left = (self.repeats - rounds_asked) * asking.votes_per_round
-            if self.early and settled(self._count_passing(asking.votes), votes_left):
+            if self.early and is_settled(self._count_passing(asking.votes), votes_left):
                 break
         return asking
 
-    def _fewest_rounds(self, asking: Asking, rounds_asked: int) -> int:
+    def _fewest_rounds(self, asking: VoteCollector, rounds_asked: int) -> int:
         """Return the fewest further rounds after which the verdict could be settled."""
         current, rounds_left = self._count_passing(asking.votes), self.repeats - rounds_asked
         # Asking these at once loses nothing: no fewer votes could settle it, whether all or none
@@ -387,23 +391,23 @@ class Judge(JudgeOptions):
                 (rounds_left - rounds) * asking.votes_per_round,
             )
             for passing in (current.passing, current.passing + votes_added):
-                if settled(Passing(passing, current.n + votes_added), votes_after):
+                if is_settled(PassingVotes(passing, current.n + votes_added), votes_after):
                     return rounds
         return rounds_left
 
-    def _count_passing(self, votes: Sequence[VoteRow]) -> Passing:
+    def _count_passing(self, votes: Sequence[VoteRow]) -> PassingVotes:
         """Count the votes that pass; for a nominal rubric those for the leading category."""
         labels, values = labels_of(votes), self.scale.values
         if self.scale.ordinal or not labels:
-            return Passing(sum(values[k] >= self.passes_from for k in labels), len(labels))
-        return Passing(labels.count(majority(labels, values)), len(labels))
+            return PassingVotes(sum(values[k] >= self.passes_from for k in labels), len(labels))
+        return PassingVotes(labels.count(find_majority(labels, values)), len(labels))
 
     def _compute_score(self, votes: Sequence[VoteRow]) -> float:
         values = values_of(self, votes)
         if self.aggregate == "median":
             return float(np.median(values))
         if self.aggregate == "majority":
-            return self.scale.values[majority(labels_of(votes), self.scale.values)]
+            return self.scale.values[find_majority(labels_of(votes), self.scale.values)]
         if self.aggregate == "expected":
             # A mean over those votes alone that have log-probabilities would mix two kinds of
             # scores.
@@ -417,7 +421,11 @@ class Judge(JudgeOptions):
         return math.fsum(values) / len(values)
 
     def _build_reason(
-        self, votes: Sequence[VoteRow], asking: Asking, own_judges: Sequence[str], verdict: str
+        self,
+        votes: Sequence[VoteRow],
+        asking: VoteCollector,
+        own_judges: Sequence[str],
+        verdict: str,
     ) -> str:
         unreadable = len(asking.votes) - len(votes)
         counts = Counter(labels_of(votes))
@@ -470,12 +478,14 @@ class Judge(JudgeOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the votes of each judge."""
-        rows = Rows(assessment.evidence, VoteRow, GoldRow)
+        rows = EvidenceRows(assessment.evidence, VoteRow, GoldRow)
         by_judge: dict[str, list[VoteRow]] = {}
-        for vote in rows.of(VoteRow):
+        for vote in rows.select(VoteRow):
             by_judge.setdefault(vote.judge, []).append(vote)
         judges = [votes_of(name, votes_of_judge) for name, votes_of_judge in by_judge.items()]
-        return View(data={"judges": judges, "golds": rows.of(GoldRow), "rest": rows.rest})
+        return View(
+            data={"judges": judges, "golds": rows.select(GoldRow), "rest": rows.other_items}
+        )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return scores, scatter, faults, and agreement with the expected levels."""
@@ -503,7 +513,7 @@ class Judge(JudgeOptions):
                     units["panels"].append(unit)
 
         figures = self.figures
-        result = summarised(self.statistics, read(), self.score_range)
+        result = compute_summary(self.statistics, read(), self.score_range)
         values = result.values
         for key, statistic in self.statistics.items():
             # Totals are whole numbers; a fault that no answer has counts 0 where anything was

@@ -122,7 +122,7 @@ class RubricError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class RubricLevel:
     """One level of a rubric."""
 
     label: str
@@ -155,7 +155,7 @@ class Rubric:
     """The heading of the metric."""
     task: str
     """The instruction that the judge reads."""
-    levels: tuple[Level, ...]
+    levels: tuple[RubricLevel, ...]
     """2 to 20 levels, in the order of the file."""
     shows: tuple[str, ...] = ("question", "gold", "answer")
     """The texts that the judge sees, and a sample must have."""
@@ -313,7 +313,7 @@ class _RubricParser:
         self.expect(key != "shows" or "answer" in listed, "shows: the answer has to be shown")
         return tuple(map(str, listed))
 
-    def read_levels(self) -> list[Level]:
+    def read_levels(self) -> list[RubricLevel]:
         value = self.raw.get("levels")
         if not isinstance(value, list) or not 2 <= len(value) <= 20:
             self.faults.append("levels: expected a list of 2 to 20 levels")
@@ -336,7 +336,7 @@ class _RubricParser:
         self.expect(len(kinds) < 2, "levels: give all a score, or all a word")
         return levels
 
-    def read_level(self, raw: Any, where: str) -> Level | None:
+    def read_level(self, raw: Any, where: str) -> RubricLevel | None:
         if not isinstance(raw, dict):
             self.faults.append(f"{where}: expected score or word, and means{_describe(raw)}")
             return None
@@ -364,9 +364,9 @@ class _RubricParser:
         if len(self.faults) > before:
             return None
         label = str(score) if word is None else str(word).strip()
-        return Level(label, float(value or 0), str(means).strip(), name.strip(), tuple(also))
+        return RubricLevel(label, float(value or 0), str(means).strip(), name.strip(), tuple(also))
 
-    def read_passes(self, levels: list[Level]) -> float:
+    def read_passes(self, levels: list[RubricLevel]) -> float:
         passes = self.raw.get("passes")
         if passes is None:
             return max((level.value for level in levels), default=0.0)

@@ -15,7 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 from trustassay.metrics.judge.options import Rubric
 from trustassay.text.patterns import read_patterns
-from trustassay.text.replies import ELSEWHERE, LONGEST, OFF, Prose, Value, plain
+from trustassay.text.replies import (
+    MAX_REPLY_CHARACTERS,
+    OFF_SCALE,
+    OTHER_SCALE_MARK,
+    ProseReader,
+    ReplyValue,
+    clean_reply,
+)
 
 Fault = Literal["none", "several", "outside"]
 """No level is named; several are; a number or a word that is no level."""
@@ -42,7 +49,7 @@ def read_reply(text: str, rubric: Rubric) -> LevelReading:
     # "Reason: ..." up to a line "Score: ...", as some judges put the score last.
     if not reason and (match := _REASON.search(text)):
         reason = _SCORE_LINE.split(text[match.end() :], maxsplit=1)[0].strip()
-    result = _reader_of(rubric).read(plain(text))
+    result = _reader_of(rubric).read(clean_reply(text))
     if len(result) != 1:
         return LevelReading(None, "several" if result else "none", reason)
     # OFF is an empty label: a value beside the scale.
@@ -61,7 +68,7 @@ _OF_WHICH = re.compile(_PATTERNS["of_which"], re.IGNORECASE)
 _SCALE = re.compile(_PATTERNS["scale"], re.IGNORECASE)
 
 
-class _LevelReader(Prose):
+class _LevelReader(ProseReader):
     """The words and the numbers of one rubric."""
 
     def __init__(self, rubric: Rubric) -> None:
@@ -83,29 +90,31 @@ class _LevelReader(Prose):
         if self._values:
             # "on a scale from 1 to 5" names no score. A scale with another end makes the value one
             # of elsewhere.
-            text = _SCALE.sub(lambda match: " " if self._is_on_scale(match) else ELSEWHERE, text)
+            text = _SCALE.sub(
+                lambda match: " " if self._is_on_scale(match) else OTHER_SCALE_MARK, text
+            )
         return super().read(text)
 
-    def single(self, text: str, start: int) -> Value | None:
+    def single_value_at(self, text: str, start: int) -> ReplyValue | None:
         """Return the level that begins at a place; a number with the scale that it is on."""
-        word_value = super().single(text, start)
+        word_value = super().single_value_at(text, start)
         match = None if word_value or not self._values else _NUMBER.match(text, start)
         if match is None:
             return word_value
         end = match.end()
-        label = self._values.get(_read_number(match), OFF)
+        label = self._values.get(_read_number(match), OFF_SCALE)
         # "80 %", "4 and a half", "3+": no level of the scale.
         if off_match := _OFF.match(text, end):
-            return Value(frozenset({OFF}), off_match.end())
+            return ReplyValue(frozenset({OFF_SCALE}), off_match.end())
         if unit_match := _UNIT.match(text, end):
             end = unit_match.end()
         # "4 stars out of 5", "4/5 points": the unit may stand before or behind the scale.
         if scale_match := _OF_WHICH.match(text, end):
-            label = label if self._is_on_scale(scale_match) else OFF
+            label = label if self._is_on_scale(scale_match) else OFF_SCALE
             end = scale_match.end()
             if unit_match := _UNIT.match(text, end):
                 end = unit_match.end()
-        return Value(frozenset({label}), end)
+        return ReplyValue(frozenset({label}), end)
 
     def _is_on_scale(self, scale: re.Match[str]) -> bool:
         """Whether a scale that a text names ends where the rubric's does."""
@@ -149,7 +158,7 @@ def _without_json(text: str) -> tuple[str, str]:
     """Return a reply with its JSON objects as lines of key and value, and the reason in them."""
     reason, start = "", 0
     # raw_decode at each brace is quadratic in the worst case: long texts are read as prose.
-    for _ in range(MAX_JSON_OBJECTS if len(text) <= LONGEST else 0):
+    for _ in range(MAX_JSON_OBJECTS if len(text) <= MAX_REPLY_CHARACTERS else 0):
         if (start := text.find("{", start)) < 0:
             break
         try:

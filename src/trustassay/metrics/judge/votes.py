@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from trustassay.capabilities import Message, Models, Reply, TokenLogprob
-from trustassay.event_loop import all_of
-from trustassay.metric import Unread, asked_twice, unless_empty
+from trustassay.event_loop import gather_all
+from trustassay.metric import UnreadableReply, ask_twice, reply_unless_empty
 from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.prompts import Prompt, fence, shipped
+from trustassay.prompts import Prompt, build_fence, load_prompt
 from trustassay.sample import Sample
 from trustassay.statistics.intervals import binomial_interval
 from trustassay.views import EvidenceRow
@@ -30,7 +30,7 @@ MIN_INTERVAL_VOTES = 5
 """Votes from which their interval decides: five that agree are just enough for 95 %."""
 
 
-class Passing(NamedTuple):
+class PassingVotes(NamedTuple):
     """A count of votes."""
 
     passing: int
@@ -49,7 +49,7 @@ class Passing(NamedTuple):
         return binomial_interval(self.passing, self.n)
 
 
-def majority(labels: Sequence[str], values: Mapping[str, float]) -> str:
+def find_majority(labels: Sequence[str], values: Mapping[str, float]) -> str:
     """Return the label that most votes give; of equally frequent ones, that of the least value.
 
     Args:
@@ -71,12 +71,12 @@ def spread(values: Sequence[float]) -> float | None:
     return None if len(values) < 2 else float(np.std(values, ddof=1))
 
 
-def flip_rate(votes: Passing) -> float:
+def flip_rate(votes: PassingVotes) -> float:
     """Return the percentage of votes on the lesser side of the threshold, 0 to 50."""
     return 100.0 * min(votes.passing, votes.n - votes.passing) / votes.n
 
 
-def outcome(votes: Passing) -> VoteVerdict:
+def decide_outcome(votes: PassingVotes) -> VoteVerdict:
     """Return the verdict of the votes: passes, fails or undecided.
 
     From :data:`FEWEST_VOTES` on, undecided means that the 95 % interval of the share that passes
@@ -90,7 +90,7 @@ def outcome(votes: Passing) -> VoteVerdict:
     return "passes" if low > 0.5 else "fails" if high < 0.5 else "undecided"
 
 
-def settled(votes: Passing, remaining: int) -> bool:
+def is_settled(votes: PassingVotes, remaining: int) -> bool:
     """Whether no outcome of up to ``left`` further votes can change the verdict.
 
     A further vote that passes moves the interval up, any other moves it down. It is therefore
@@ -101,15 +101,15 @@ def settled(votes: Passing, remaining: int) -> bool:
         return remaining == 0
     if votes.n < MIN_INTERVAL_VOTES <= votes.n + remaining:
         return False  # the rule itself is about to change
-    current = outcome(votes)
+    current = decide_outcome(votes)
     extremes = (
-        Passing(votes.passing + remaining, votes.n + remaining),
-        Passing(votes.passing, votes.n + remaining),
+        PassingVotes(votes.passing + remaining, votes.n + remaining),
+        PassingVotes(votes.passing, votes.n + remaining),
     )
-    return all(outcome(extreme) == current for extreme in extremes)
+    return all(decide_outcome(extreme) == current for extreme in extremes)
 
 
-def expected_value(
+def compute_expected_value(
     logprobs: Mapping[str, float], values: Mapping[str, float]
 ) -> tuple[float, float] | None:
     """Return the mean value of the levels by their probabilities, and the sum of these.
@@ -150,7 +150,7 @@ ORDERS = ("gold-first", "answer-first")
 
 
 @dataclass(frozen=True, slots=True)
-class VoteRow(EvidenceRow, told_by=("judge", "order")):
+class VoteRow(EvidenceRow, required=("judge", "order")):
     """One vote: a judge's reply to one prompt."""
 
     judge: str
@@ -178,7 +178,7 @@ class VoteRow(EvidenceRow, told_by=("judge", "order")):
 
 
 @dataclass(frozen=True, slots=True)
-class GoldRow(EvidenceRow, told_by=("gold", "entailment", "contradiction")):
+class GoldRow(EvidenceRow, required=("gold", "entailment", "contradiction")):
     """A gold answer, and the probabilities by which an entailer judged."""
 
     gold: str
@@ -190,7 +190,7 @@ class GoldRow(EvidenceRow, told_by=("gold", "entailment", "contradiction")):
 
 
 @dataclass
-class Asking:
+class VoteCollector:
     """Collects votes on one sample in rounds; in a round each judge votes once in each order."""
 
     options: JudgeOptions
@@ -227,7 +227,7 @@ class Asking:
             for judge in self.judges
             for order in self.orders
         ]
-        for vote, cut in await all_of(calls):
+        for vote, cut in await gather_all(calls):
             self.votes.append(vote)
             self.cut += cut
 
@@ -237,12 +237,12 @@ class Asking:
         blank_vote = VoteRow(judge, order, number, None, "")
 
         async def ask(turns: Sequence[Message], name: str) -> tuple[VoteRow, bool]:
-            reply = await unless_empty(self._chat(turns, name, blank_vote))
+            reply = await reply_unless_empty(self._chat(turns, name, blank_vote))
             return self._read_vote(
                 blank_vote, reply
             ), reply is not None and reply.finish == "length"
 
-        (first, cut), second = await asked_twice(ask, prompt, name, self._build_repair)
+        (first, cut), second = await ask_twice(ask, prompt, name, self._build_repair)
         if second is None:
             return first, cut
         second_vote, second_cut = second
@@ -253,14 +253,14 @@ class Asking:
             second_vote, repaired=True, reason=second_vote.reason or first.reason
         ), second_cut
 
-    def _build_repair(self, vote_and_cut: tuple[VoteRow, bool]) -> Unread | None:
+    def _build_repair(self, vote_and_cut: tuple[VoteRow, bool]) -> UnreadableReply | None:
         vote, _ = vote_and_cut
         if vote.level is not None:
             return None
-        scale, repair = self.options.scale, shipped(__package__, "repair")
+        scale, repair = self.options.scale, load_prompt(__package__, "repair")
         problem = PROBLEMS[vote.fault or "none"]
-        message = repair.filled(problem=problem, rubric=scale, choices=scale.choices)
-        return Unread(vote.reply or "", message, f"judge-{repair.name}")
+        message = repair.fill(problem=problem, rubric=scale, choices=scale.choices)
+        return UnreadableReply(vote.reply or "", message, f"judge-{repair.name}")
 
     def _chat(self, turns: Sequence[Message], name: str, vote: VoteRow) -> Awaitable[Reply]:
         options, scale = self.options, self.options.scale
@@ -292,21 +292,21 @@ class Asking:
             return vote
         # Only with logprobs=yes, and from an endpoint that gives them.
         logprobs = level_logprobs(reply.logprobs, self.options.scale, result.label)
-        expected = expected_value(logprobs, self.options.scale.values)
+        expected = compute_expected_value(logprobs, self.options.scale.values)
         return replace(vote, expected=expected[0], told=expected[1]) if expected else vote
 
     def _build_prompt(self, order: str) -> tuple[str, str]:
         """Return the prompt, and its name and version in the stored call."""
         scale = self.options.scale
-        template = self.options.template or shipped(__package__, "judge")
+        template = self.options.template or load_prompt(__package__, "judge")
         name = template.name
         # The rubric is part of our prompt: its version has to change the stored name, too.
         if self.options.template is None:
             name = f"{name}+{scale.name}/{scale.version}"
-        return filled_prompt(scale, self.sample, order, template), name
+        return build_judge_prompt(scale, self.sample, order, template), name
 
 
-def filled_prompt(
+def build_judge_prompt(
     scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
 ) -> str:
     """Return the prompt for a judge; raises as :meth:`Prompt.filled`."""
@@ -323,11 +323,11 @@ def filled_prompt(
         names.insert(names.index("gold"), "answer")
     # Texts that the sample lacks are left out; the answer is always shown.
     texts = [text_by_name[name] for name in names if name == "answer" or text_by_name[name][1]]
-    return (template or shipped(__package__, "judge")).filled(
+    return (template or load_prompt(__package__, "judge")).fill(
         rubric=scale,
         texts=texts,
         choices=scale.choices,
-        fence=fence(text for _, text in texts),
+        fence=build_fence(text for _, text in texts),
         sample=sample,
     )
 
@@ -401,7 +401,9 @@ def values_of(options: JudgeOptions, votes: Sequence[VoteRow]) -> list[float]:
     return [options.scale.values[label] for label in labels_of(votes)]
 
 
-def parts_of(asking: Asking, votes: Sequence[VoteRow], passing: Passing) -> dict[str, float]:
+def parts_of(
+    asking: VoteCollector, votes: Sequence[VoteRow], passing: PassingVotes
+) -> dict[str, float]:
     """Return the parts; ``votes`` are those that can be read, 1 or more."""
     options, judges = asking.options, asking.judges
     values = values_of(options, votes)
@@ -450,7 +452,7 @@ def parts_of(asking: Asking, votes: Sequence[VoteRow], passing: Passing) -> dict
 
 def _majority_place(options: JudgeOptions, votes: Sequence[VoteRow]) -> int:
     values = options.scale.values
-    return list(values).index(majority(labels_of(votes), values))
+    return list(values).index(find_majority(labels_of(votes), values))
 
 
 def _compute_mean(values: Sequence[float]) -> float:

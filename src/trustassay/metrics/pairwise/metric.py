@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.assessment import units_of
+from trustassay.assessment import collect_units
 from trustassay.capabilities import Message
 from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.errors import AssessmentError, check_least
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.metric import (
     Assessment,
     Context,
@@ -27,17 +27,23 @@ from trustassay.metric import (
     Metric,
     Need,
     Summary,
-    Unread,
-    asked_twice,
+    UnreadableReply,
+    ask_twice,
     directions,
     read_figures,
-    unless_empty,
+    reply_unless_empty,
 )
-from trustassay.prompts import fence, shipped, shipped_for
+from trustassay.prompts import build_fence, load_prompt, prompt_property
 from trustassay.sample import Problem, Sample
 from trustassay.statistics import Floats
-from trustassay.statistics.intervals import FEWEST, Interval, RowSums, mean_interval, too_few
-from trustassay.views import EvidenceRow, Rows, View
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    Interval,
+    RowSums,
+    mean_interval,
+    reason_too_few,
+)
+from trustassay.views import EvidenceRow, EvidenceRows, View
 
 PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
@@ -47,7 +53,7 @@ MAX_REPLY_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class PairChoice(EvidenceRow, told_by=("order", "reply")):
+class PairChoice(EvidenceRow, required=("order", "reply")):
     """A judge's choice in one order."""
 
     order: str
@@ -69,7 +75,7 @@ class PairChoice(EvidenceRow, told_by=("order", "reply")):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherAnswer(EvidenceRow, told_by=("other",)):
+class OtherAnswer(EvidenceRow, required=("other",)):
     """The answer that the response was compared with."""
 
     other: str
@@ -78,14 +84,14 @@ class OtherAnswer(EvidenceRow, told_by=("other",)):
     """The model that gave it, if it is known."""
 
 
-def _build_repair(index_and_reply: tuple[int | None, str]) -> Unread | None:
+def _build_repair(index_and_reply: tuple[int | None, str]) -> UnreadableReply | None:
     index, reply = index_and_reply
     if index is not None:
         return None
-    repair = shipped(__package__, "repair")
+    repair = load_prompt(__package__, "repair")
     problem = "names no letter, or more than one" if reply.strip() else "was empty"
-    message = repair.filled(problem=f"Your reply {problem}.")
-    return Unread(reply, message, f"pairwise-{repair.name}")
+    message = repair.fill(problem=f"Your reply {problem}.")
+    return UnreadableReply(reply, message, f"pairwise-{repair.name}")
 
 
 CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
@@ -93,7 +99,7 @@ CHOICES: tuple[str | None, ...] = ("A", "B", "C", None)
 OUTCOMES: tuple[PairVerdict, ...] = ("win", "loss", "unsure", "inconsistent", "unreadable")
 
 
-def outcome(first: str | None, swapped: str | None) -> PairVerdict:
+def decide_outcome(first: str | None, swapped: str | None) -> PairVerdict:
     """Return the verdict of the choices in both orders on the answer that was A in the first order.
 
     It wins or loses only if both choices are for the same answer. ``unsure``: a choice is C;
@@ -145,7 +151,7 @@ answer is first once.
 """
 
 
-def rate(name: str, table: ArrayLike) -> float:
+def compute_rate(name: str, table: ArrayLike) -> float:
     """Return one of :data:`RATES` in percent; NaN where the denominator is 0."""
     numerator, denominator = RATES[name]
     t = np.asarray(table, dtype=float)
@@ -153,13 +159,13 @@ def rate(name: str, table: ArrayLike) -> float:
     return 100 * float((numerator * t).sum()) / total if total else float("nan")
 
 
-def outcomes(table: ArrayLike) -> dict[PairVerdict, int]:
+def count_outcomes(table: ArrayLike) -> dict[PairVerdict, int]:
     """Return how many questions had each outcome; shape of ``table`` is (4, 4)."""
     t = np.asarray(table, dtype=int)
     result: dict[PairVerdict, int] = dict.fromkeys(OUTCOMES, 0)
     for i, first in enumerate(CHOICES):
         for j, swapped in enumerate(CHOICES):
-            result[outcome(first, swapped)] += int(t[i, j])
+            result[decide_outcome(first, swapped)] += int(t[i, j])
     return result
 
 
@@ -188,7 +194,7 @@ class PreferenceRate(NamedTuple):
     """The number of independent ones among these."""
 
 
-def rates(sums: RowSums) -> dict[str, PreferenceRate]:
+def estimate_rates(sums: RowSums) -> dict[str, PreferenceRate]:
     """Return :data:`RATES` of the sums of questions' tables."""
     return {key: _estimate_rate(key, sums) for key in RATES}
 
@@ -199,12 +205,14 @@ def _estimate_rate(key: str, sums: RowSums) -> PreferenceRate:
     support = int(sums.total[counts].sum())
     if not support:
         return PreferenceRate(None, None, f"no {noun}", 0, 0)
-    value = rate(key, sums.total.reshape(4, 4))
+    value = compute_rate(key, sums.total.reshape(4, 4))
     # Answers that are units of their own, and units with any answer behind the rate.
-    units = int(sums.alone[counts].sum() + (sums.several[:, counts] > 0).any(axis=1).sum())
+    units = int(
+        sums.single_rows_total[counts].sum() + (sums.several[:, counts] > 0).any(axis=1).sum()
+    )
     mean = sums.ratio(numerator, denominator)
     # mean.units is the effective number of units, a float: rounding must not cost one.
-    if reason := too_few(noun, min(units, math.floor(mean.units + 1e-9)), FEWEST):
+    if reason := reason_too_few(noun, min(units, math.floor(mean.units + 1e-9)), MIN_UNITS):
         return PreferenceRate(value, None, reason, support, units)
     low, high = mean_interval(*mean)
     return PreferenceRate(value, (100 * low, 100 * high), "", support, units)
@@ -257,7 +265,7 @@ class Pairwise(Metric):
         check_least(self, max_tokens=1, temperature=0)
         _ = self.template  # a faulty file is to fail here
 
-    template = shipped_for(__package__, "pairwise")
+    template = prompt_property(__package__, "pairwise")
     """The prompt that the judge is asked with."""
 
     def needs(self) -> Sequence[Need]:
@@ -291,18 +299,18 @@ class Pairwise(Metric):
         # orders.
         first = self._ask_in_order(context, "answer first", (answer, other), 0)
         swapped = self._ask_in_order(context, "other first", (other, answer), 1)
-        return self._build_assessment(sample, other, await all_of([first, swapped]))
+        return self._build_assessment(sample, other, await gather_all([first, swapped]))
 
     async def _ask_in_order(
         self, context: Context, order: str, texts: tuple[str, str], expected: int
     ) -> PairChoice:
         """Ask about two texts in this order; an empty reply is unreadable."""
         sample = context.sample
-        prompt = self.template.filled(
+        prompt = self.template.fill(
             question=sample.question,
             first=texts[0],
             second=texts[1],
-            fence=fence((sample.question, *texts)),
+            fence=build_fence((sample.question, *texts)),
             sample=sample,
         )
 
@@ -318,10 +326,10 @@ class Pairwise(Metric):
                 prompt=name,
                 stand_in="AB"[expected],
             )
-            choice = await unless_empty(reply)
+            choice = await reply_unless_empty(reply)
             return (choice.index, choice.reply) if choice else (None, "")
 
-        (index, first_reply), second = await asked_twice(
+        (index, first_reply), second = await ask_twice(
             ask, prompt, self.template.name, _build_repair
         )
         if second is None:
@@ -340,9 +348,9 @@ class Pairwise(Metric):
         """Build the assessment from the choices in both orders; equal answers have none."""
         # Equal answers count as unsure.
         choices = [row.choice for row in choice_rows] or ["C", "C"]
-        result = outcome(*choices)
+        result = decide_outcome(*choices)
         reason = _REASONS[result].format(place="first" if choices[0] == "A" else "second")
-        return self.assessed(
+        return self.build_assessment(
             sample,
             {"win": 1.0, "loss": 0.0}.get(result),
             (OtherAnswer(other, sample.metadata.get(OTHER_MODEL)), *choice_rows),
@@ -364,26 +372,26 @@ class Pairwise(Metric):
             if answer.error is None:
                 row = np.zeros((1, 16))
                 row[0, 4 * int(answer.parts["first"]) + int(answer.parts["swapped"])] = 1
-                sums.add(row, units_of([answer]))
+                sums.add(row, collect_units([answer]))
                 equal += int(answer.parts["equal"])
         result = Summary({}, len(assessments), len(assessments) - sums.n)
-        table, by_key = sums.total.reshape(4, 4), rates(sums)
-        counts = outcomes(table)
+        table, by_key = sums.total.reshape(4, 4), estimate_rates(sums)
+        counts = count_outcomes(table)
         totals = {str(name): count for name, count in counts.items()}
         totals |= {"wins": counts["win"], "losses": counts["loss"]}
         totals |= {"equal": equal, "first_both": int(table[0, 0]), "second_both": int(table[1, 1])}
         for key in FIGURES:
             if (rate_of_key := by_key.get(key)) is None:
-                result.put(key, totals[key], sums.n)
+                result.add_figure(key, totals[key], sums.n)
             else:
                 interval = rate_of_key.interval or rate_of_key.gap_reason or None
-                result.put(
+                result.add_figure(
                     key,
                     rate_of_key.value,
                     rate_of_key.support,
                     interval,
                     units=rate_of_key.units,
-                    why=rate_of_key.gap_reason,
+                    reason=rate_of_key.gap_reason,
                 )
         return result.with_settings(self.settings(), FIGURES)
 
@@ -406,8 +414,13 @@ class Pairwise(Metric):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the other answer and both choices."""
-        rows = Rows(assessment.evidence, OtherAnswer, PairChoice)
-        other = next(iter(rows.of(OtherAnswer)), OtherAnswer("", ""))
+        rows = EvidenceRows(assessment.evidence, OtherAnswer, PairChoice)
+        other = next(iter(rows.select(OtherAnswer)), OtherAnswer("", ""))
         by = other.by if isinstance(other.by, str) else ""
-        result = {"other": other.other, "by": by, "rows": rows.of(PairChoice), "rest": rows.rest}
+        result = {
+            "other": other.other,
+            "by": by,
+            "rows": rows.select(PairChoice),
+            "rest": rows.other_items,
+        }
         return View(data=result)

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.errors import UsageError
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import Claim
-from trustassay.judging.evidence import Statement
-from trustassay.judging.verdict import ClaimVerifier, Finding
+from trustassay.judging.evidence import JudgedClaim
+from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
 from trustassay.metric import (
     REFUSED_PART,
     Assessment,
@@ -22,11 +22,11 @@ from trustassay.metric import (
     read_figures,
 )
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
-from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
-from trustassay.views import Judged, Mark, Rows, View
+from trustassay.views import EvidenceRows, JudgedPiece, Mark, View
 
 CAUSES = {
     (False, False): "retriever",
@@ -48,7 +48,7 @@ def average_precision(relevant: Bools) -> float:
     return float((np.arange(1, len(ranks) + 1) / ranks).mean()) if len(ranks) else 0.0
 
 
-def figures(facts: Bools, statements: Bools, relevant: Bools) -> dict[str, float]:
+def compute_figures(facts: Bools, statements: Bools, relevant: Bools) -> dict[str, float]:
     """Return the figures of an answer, 0 to 1, by their names in ragas and RAGChecker (Ru et al.
     2024). A figure whose denominator is 0 is absent, but ``f1`` is 0 without a statement.
 
@@ -138,20 +138,26 @@ class Rag(FaithfulnessOptions):
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, documents (which may be an empty list) and a gold answer."""
         golds = {} if sample.claims else {"answers": "the gold answer, or claims"}
-        return missing(sample, response="the text to assess", documents="the passages", **golds)
+        return find_missing(
+            sample, response="the text to assess", documents="the passages", **golds
+        )
 
     async def assess(self, context: Context) -> Assessment:
         """Locate facts and claims; the evidence begins with the missing facts."""
-        sample, response, work = context.sample, context.response(), TextWork.on(context.sample)
+        sample, response, work = (
+            context.sample,
+            context.response(),
+            TextWork.for_sample(context.sample),
+        )
         facts = await self._collect_facts(context)
         if not (golds := [form for forms in facts for form in forms]):
-            return self.assessed(sample, None, reason="the gold answer claims nothing")
+            return self.build_assessment(sample, None, reason="the gold answer claims nothing")
         all_claims = await self.claims_of(context, response)
         # Step 1: the claims of the response. A refusal states none, and lacks every fact.
         refuses = self.refusal_in(response, all_claims)
         all_claims = [] if refuses else all_claims
         claims = [item for item in all_claims if item.hypothesis is not None]
-        context.limits.count("statements", len(golds) + len(claims))
+        context.limits.check_count("statements", len(golds) + len(claims))
         # Step 2: three verifiers, as claims are judged by the passages, by the response and by the
         # gold answer. The latter two take claims as their "passages".
         passages = await work(self.verifier, context, sample.documents or ())
@@ -166,8 +172,10 @@ class Rag(FaithfulnessOptions):
             await _find_best(item, [[claim] for claim in claims]) for item in (gold, passages)
         ]
         # Step 4: which passages are relevant: each one that entails a fact alone, or with others.
-        pairs = [(part, item.hypothesis or "") for item in golds for part in passages.near(item)]
-        entailments = await all_of(
+        pairs = [
+            (part, item.hypothesis or "") for item in golds for part in passages.find_excerpts(item)
+        ]
+        entailments = await gather_all(
             context.models.entail(part.premise, text) for part, text in pairs
         )
         entails_alone = [item.entailment >= self.threshold for item in entailments]
@@ -186,7 +194,7 @@ class Rag(FaithfulnessOptions):
         relevant_flags = np.array(
             [n + 1 in relevant for n in range(len(sample.documents or ()))], bool
         )
-        parts = figures(
+        parts = compute_figures(
             _build_support_table(in_answer, facts_in_passages), statement_table, relevant_flags
         )
         parts |= {"facts": float(len(facts)), "statements": float(len(claims))}
@@ -211,11 +219,15 @@ class Rag(FaithfulnessOptions):
         # response.
         for item in all_claims:
             row, verdict = next(findings) if item.hypothesis is not None else (None, "no claim")
-            rows.append(replace(row.row, verdict=verdict) if row else Statement(item.text, verdict))
+            rows.append(
+                replace(row.row, verdict=verdict) if row else JudgedClaim(item.text, verdict)
+            )
         score = parts["claim_recall"]
         # The most frequent cause; max takes the first of equals.
         verdict = max(ANSWER_VERDICTS[1:], key=causes.count) if score < self.enough else "right"
-        return self.assessed(sample, score, rows, verdict=verdict, reason=reason, parts=parts)
+        return self.build_assessment(
+            sample, score, rows, verdict=verdict, reason=reason, parts=parts
+        )
 
     async def _collect_facts(self, context: Context) -> list[list[Claim]]:
         """Return the facts of the gold answer, each as a list of forms.
@@ -249,11 +261,11 @@ class Rag(FaithfulnessOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return facts and statements, each with its verdict and the passage that decides."""
-        rows = Rows(assessment.evidence, Statement)
+        rows = EvidenceRows(assessment.evidence, JudgedClaim)
         facts, statements = (
             [
                 (statement, marks[statement.verdict])
-                for statement in rows.of(Statement)
+                for statement in rows.select(JudgedClaim)
                 if statement.verdict in marks
             ]
             for marks in (_FACT_MARKS, _RESPONSE_MARKS)
@@ -261,27 +273,29 @@ class Rag(FaithfulnessOptions):
         # The page leaves the response out where its sentences show all of it.
         text = "".join("".join(statement.text for statement, _ in statements).split())
         return View(
-            data={"facts": facts, "said": statements, "rest": rows.rest},
-            tells_response=bool(text) and text == "".join((sample.response or "").split()),
-            judged=[Judged(statement.text, mark) for statement, mark in statements],
+            data={"facts": facts, "said": statements, "rest": rows.other_items},
+            shows_response=bool(text) and text == "".join((sample.response or "").split()),
+            judged=[JudgedPiece(statement.text, mark) for statement, mark in statements],
         )
 
 
-async def _find_best(verifier: ClaimVerifier, facts: Sequence[Sequence[Claim]]) -> list[Finding]:
+async def _find_best(
+    verifier: ClaimVerifier, facts: Sequence[Sequence[Claim]]
+) -> list[ClaimFinding]:
     """Return the finding for each fact: that of the form that is best supported."""
     order = ("not found", "contradicted", "supported")
-    findings = await all_of(all_of(map(verifier.verdict, forms)) for forms in facts)
+    findings = await gather_all(gather_all(map(verifier.judge, forms)) for forms in facts)
     return [
         max(f, key=lambda x: (order.index(x.row.verdict), x.entailment or 0.0)) for f in findings
     ]
 
 
-def _supporting_passages(finding: Finding) -> set[int]:
+def _supporting_passages(finding: ClaimFinding) -> set[int]:
     """Return the numbers, from 1, of the passages that support a statement."""
     return set(finding.row.passages or ()) if finding.row.verdict == "supported" else set()
 
 
-def _build_support_table(*findings_by_source: Sequence[Finding]) -> Bools:
+def _build_support_table(*findings_by_source: Sequence[ClaimFinding]) -> Bools:
     return np.array(
         [
             [bool(_supporting_passages(finding)) for finding in findings]
@@ -297,8 +311,8 @@ def _build_passages(claims: Iterable[Claim]) -> list[Document]:
 
 
 def _build_fact_rows(
-    answered: Sequence[Finding], retrieved: Sequence[Finding], invented: Bools
-) -> list[Statement]:
+    answered: Sequence[ClaimFinding], retrieved: Sequence[ClaimFinding], invented: Bools
+) -> list[JudgedClaim]:
     """Build the rows of the facts, the missing ones first.
 
     A row has the passages that say the fact, the cause of its absence, and the response's words.

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.capabilities import Models
-from trustassay.errors import AssessmentError, UnknownNameError, did_you_mean, install
-from trustassay.prompts import Prompt, shipped
+from trustassay.errors import AssessmentError, UnknownNameError, did_you_mean, install_command
+from trustassay.prompts import Prompt, load_prompt
 from trustassay.sample import Sample
 from trustassay.text.words import normalise_squad
-from trustassay.token_matching import Overlap, greedy_match, harmonic_mean
+from trustassay.token_matching import MatchScores, greedy_match, harmonic_mean
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"
@@ -36,7 +36,7 @@ FORMS: tuple[Form, ...] = ("ref", "src", "evid")
 """What an answer's likelihood is conditioned on: gold answers, the question, the passages."""
 
 
-class Part(NamedTuple):
+class ReferencePart(NamedTuple):
     """One number of an answer."""
 
     name: str
@@ -56,15 +56,15 @@ class Part(NamedTuple):
         return self.form in (None, "ref")
 
 
-def _read_parts() -> Iterator[Part]:
+def _read_parts() -> Iterator[ReferencePart]:
     table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(io.StringIO(table)):
         bounds = (float(row["least"]), float(row["largest"])) if row["least"] else None
         family, form = cast("Family", row["family"]), cast("Form | None", row["form"] or None)
-        yield Part(row["name"], row["explanation"], family, bounds, form)
+        yield ReferencePart(row["name"], row["explanation"], family, bounds, form)
 
 
-PARTS: Mapping[str, Part] = {part.name: part for part in _read_parts()}
+PARTS: Mapping[str, ReferencePart] = {part.name: part for part in _read_parts()}
 """All parts, in the order in which they are shown."""
 
 _MODEL_FAMILIES = frozenset({"bertscore", "bartscore", "gptscore"})
@@ -72,7 +72,7 @@ LEXICAL = tuple(part.name for part in PARTS.values() if part.family not in _MODE
 """The parts that need no model."""
 
 
-def selected(text: str) -> tuple[str, ...]:
+def select_parts(text: str) -> tuple[str, ...]:
     """Return the parts that a text names, in the order of :data:`PARTS`.
 
     Names are joined by ``+``: a part, a family (``rouge_l`` is all three, ``bartscore`` all forms,
@@ -99,17 +99,17 @@ def selected(text: str) -> tuple[str, ...]:
 Aggregate = Literal["best", "first", "mean"]
 
 
-def token_overlap(answer: Sequence[str], gold: Sequence[str]) -> Overlap:
+def token_overlap(answer: Sequence[str], gold: Sequence[str]) -> MatchScores:
     """Return the overlap of two lists of tokens, counted with repetition (SQuAD).
 
     All three are 1 where both lists are empty, and 0 where one is.
     """
     if not answer or not gold:
         same = float(len(answer) == len(gold))
-        return Overlap(same, same, same)
+        return MatchScores(same, same, same)
     common = (Counter(answer) & Counter(gold)).total()
     precision, recall = common / len(answer), common / len(gold)
-    return Overlap(precision, recall, harmonic_mean(precision, recall))
+    return MatchScores(precision, recall, harmonic_mean(precision, recall))
 
 
 def contains(answer: Sequence[str], gold: Sequence[str]) -> bool:
@@ -134,7 +134,7 @@ def mean_log_probability(tokens: Sequence[float]) -> float:
     return math.fsum(tokens) / len(tokens)
 
 
-def aggregated(values: Sequence[float], how: Aggregate) -> float:
+def aggregate_values(values: Sequence[float], how: Aggregate) -> float:
     """Combine the values against each gold answer, 1 or more, into one."""
     if how == "first":
         return values[0]
@@ -207,7 +207,7 @@ _MODULES: Mapping[Family, str] = {
 """The module that each family needs."""
 
 
-class Compared(NamedTuple):
+class GoldComparison(NamedTuple):
     """An answer with its gold answers, and the way of comparing them."""
 
     answer: str
@@ -231,20 +231,20 @@ class Compared(NamedTuple):
         return self.aggregate
 
 
-def missing(part: str, recipe: Recipe) -> str | None:
+def explain_missing(part: str, recipe: Recipe) -> str | None:
     """Return which requirement of a part is not installed, and how to install it; else ``None``."""
     family = PARTS[part].family
     paper_bleu = family == "bleu" and recipe == "trustscore-paper"
     # The paper computed BLEU with NLTK, we do with sacrebleu.
     needed = "nltk" if paper_bleu else _MODULES.get(family)
     if needed and find_spec(needed) is None:
-        return f"{part} needs {needed.replace('_', '-')}: {install('reference')}"
+        return f"{part} needs {needed.replace('_', '-')}: {install_command('reference')}"
     if family == "meteor" and wordnet_folder() is None:
         return f"{part}: {WORDNET_ADVICE}"
     return None
 
 
-def lexical_parts(names: Sequence[str], comparison: Compared) -> dict[str, float]:
+def lexical_parts(names: Sequence[str], comparison: GoldComparison) -> dict[str, float]:
     """Return the lexical ones among ``names`` for an answer and its gold answers.
 
     With ``best``, BLEU takes all gold answers as its references at once, as its authors define it.
@@ -252,7 +252,7 @@ def lexical_parts(names: Sequence[str], comparison: Compared) -> dict[str, float
     columns, result = per_gold(names, comparison), {}
     for name in names:
         if name in columns:
-            result[name] = aggregated(columns[name], comparison.how(name))
+            result[name] = aggregate_values(columns[name], comparison.how(name))
         elif PARTS[name].family == "bleu":
             order = int(name[-1])
             if comparison.recipe == "trustscore-paper":
@@ -263,11 +263,11 @@ def lexical_parts(names: Sequence[str], comparison: Compared) -> dict[str, float
                 values = [
                     _compute_bleu(comparison.answer, [gold], order) for gold in comparison.golds
                 ]
-                result[name] = aggregated(values, comparison.aggregate)
+                result[name] = aggregate_values(values, comparison.aggregate)
     return result
 
 
-def per_gold(names: Sequence[str], comparison: Compared) -> Mapping[str, Sequence[float]]:
+def per_gold(names: Sequence[str], comparison: GoldComparison) -> Mapping[str, Sequence[float]]:
     """Return the values of each lexical part against the gold answers, or against the first where
     no other counts. BLEU has none, as it compares with all at once.
     """
@@ -492,11 +492,13 @@ class Likelihoods:
             return {"ref": text.strip(), "src": question, "evid": "\n".join(passages)}[form]
         prompt = prompt_of(form, self.prompts)
         # The answer begins on a line of its own, so that no token spans its beginning.
-        return prompt.filled(text=text.strip(), question=question, passages=passages) + "\n"
+        return prompt.fill(text=text.strip(), question=question, passages=passages) + "\n"
 
 
 @cache
 def prompt_of(form: Form, folder: str | None) -> Prompt:
     """Return GPTScore's prompt for a form, from a folder of the user's (as :func:`shipped`)."""
     name = f"gptscore-{form}"
-    return shipped(__package__, name, None if folder is None else Path(folder) / f"{name}.jinja")
+    return load_prompt(
+        __package__, name, None if folder is None else Path(folder) / f"{name}.jinja"
+    )

@@ -30,10 +30,10 @@ from trustassay.metric import (
     directions,
 )
 from trustassay.metrics.reference import measures
-from trustassay.metrics.reference.measures import PARTS, Aggregate, Part
-from trustassay.sample import Problem, Sample, missing
+from trustassay.metrics.reference.measures import PARTS, Aggregate, ReferencePart
+from trustassay.sample import Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
-from trustassay.views import EvidenceRow, Mark, Rows, View
+from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
@@ -45,8 +45,8 @@ def gold_row(part: str) -> Any:
     """Return the class of a row of evidence: a gold answer, and its value of a part."""
     # The key of the value is the part's name, so the class depends on it.
     fields: list[Any] = [("gold", str), (part, float | None, None)]
-    told_by = {"told_by": ("gold",)}
-    return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=told_by)
+    required = {"required": ("gold",)}
+    return make_dataclass("GoldRow", fields, bases=(EvidenceRow,), namespace=required)
 
 
 class GoldLikeness(NamedTuple):
@@ -71,7 +71,7 @@ class ReferenceTrace(NamedTuple):
     """Evidence of any other kind, as it is stored."""
 
 
-def mark_of(value: float | None, part: Part) -> Mark | None:
+def mark_of(value: float | None, part: ReferencePart) -> Mark | None:
     """Return the mark of a value from 0 to 1; values on other scales have none."""
     if value is None or part.bounds != (0.0, 1.0):
         return None
@@ -135,21 +135,21 @@ class Reference(Metric):
     @cached_property
     def left_out(self) -> tuple[str, ...]:
         """The parts named by ``without``."""
-        return measures.selected(self.without)
+        return measures.select_parts(self.without)
 
     @cached_property
     def chosen(self) -> tuple[str, ...]:
         """The parts that are computed, with ``auto`` resolved; the score's part is one of them."""
-        names = measures.LEXICAL if self.parts == AUTO else measures.selected(self.parts)
+        names = measures.LEXICAL if self.parts == AUTO else measures.select_parts(self.parts)
         score_parts = {self.score} if self.score else set()
         return tuple(n for n in PARTS if n in {*names, *score_parts} and n not in self.left_out)
 
     @property
-    def scored(self) -> Part:
+    def scored(self) -> ReferencePart:
         """The part that is the score."""
         return PARTS[self.score or (HEADLINE if HEADLINE in self.chosen else self.chosen[0])]
 
-    def _parts_of_families(self, *families: str) -> list[Part]:
+    def _parts_of_families(self, *families: str) -> list[ReferencePart]:
         return [PARTS[name] for name in self.chosen if PARTS[name].family in families]
 
     @property
@@ -185,11 +185,11 @@ class Reference(Metric):
             if name in self.chosen or name in self.left_out
         }
 
-    def resolved(self, inventory: Inventory) -> Self:  # noqa: ARG002
+    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Resolve ``auto`` by the libraries that are installed."""
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
-        absent = [name for name in self.chosen if measures.missing(name, self.recipe)]
+        absent = [name for name in self.chosen if measures.explain_missing(name, self.recipe)]
         without = "+".join(name for name in measures.LEXICAL if name in {*absent, *self.left_out})
         # First without a score: which part it is depends on the parts that remain.
         options = dataclasses.replace(self, parts="lexical", without=without)
@@ -202,7 +202,7 @@ class Reference(Metric):
         """
         # With "auto" a missing library only removes its parts.
         for part in self.chosen if self.parts != AUTO else filter(None, [self.score]):
-            if advice := measures.missing(part, self.recipe):
+            if advice := measures.explain_missing(part, self.recipe):
                 raise BackendError(f"{self.name}: {advice}")
         result = []
         if self._parts_of_families("bertscore"):
@@ -215,7 +215,7 @@ class Reference(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and gold answers or passages for the parts that read them."""
-        result = missing(sample, response="the text to assess")
+        result = find_missing(sample, response="the text to assess")
         if not golds_of(sample) and any(PARTS[name].needs_gold for name in self.chosen):
             result.append(Problem("answers", "is missing (expected gold answers to compare with)"))
         if not sample.documents and self._reads_passages:
@@ -227,14 +227,17 @@ class Reference(Metric):
         sample, models = context.sample, context.models
         answer, golds = sample.response or "", golds_of(sample)
         pairs = len(answer.split()) * sum(len(gold.split()) for gold in golds)
-        context.limits.count("pairs of words of an answer and a gold answer", pairs)
+        context.limits.check_count("pairs of words of an answer and a gold answer", pairs)
         # Models first: their calls run while other samples compute.
         by_models = await self._measure_by_models(sample, models, golds)
-        work = TextWork.on(sample)
-        comparison = measures.Compared(answer, golds, sample.question, self.aggregate, self.recipe)
+        work = TextWork.for_sample(sample)
+        comparison = measures.GoldComparison(
+            answer, golds, sample.question, self.aggregate, self.recipe
+        )
         result = await work(measures.lexical_parts, self.chosen, comparison)
         result |= {
-            name: measures.aggregated(values, self.aggregate) for name, values in by_models.items()
+            name: measures.aggregate_values(values, self.aggregate)
+            for name, values in by_models.items()
         }
         parts = {name: result[name] for name in self.chosen}
         # A blank answer has a score of 0, but its outcome is "blank".
@@ -250,7 +253,7 @@ class Reference(Metric):
         values_of_golds = rows if part.needs_gold else ()  # the first alone may have one
         evidence = starmap(gold_row(part.name), zip_longest(golds, values_of_golds))
         reason = _build_reason(part, value, self.aggregate, len(golds))
-        return self.assessed(sample, score, evidence, reason=reason, parts=parts)
+        return self.build_assessment(sample, score, evidence, reason=reason, parts=parts)
 
     async def _measure_by_models(
         self, sample: Sample, models: Any, golds: Sequence[str]
@@ -291,18 +294,20 @@ class Reference(Metric):
         """Return the gold answers, each with the value against it."""
         part = self.scored
         kind = gold_row(part.name)
-        rows = Rows(assessment.evidence, kind)
-        values = [(row.gold, getattr(row, part.name)) for row in rows.of(kind)]
+        rows = EvidenceRows(assessment.evidence, kind)
+        values = [(row.gold, getattr(row, part.name)) for row in rows.select(kind)]
         golds = [GoldLikeness(text, value, mark_of(value, part)) for text, value in values]
         # Those without a value of their own come last.
         golds.sort(key=lambda gold: -(gold.value if gold.value is not None else float("-inf")))
-        return View(data=ReferenceTrace(part.name, golds, rows.rest), tells_golds=bool(golds))
+        return View(
+            data=ReferenceTrace(part.name, golds, rows.other_items), shows_golds=bool(golds)
+        )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of every part, with intervals, and why a part is missing."""
         result = super().summarise(assessments, seed=seed)
         absent = {
-            name: measures.missing(name, self.recipe) or "left out (without=)"
+            name: measures.explain_missing(name, self.recipe) or "left out (without=)"
             for name in self.left_out
         }
         return dataclasses.replace(
@@ -318,7 +323,7 @@ def golds_of(sample: Sample) -> list[str]:
     return list(dict.fromkeys(aliases or sample.claims))
 
 
-def _build_reason(part: Part, value: float, aggregate: Aggregate, golds: int) -> str:
+def _build_reason(part: ReferencePart, value: float, aggregate: Aggregate, golds: int) -> str:
     message = f"{part.name} {value:.2f}"
     if not part.needs_gold or golds < 2:
         return message

@@ -40,7 +40,7 @@ _MONTHS = ",january,february,march,april,may,june,july,august,september,october,
 _OTHER_SCRIPT = re.compile(r"[^\W\d_a-zß-ž]")
 
 
-class Known:
+class KnownValues:
     """The texts that come before a call, and the values in them.
 
     Args:
@@ -49,8 +49,8 @@ class Known:
     """
 
     def __init__(self, messages: Iterable[str], sources: Iterable[str]) -> None:
-        folded_messages = folded("\n".join(messages))
-        self._text = "\n".join([folded_messages, folded("\n".join(sources))])
+        folded_messages = fold_text("\n".join(messages))
+        self._text = "\n".join([folded_messages, fold_text("\n".join(sources))])
         self._words = set(plain_words(self._text))
         self._stems = {stem for word in self._words for stem in content_words(word)}
         # "tomorrow", "next week": any date may follow from it.
@@ -72,11 +72,11 @@ class Known:
 
     def says(self, text: str) -> bool:
         """Whether the texts contain this one word for word."""
-        return says(self._text, folded(text))
+        return contains_text(self._text, fold_text(text))
 
     def parts(self, value: Any) -> Iterator[tuple[str, bool]]:
         """Yield the parts of an argument's value that are judged, each with whether it is known."""
-        text = folded(str(value)).strip()
+        text = fold_text(str(value)).strip()
         if not text or self.says(text):
             yield from [(text, True)] if text else []
             return
@@ -96,7 +96,7 @@ class Known:
                 and stripped.isalpha()
                 and not (stripped.isupper() and len(stripped) <= 4)
             ):
-                name = folded(stripped)
+                name = fold_text(stripped)
                 # Only words with the same first letter: misspellings rarely begin with another
                 # one.
                 candidates = (known_word for known_word in self._words if known_word[0] == name[0])
@@ -137,7 +137,9 @@ class Known:
         return bool(is_written and (not years or year in years))
 
 
-def unsupported(arguments: Any, context: Known) -> tuple[int, list[tuple[str, str, str]]]:
+def find_unsupported(
+    arguments: Any, context: KnownValues
+) -> tuple[int, list[tuple[str, str, str]]]:
     """Find the values of a call's arguments that nothing supports.
 
     Returns:
@@ -168,12 +170,12 @@ def values_in(value: Any, name: str = "", depth: int = MAX_DEPTH) -> Iterator[tu
         yield from values_in(item, ".".join(filter(None, [name, str(key)])), depth - 1)
 
 
-def says(text: str, part: str) -> bool:
+def contains_text(text: str, part: str) -> bool:
     """Whether a text contains another one word for word."""
     return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text without accents, in lower case."""
     # NFKD puts each accent behind its letter, where it can be dropped.
     parts = unicodedata.normalize("NFKD", text)
@@ -190,13 +192,13 @@ _IRREGULAR = {"send": "sent", "make": "made", "buy": "bought", "pay": "paid", "p
 }  # fmt: skip
 
 
-def admits(response: str, tools: Iterable[str]) -> bool:
+def admits_failure(response: str, tools: Iterable[str]) -> bool:
     """Whether an answer admits a failure, and never claims that one of these tools succeeded.
 
     "I'm sorry for the trouble; it is cancelled" admits nothing.
     """
     # "cancel_order" gives "cancel" and "order".
-    verbs = {word for tool in tools for word in re.findall("[a-z]{3,}", folded(tool))}
+    verbs = {word for tool in tools for word in re.findall("[a-z]{3,}", fold_text(tool))}
     # "cancel" matches "cancelled", "book" "booked"; irregular verbs are listed.
     forms = [
         _IRREGULAR.get(verb, rf"{verb.removesuffix('e')}\w{{0,2}}ed") for verb in sorted(verbs)
@@ -205,7 +207,7 @@ def admits(response: str, tools: Iterable[str]) -> bool:
         "|".join([WORDS["done"].pattern, *(rf"\b(?:{form})\b" for form in forms)])
     )
     has_admitted = False
-    for part in WORDS["parts"].split(folded(response)):
+    for part in WORDS["parts"].split(fold_text(response)):
         # Part by part: where a part admits a failure, a word such as "complete" claims nothing.
         if WORDS["admits"].search(WORDS["smooth"].sub("", part)):
             has_admitted = True

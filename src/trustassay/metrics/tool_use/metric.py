@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trustassay.core.outcome import FAILED, Outcome
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
-from trustassay.judging.verdict import Finding
+from trustassay.judging.verdict import ClaimFinding
 from trustassay.metric import (
     REFUSED_PART,
     Assessment,
@@ -23,18 +23,26 @@ from trustassay.metric import (
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
     WORDS,
-    Known,
-    admits,
-    says,
-    unsupported,
+    KnownValues,
+    admits_failure,
+    contains_text,
+    find_unsupported,
     values_in,
 )
-from trustassay.sample import Document, Problem, Sample, missing
+from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
-from trustassay.text.tables import as_prose
-from trustassay.text.unicode import folded
+from trustassay.text.tables import spell_data
+from trustassay.text.unicode import fold_text
 from trustassay.text.words import plain_words
-from trustassay.views import EvidenceRow, Judged, Mark, PassageNote, Rows, Tie, View
+from trustassay.views import (
+    EvidenceLink,
+    EvidenceRow,
+    EvidenceRows,
+    JudgedPiece,
+    Mark,
+    PassageNote,
+    View,
+)
 
 NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"
 FAULTS = {
@@ -77,7 +85,7 @@ class AgentStep(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault(EvidenceRow, row_kind="fault", told_by=("verdict",)):
+class AgentFault(EvidenceRow, row_kind="fault", required=("verdict",)):
     """A fault of an answer or of a call."""
 
     verdict: str
@@ -198,25 +206,29 @@ class ToolUse(FaithfulnessOptions):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response."""
-        return missing(sample, response="the text to assess")
+        return find_missing(sample, response="the text to assess")
 
     async def assess(self, context: Context) -> Assessment:
         """Look for faults; the evidence holds each one with the step that decides."""
-        sample, response, work = context.sample, context.response(), TextWork.on(context.sample)
+        sample, response, work = (
+            context.sample,
+            context.response(),
+            TextWork.for_sample(context.sample),
+        )
         turn = await work(AgentTurn, sample)
         if not (turn.calls or turn.earlier_answers):
-            return self.assessed(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
+            return self.build_assessment(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
         # Step 1: arguments of calls. These need no reader.
         judged, rows = await work(_judge_arguments, turn)
         all_claims = await self.claims_of(context, response)
         refused = self.refusal_in(response, all_claims)
         claims = [] if refused else [item for item in all_claims if item.hypothesis is not None]
-        context.limits.count("statements", len(claims))
+        context.limits.check_count("statements", len(claims))
         # Step 2: the sentences, judged by the results of successful calls.
         result_verifier = await work(self.verifier, context, turn.results)
-        findings = await all_of(map(result_verifier.verdict, claims))
+        findings = await gather_all(map(result_verifier.judge, claims))
         # Step 3: failed calls given as success, then contradictions with results.
-        if not (refused or admits(response, [item.tool or "" for item in turn.failed])):
+        if not (refused or admits_failure(response, [item.tool or "" for item in turn.failed])):
             rows += _find_hidden_failures(turn, findings, response)
         rows += await work(lambda: list(_find_result_faults(turn, claims, findings)))
         # Step 4: contradictions with earlier answers. A sentence that a new result supports may
@@ -231,18 +243,20 @@ class ToolUse(FaithfulnessOptions):
             if is_new or takes_back(response if turn.calls else claim.text):
                 claims.remove(claim)
         answer_verifier = await work(self.verifier, context, turn.earlier_answers)
-        for row in (item.row for item in await all_of(map(answer_verifier.verdict, claims))):
+        for row in (item.row for item in await gather_all(map(answer_verifier.judge, claims))):
             if row.verdict == "contradicted" and row.passages:
                 reason = f"“{row.text}” goes against answer {row.passages[0]}, “{row.quote}”"
                 details: dict[str, Any] = {"quote": row.quote, "turn": row.passages[0]}
-                rows.append(Fault(FAULTS["contradicts_itself"], reason, text=row.text, **details))
+                rows.append(
+                    AgentFault(FAULTS["contradicts_itself"], reason, text=row.text, **details)
+                )
         assessment = self._build_assessment(turn, rows, judged, len(findings))
         if not refused:
             return assessment
         return replace(assessment, parts={**assessment.parts, REFUSED_PART: 1.0})
 
     def _build_assessment(
-        self, turn: AgentTurn, rows: list[Fault], judged: int, sentences: int
+        self, turn: AgentTurn, rows: list[AgentFault], judged: int, sentences: int
     ) -> Assessment:
         rows.sort(key=lambda row: _FAULT_ORDER.index(row.verdict))
         # A kind of fault has a figure only where it could occur: without failed calls none can be
@@ -257,7 +271,7 @@ class ToolUse(FaithfulnessOptions):
         checks = max(1, judged + len(turn.failed) + sentences)
         # Several faults of one sentence or argument count once.
         faulty = len({(row.argument and row.step, row.argument, row.text) for row in rows})
-        return self.assessed(
+        return self.build_assessment(
             turn.sample,
             1 - min(faulty / checks, 1.0),
             rows,
@@ -288,11 +302,11 @@ class ToolUse(FaithfulnessOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the calls, each with its faults, and then all other faults."""
         rows, turn, response = (
-            Rows(assessment.evidence, Fault),
+            EvidenceRows(assessment.evidence, AgentFault),
             AgentTurn(sample),
             sample.response or "",
         )
-        faults = [(f"f{place}", item) for place, item in enumerate(rows.of(Fault), 1)]
+        faults = [(f"f{place}", item) for place, item in enumerate(rows.select(AgentFault), 1)]
         calls = [
             (item, [row for row in faults if row[1].step == item.number]) for item in turn.calls
         ]
@@ -300,14 +314,20 @@ class ToolUse(FaithfulnessOptions):
             row for row in faults if row[1].step not in {item.number for item in turn.calls}
         ]
         ties = {
-            n: [Tie(at, item.mark.word, item.mark) for at, item in faults if n in item.passages]
+            n: [
+                EvidenceLink(at, item.mark.word, item.mark)
+                for at, item in faults
+                if n in item.passages
+            ]
             for n in range(1, len(turn.documents) + 1)
         }
         faults_in_response = [item for _, item in faults if item.text and item.text in response]
         faults_in_response.sort(key=lambda item: response.find(item.text or ""))
         return View(
-            data={"calls": calls, "others": other_faults, "rest": rows.rest},
-            judged=[Judged(item.text or "", item.mark, item.why) for item in faults_in_response],
+            data={"calls": calls, "others": other_faults, "rest": rows.other_items},
+            judged=[
+                JudgedPiece(item.text or "", item.mark, item.why) for item in faults_in_response
+            ],
             passages={
                 n: PassageNote(citing=ties_of_passage, tied_by="decides")
                 for n, ties_of_passage in ties.items()
@@ -315,28 +335,28 @@ class ToolUse(FaithfulnessOptions):
         )
 
 
-def _judge_arguments(turn: AgentTurn) -> tuple[int, list[Fault]]:
+def _judge_arguments(turn: AgentTurn) -> tuple[int, list[AgentFault]]:
     """Return the number of judged arguments, and a fault for each unsupported one."""
-    count, rows = 0, list[Fault]()
+    count, rows = 0, list[AgentFault]()
     for call in turn.calls:
         before, after = turn.steps[: call.number - 1], turn.steps[call.number - 1 :]
         # A call can only know the results of earlier steps. Documents of no step count as known.
         later_passages = {n for item in after for n in item.passages}
         texts = [item.text for n, item in enumerate(turn.documents, 1) if n not in later_passages]
         texts += [item.system or "" for item in before]
-        values_before = Known([item.user or item.assistant or "" for item in before], texts)
-        judged, unsupported_values = unsupported(call.arguments, values_before)
+        values_before = KnownValues([item.user or item.assistant or "" for item in before], texts)
+        judged, unsupported_values = find_unsupported(call.arguments, values_before)
         count += judged
         for name, value, part in unsupported_values:
             reason = f"{part!r} in {name or 'the argument'} of {call.tool} has no source"
             kind = FAULTS["unsupported_argument"]
-            rows.append(Fault(kind, reason, call.number, argument=name, value=value))
+            rows.append(AgentFault(kind, reason, call.number, argument=name, value=value))
     return count, rows
 
 
 def _find_hidden_failures(
-    turn: AgentTurn, findings: Sequence[Finding], response: str
-) -> list[Fault]:
+    turn: AgentTurn, findings: Sequence[ClaimFinding], response: str
+) -> list[AgentFault]:
     """Return a fault for each failed call that the answer presents as a success.
 
     No later call of the same tool succeeded, and the answer states something that no other result
@@ -362,13 +382,13 @@ def _find_hidden_failures(
             "quote": call.error,
             "passages": call.passages,
         }
-        rows.append(Fault(FAULTS["failed_call"], reason, call.number, **details))
+        rows.append(AgentFault(FAULTS["failed_call"], reason, call.number, **details))
     return rows
 
 
 def _find_result_faults(
-    turn: AgentTurn, claims: Sequence[Claim], findings: Sequence[Finding]
-) -> Iterator[Fault]:
+    turn: AgentTurn, claims: Sequence[Claim], findings: Sequence[ClaimFinding]
+) -> Iterator[AgentFault]:
     """Yield the faults of sentences against results.
 
     A result contradicts it; it gives a value that a later, equal call replaced; or it has a value
@@ -392,7 +412,9 @@ def _find_result_faults(
                 f"step {call.number} says otherwise than “{row.text}” ({row.contradiction:.2f})"
             )
             details: dict[str, Any] = {"passages": [number], "quote": row.quote}
-            yield Fault(FAULTS["ignored_result"], reason, call.number, text=row.text, **details)
+            yield AgentFault(
+                FAULTS["ignored_result"], reason, call.number, text=row.text, **details
+            )
             continue
         for call, name, *values in changes:
             before, after = [set(plain_words(value)) for value in values]
@@ -400,19 +422,24 @@ def _find_result_faults(
             if before and before <= words_of_sentence and not after <= words_of_sentence:
                 reason = f"step {call.number} has {name} {values[1]}, “{row.text}” what was before"
                 details = {"text": row.text, "passages": call.passages}
-                yield Fault(FAULTS["ignored_result"], reason, call.number, **details)
+                yield AgentFault(FAULTS["ignored_result"], reason, call.number, **details)
                 break
         else:
             # Of a table only the rows that the sentence is about count (as_prose).
-            results = [f"{result.title}\n{as_prose(result.text, text)}" for result in turn.results]
-            details_known = KnownDetails([folded(part) for part in (*messages, *results)], [], "")
-            new_values = details_known.missing_values(text)
+            results = [
+                f"{result.title}\n{spell_data(result.text, text)}" for result in turn.results
+            ]
+            details_known = KnownDetails(
+                [fold_text(part) for part in (*messages, *results)], [], ""
+            )
+            new_values = details_known.find_missing_values(text)
             new_values += [
                 value
                 for value in distinctive_values
-                if says(text, value) and not says("\n".join((*messages, *results)), value)
+                if contains_text(text, value)
+                and not contains_text("\n".join((*messages, *results)), value)
             ]
             if new_values:
                 reason = f"{new_values[0]!r} in “{row.text}” is in no result that is about it"
                 kind = FAULTS["unsupported_value"]
-                yield Fault(kind, reason, last, text=row.text, value=new_values[0])
+                yield AgentFault(kind, reason, last, text=row.text, value=new_values[0])

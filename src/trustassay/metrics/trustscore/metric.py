@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from trustassay.errors import AssessmentError, UsageError
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import build_claims
-from trustassay.judging.second_reader import READ
+from trustassay.judging.second_reader import PART_READ_BY_SECOND
 from trustassay.metric import (
     Assessment,
     Context,
@@ -27,11 +27,11 @@ from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.metric import Rule
 from trustassay.sample import Problem, Sample
 from trustassay.text.limits import TextWork
-from trustassay.text.sentences import splitter
-from trustassay.text.verdict_replies import Verdict
-from trustassay.views import EvidenceRow, Mark, Rows, View
+from trustassay.text.sentences import load_splitter
+from trustassay.text.verdict_replies import EntailmentLabel
+from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
-TABLE: Mapping[tuple[Verdict, bool], float] = {
+TABLE: Mapping[tuple[EntailmentLabel, bool], float] = {
     ("support", True): 1.0,
     ("support", False): 0.8,
     ("neutral", True): 0.6,
@@ -43,7 +43,7 @@ TABLE: Mapping[tuple[Verdict, bool], float] = {
 consistent."""
 
 
-def trust_ov(verdict: Verdict, *, consistent: bool) -> float:
+def trust_ov(verdict: EntailmentLabel, *, consistent: bool) -> float:
     """Return Trust_OV, 0 to 1, of an answer (Zheng et al. 2024, Table 3)."""
     return TABLE[verdict, consistent]
 
@@ -57,7 +57,7 @@ def mean(scores: Sequence[float]) -> float | None:
     return sum(scores) / len(scores) if scores else None
 
 
-def weakest(scores: Sequence[float | None]) -> int | None:
+def find_weakest(scores: Sequence[float | None]) -> int | None:
     """Return the index of the lowest score, the first of equal ones; ``None`` if there is none."""
     scores_and_places = [(score, place) for place, score in enumerate(scores) if score is not None]
     return min(scores_and_places)[1] if scores_and_places else None
@@ -95,7 +95,7 @@ class PartRow(EvidenceRow):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(EvidenceRow, told_by=("kind", "text")):
+class TrustRow(EvidenceRow, required=("kind", "text")):
     """The answer, or one of its claims, with both parts."""
 
     kind: Literal["claim", "answer"]
@@ -118,7 +118,7 @@ class Row(EvidenceRow, told_by=("kind", "text")):
     """Whether it is the weakest of all claims."""
 
 
-class Part(NamedTuple):
+class PartView(NamedTuple):
     """One part as the report shows it."""
 
     title: str
@@ -131,7 +131,7 @@ class Part(NamedTuple):
     """The view for the metric's own template."""
 
     @classmethod
-    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> "Part":
+    def of(cls, metric: Metric, sample: Sample, row: PartRow | None) -> "PartView":
         """Return a part with the view of its own metric."""
         evidence = row.evidence if row else ()
         part = Assessment(sample.id, metric.name, None, evidence=evidence)
@@ -139,14 +139,14 @@ class Part(NamedTuple):
         return cls(metric.title, mark, row.reason if row else "", metric.view(sample, part).data)
 
 
-class Claim(NamedTuple):
+class ClaimView(NamedTuple):
     """The answer, or one of its claims, as the report shows it."""
 
-    row: Row
+    row: TrustRow
     """The stored row."""
-    factcheck: Part
+    factcheck: PartView
     """The assessment by facts."""
-    consistency: Part
+    consistency: PartView
     """The assessment by the model."""
 
     @property
@@ -156,10 +156,10 @@ class Claim(NamedTuple):
         return next(tone for tone in ("bad", "none", "good") if tone in tones)
 
 
-class Claims(NamedTuple):
+class TrustEvidence(NamedTuple):
     """All evidence of an assessment, for the report."""
 
-    claims: Sequence[Claim]
+    claims: Sequence[ClaimView]
     """The claims, or the answer as the only one."""
     by_claim: bool
     """Whether the answer was divided into claims."""
@@ -169,18 +169,18 @@ class Claims(NamedTuple):
     @classmethod
     def read(
         cls, factcheck: Metric, consistency: Metric, sample: Sample, evidence: Iterable[Any]
-    ) -> "Claims":
+    ) -> "TrustEvidence":
         """Sort the evidence; each of both metrics makes the view of its part."""
-        result = Rows(evidence, Row)
+        result = EvidenceRows(evidence, TrustRow)
         claims = [
-            Claim(
+            ClaimView(
                 row,
-                Part.of(factcheck, sample, row.factcheck),
-                Part.of(consistency, sample, row.consistency),
+                PartView.of(factcheck, sample, row.factcheck),
+                PartView.of(consistency, sample, row.consistency),
             )
-            for row in result.of(Row)
+            for row in result.select(TrustRow)
         ]
-        return cls(claims, any(claim.row.kind == "claim" for claim in claims), result.rest)
+        return cls(claims, any(claim.row.kind == "claim" for claim in claims), result.other_items)
 
 
 _BOUND_PARTS = ("lowest", "highest", "open")
@@ -249,7 +249,7 @@ class TrustScore(ConsistencyOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         # Raises for an unknown name now, before a run starts.
-        splitter(self.splitter)
+        load_splitter(self.splitter)
         try:
             # Building the parts checks their options; the error says which part they are of.
             _ = self.consistency, self.factcheck
@@ -325,8 +325,8 @@ class TrustScore(ConsistencyOptions):
         sample = context.sample
         answers = [sample]
         if self.claims:
-            answers = await TextWork.on(sample)(self._split_claims, sample)
-            context.limits.count("statements", len(answers))
+            answers = await TextWork.for_sample(sample)(self._split_claims, sample)
+            context.limits.check_count("statements", len(answers))
         rows = [await self._assess_parts(replace(context, sample=answer)) for answer in answers]
         return (
             self._build_by_claim(sample, rows)
@@ -337,7 +337,7 @@ class TrustScore(ConsistencyOptions):
     def _split_claims(self, sample: Sample) -> list[Sample]:
         """Return a sample for each claim of the response."""
         response = sample.response or ""
-        claims = build_claims(sample.question, response, splitter(self.splitter))
+        claims = build_claims(sample.question, response, load_splitter(self.splitter))
         result = [claim.hypothesis for claim in claims if claim.hypothesis]
         if not result:
             raise AssessmentError("the response claims nothing")
@@ -346,16 +346,16 @@ class TrustScore(ConsistencyOptions):
             for number, text in enumerate(result, 1)
         ]
 
-    async def _assess_parts(self, context: Context) -> Row:
+    async def _assess_parts(self, context: Context) -> TrustRow:
         """Return the row of an answer or a claim; without evidence the model is not asked."""
         evidence = await self.factcheck.evidence(context)
         # Without evidence the score is open whatever the model says, so those calls are saved.
-        work = [self.factcheck.judged(context, evidence)]
+        work = [self.factcheck.judge_evidence(context, evidence)]
         if evidence is not None:
             work.append(self.consistency.assess(context))
-        facts, *consistency_results = await all_of(work)
+        facts, *consistency_results = await gather_all(work)
         consistency = consistency_results[0] if consistency_results else None
-        row = Row(
+        row = TrustRow(
             "claim" if self.claims else "answer",
             context.sample.response or "",
             None,
@@ -363,7 +363,7 @@ class TrustScore(ConsistencyOptions):
             PartRow.of(consistency) if consistency else None,
             reason="",
         )
-        verdict = cast("Verdict | None", facts.verdict)
+        verdict = cast("EntailmentLabel | None", facts.verdict)
         # The first part without a verdict decides why the whole is not assessable.
         for part in (facts, consistency):
             if part is not None and part.verdict is None:
@@ -386,23 +386,25 @@ class TrustScore(ConsistencyOptions):
             reason=f"{facts.reason}; {consistency.reason}",
         )
 
-    def _build_single(self, sample: Sample, row: Row) -> Assessment:
+    def _build_single(self, sample: Sample, row: TrustRow) -> Assessment:
         """Return the assessment of a whole answer."""
         parts = {"assessable": float(row.score is not None), **_compute_counts([row])}
         for name, part in (("factcheck", row.factcheck), ("consistency", row.consistency)):
             part_values = part.parts if part else {}
             # The whole has bounds and a count of second readings of its own.
-            left_out = (*_BOUND_PARTS, READ)
+            left_out = (*_BOUND_PARTS, PART_READ_BY_SECOND)
             parts |= {f"{name}_{k}": v for k, v in part_values.items() if k not in left_out}
         verdict, reason = row.verdict, row.reason
-        return self.assessed(sample, row.score, [row], verdict=verdict, reason=reason, parts=parts)
+        return self.build_assessment(
+            sample, row.score, [row], verdict=verdict, reason=reason, parts=parts
+        )
 
-    def _build_by_claim(self, sample: Sample, rows: Sequence[Row]) -> Assessment:
+    def _build_by_claim(self, sample: Sample, rows: Sequence[TrustRow]) -> Assessment:
         """Return the assessment of an answer from the rows of its claims: the mean of their
         scores."""
         scores = [row.score for row in rows]
         assessable = [score for score in scores if score is not None]
-        weakest_index = weakest(scores)
+        weakest_index = find_weakest(scores)
         parts = {
             "assessable": float(bool(assessable)),
             "claims": float(len(rows)),
@@ -420,7 +422,7 @@ class TrustScore(ConsistencyOptions):
             replace(row, weakest=number == weakest_index) for number, row in enumerate(rows)
         ]
         score = mean(assessable)
-        return self.assessed(
+        return self.build_assessment(
             sample, score, marked_rows, verdict=verdict, reason=reason, parts=parts
         )
 
@@ -439,25 +441,31 @@ class TrustScore(ConsistencyOptions):
             return None
         if not self.claims:
             return "; ".join(problems)
-        rows = [row for row in Rows(assessment.evidence, Row).of(Row) if row.weakest]
+        rows = [
+            row
+            for row in EvidenceRows(assessment.evidence, TrustRow).select(TrustRow)
+            if row.weakest
+        ]
         text = rows[0].text if rows else ""
         text = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + "..."
         return f"weakest claim, {text!r}: {'; '.join(problems)}"
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return both parts of the answer or of each claim."""
-        return View(data=Claims.read(self.factcheck, self.consistency, sample, assessment.evidence))
+        return View(
+            data=TrustEvidence.read(self.factcheck, self.consistency, sample, assessment.evidence)
+        )
 
 
-def _compute_counts(rows: Sequence[Row]) -> dict[str, float]:
+def _compute_counts(rows: Sequence[TrustRow]) -> dict[str, float]:
     """Return numbers over the rows of an answer: bounds, unreadable choices, second readings.
 
     Bounds are the smallest and largest score that the answer may have; the share of unreadable
     choices is only present if any choice was made.
     """
     fact_parts = [row.factcheck.parts for row in rows if row.factcheck]
-    second_readings = sum(parts.get(READ, 0) for parts in fact_parts)
-    result: dict[str, float] = {READ: second_readings} if second_readings else {}
+    second_readings = sum(parts.get(PART_READ_BY_SECOND, 0) for parts in fact_parts)
+    result: dict[str, float] = {PART_READ_BY_SECOND: second_readings} if second_readings else {}
     # The mean of the claims' bounds, as the score is the mean of their scores.
     if bounds := [row.bounds for row in rows if row.bounds is not None]:
         low, high = (sum(column) / len(bounds) for column in zip(*bounds, strict=True))

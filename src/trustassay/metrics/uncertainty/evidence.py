@@ -6,7 +6,7 @@ from typing import Any
 
 from trustassay.metric import Assessment
 from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, Judged, Mark, Rows, View
+from trustassay.views import EvidenceRow, EvidenceRows, JudgedPiece, Mark, View
 
 LEAST_SURE = 0.5
 """Probability below which a token is stored as evidence."""
@@ -15,7 +15,7 @@ MAX_STORED_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
+class DoubtfulSentence(EvidenceRow, row_kind="sentence", required=("text",)):
     """A sentence of the answer."""
 
     text: str
@@ -40,7 +40,7 @@ class Sentence(EvidenceRow, row_kind="sentence", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherReply(EvidenceRow, row_kind="reply", told_by=("text",)):
+class OtherReply(EvidenceRow, row_kind="reply", required=("text",)):
     """Another reply to the question; equal replies are one row."""
 
     text: str
@@ -52,7 +52,7 @@ class OtherReply(EvidenceRow, row_kind="reply", told_by=("text",)):
 
 
 @dataclass(frozen=True, slots=True)
-class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
+class DoubtfulToken(EvidenceRow, row_kind="token", required=("text", "probability")):
     """A token of which the model was not sure."""
 
     text: str
@@ -66,7 +66,7 @@ class Token(EvidenceRow, row_kind="token", told_by=("text", "probability")):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop(EvidenceRow, row_kind="stop", told_by=("asked", "most", "why")):
+class StoppingRow(EvidenceRow, row_kind="stop", required=("asked", "most", "why")):
     """When and why no more replies were asked for."""
 
     asked: int
@@ -80,43 +80,48 @@ class Stop(EvidenceRow, row_kind="stop", told_by=("asked", "most", "why")):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class UncertaintyTrace:
     """All evidence of one assessment, sorted by kind."""
 
-    sentences: Sequence[Sentence]
+    sentences: Sequence[DoubtfulSentence]
     """The sentences of the answer."""
     replies: Sequence[OtherReply]
     """The different replies, in the order in which they came first."""
-    tokens: Sequence[Token]
+    tokens: Sequence[DoubtfulToken]
     """The tokens of low probability."""
-    stops: Sequence[Stop]
+    stops: Sequence[StoppingRow]
     """With ``samples=auto``, when the asking stopped."""
     other_rows: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
-    def read(cls, evidence: Iterable[Any]) -> "Trace":
+    def read(cls, evidence: Iterable[Any]) -> "UncertaintyTrace":
         """Sort the evidence."""
-        rows = Rows(evidence, Sentence, OtherReply, Token, Stop)
-        kinds = rows.of(Sentence), rows.of(OtherReply), rows.of(Token), rows.of(Stop)
-        return cls(*kinds, rows.rest)
+        rows = EvidenceRows(evidence, DoubtfulSentence, OtherReply, DoubtfulToken, StoppingRow)
+        kinds = (
+            rows.select(DoubtfulSentence),
+            rows.select(OtherReply),
+            rows.select(DoubtfulToken),
+            rows.select(StoppingRow),
+        )
+        return cls(*kinds, rows.other_items)
 
 
 def view_of(sample: Sample, assessment: Assessment) -> View:
     """Build the view of one answer's evidence for the report."""
-    trace = Trace.read(assessment.evidence)
+    trace = UncertaintyTrace.read(assessment.evidence)
     judged = []
     for sentence in trace.sentences:
         place = (sentence.unlike or 0) - 1
         # The evidence may come from an edited file, so the number may be out of range.
         other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
         reason = f"Asked again, it said: “{other}”" if sentence.doubtful and other else ""
-        judged.append(Judged(sentence.text, sentence.mark, reason))
+        judged.append(JudgedPiece(sentence.text, sentence.mark, reason))
     # The page leaves the response out where its sentences show all of it.
     sentences_text = "".join("".join(sentence.text for sentence in trace.sentences).split())
     response_text = "".join((sample.response or "").split())
     return View(
         data=trace,
-        tells_response=bool(sentences_text) and sentences_text == response_text,
+        shows_response=bool(sentences_text) and sentences_text == response_text,
         judged=judged,
     )

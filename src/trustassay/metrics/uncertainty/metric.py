@@ -10,35 +10,35 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Entailment, Models, TokenLogprob, spell
+from trustassay.capabilities import Entailment, Models, TokenLogprob, tokens_match_text
 from trustassay.errors import AssessmentError, CallError
-from trustassay.event_loop import all_of
-from trustassay.judging.claims import Claim, build_claims, plain_answer
-from trustassay.judging.passages import read
-from trustassay.metric import Assessment, Context, Summary, directions, unless_empty
+from trustassay.event_loop import gather_all
+from trustassay.judging.claims import Claim, build_claims, strip_answer
+from trustassay.judging.passages import ask_reader
+from trustassay.metric import Assessment, Context, Summary, directions, reply_unless_empty
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
     LEAST_SURE,
     MAX_STORED_TOKENS,
+    DoubtfulSentence,
+    DoubtfulToken,
     OtherReply,
-    Sentence,
-    Stop,
-    Token,
+    StoppingRow,
     view_of,
 )
 from trustassay.metrics.uncertainty.options import (
-    FEWEST,
-    OF_TOKENS,
+    MIN_REPLIES,
     PARTS,
-    Part,
+    TOKEN_FAMILIES,
     UncertaintyOptions,
+    UncertaintyPart,
 )
-from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relations
-from trustassay.metrics.uncertainty.words import OtherReplies
-from trustassay.prompts import shipped
+from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relate_alternatives
+from trustassay.metrics.uncertainty.words import ReplyCollector
+from trustassay.prompts import load_prompt
 from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
-from trustassay.statistics.sequential import decisions, fewest_more
+from trustassay.statistics.sequential import decide_sides, min_further_values
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
 from trustassay.views import View
@@ -111,14 +111,16 @@ class Uncertainty(UncertaintyOptions):
         )
         # Raises where most replies are blank: a few are no basis for a score.
         replies, empty = _without_blank(all_replies) if self.reads_replies else ([], 0)
-        tokens = await self._find_tokens(context) if OF_TOKENS & self.families else ()
-        texts = await TextWork.on(sample)(self._build_texts, sample.question, response, replies)
-        context.limits.count("statements", len(texts.claims))
+        tokens = await self._find_tokens(context) if TOKEN_FAMILIES & self.families else ()
+        texts = await TextWork.for_sample(sample)(
+            self._build_texts, sample.question, response, replies
+        )
+        context.limits.check_count("statements", len(texts.claims))
         parts: dict[str, float] = {"replies": len(replies), "empty": empty, "tokens": len(tokens)}
         parts["different"] = len(set(texts.of.tolist()))
         if stop:
             parts |= {"asked": stop.asked, "undecided": stop.why == "most"}
-        rows: list[Sentence] = []
+        rows: list[DoubtfulSentence] = []
         meanings: Sequence[int] = ()
         # "sentences" come first: "both" multiplies token scores by the disagreement found there.
         if self.families & {"sentences", "both", "pairs"}:
@@ -126,7 +128,9 @@ class Uncertainty(UncertaintyOptions):
         if "meanings" in self.families:
             meanings = await self._score_meanings(context.models, texts, sample, parts)
         if "words" in self.families:
-            word_parts = words.parts(self.chosen, texts.claims, [response, *replies], self.split)
+            word_parts = words.compute_word_parts(
+                self.chosen, texts.claims, [response, *replies], self.split
+            )
             parts |= word_parts
         if "vectors" in self.families:
             parts |= await self._score_vectors(context, texts, replies)
@@ -144,10 +148,10 @@ class Uncertainty(UncertaintyOptions):
         self,
         sample: Sample,
         parts: dict[str, float],
-        rows: Sequence[Sentence],
+        rows: Sequence[DoubtfulSentence],
         reply_rows: Sequence[OtherReply],
         tokens: Sequence[TokenLogprob],
-        stop: Stop | None,
+        stop: StoppingRow | None,
     ) -> Assessment:
         part, score, verdict = self.scored, None, None
         if part.name in parts:
@@ -165,18 +169,22 @@ class Uncertainty(UncertaintyOptions):
             (len("".join(token.token.split())) for token in tokens), initial=0
         )
         unsure = [
-            Token(token.token, round(p, 4), place, letters[n] if token.token.strip() else None)
+            DoubtfulToken(
+                token.token, round(p, 4), place, letters[n] if token.token.strip() else None
+            )
             for place, (token, n) in enumerate(zip(tokens, letters_before, strict=False))
             if token.token and (p := math.exp(token.logprob)) < LEAST_SURE
         ]
         evidence = (*rows, *reply_rows, *filter(None, [stop]), *unsure[:MAX_STORED_TOKENS])
-        return self.assessed(sample, score, evidence, verdict=verdict, reason=reason, parts=parts)
+        return self.build_assessment(
+            sample, score, evidence, verdict=verdict, reason=reason, parts=parts
+        )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of every part, and what parts need that no sample has."""
         result = super().summarise(assessments, seed=seed)
         names = [name for name in result.not_applicable if name in PARTS]
-        reasons = dict.fromkeys((n for n in names if PARTS[n].family in OF_TOKENS), NO_TOKENS)
+        reasons = dict.fromkeys((n for n in names if PARTS[n].family in TOKEN_FAMILIES), NO_TOKENS)
         return replace(result, not_applicable={**result.not_applicable, **reasons})
 
     def problem(self, assessment: Assessment) -> str | None:
@@ -184,7 +192,7 @@ class Uncertainty(UncertaintyOptions):
         if assessment.verdict != "doubtful":
             return None
         # These compare no replies.
-        if self.scored.family in OF_TOKENS | {"asked"}:
+        if self.scored.family in TOKEN_FAMILIES | {"asked"}:
             return f"the model is not sure of it ({self.scored.name})"
         return f"asked again, the model says something else ({self.scored.name})"
 
@@ -194,43 +202,47 @@ class Uncertainty(UncertaintyOptions):
 
     # ------------------------------------------------------------------- what is read and asked
 
-    async def _collect_replies(self, context: Context) -> tuple[Sequence[str], Stop | None]:
+    async def _collect_replies(self, context: Context) -> tuple[Sequence[str], StoppingRow | None]:
         """Return the replies of the sample or the model, and when asking stopped, with auto."""
         if context.sample.resamples:
             return context.sample.resamples, None
-        asking = OtherReplies(self, context)
+        asking = ReplyCollector(self, context)
         if not self.until_decided:
             return await asking.ask_more(self.most_asked), None
         line = (self.doubtful_from, self.most, self.confidence)
         # Stand-ins are made-up replies of a plan, which counts calls without making them.
         stand_ins_before = context.models.stand_ins
         replies, values, value_by_text = list[str](), list[float](), dict[str, float]()
-        wanted = max(self.least, fewest_more([], *line))
+        wanted = max(self.least, min_further_values([], *line))
         while True:
             replies += await asking.ask_more(wanted)
             new = dict[str, str]()  # equal ones have the value of the first
             # Only replies of this round that are new: each different one is read once.
             for text in replies[len(values) :]:
-                if (key := words.normal(text)) not in value_by_text:
+                if (key := words.normalise_reply(text)) not in value_by_text:
                     new.setdefault(key, text)
-            new_values = await all_of(self._score_reply(context, text) for text in new.values())
+            new_values = await gather_all(self._score_reply(context, text) for text in new.values())
             value_by_text |= dict(zip(new, new_values, strict=True))
-            values += [value_by_text[words.normal(text)] for text in replies[len(values) :]]
+            values += [
+                value_by_text[words.normalise_reply(text)] for text in replies[len(values) :]
+            ]
             # Four ways to stop: nothing to compare, a plan, a decision, no replies left.
             remaining, reason = self.most - len(replies), ""
             if math.isnan(values[0]):
-                return replies, Stop(len(replies), self.most, "no claim")
+                return replies, StoppingRow(len(replies), self.most, "no claim")
             if (
                 context.models.stand_ins > stand_ins_before
             ):  # a plan counts the most that may be asked
                 replies += await asking.ask_more(remaining)
                 remaining = 0
             # The verdict may be decided while most replies are blank: then more are asked for.
-            elif decisions(values, *line)[-1] and _has_enough(replies):
-                reason = "certain" if decisions(values, *line[:2], 1.0)[-1] else "confident"
+            elif decide_sides(values, *line)[-1] and _has_enough(replies):
+                reason = "certain" if decide_sides(values, *line[:2], 1.0)[-1] else "confident"
             if reason or not remaining:
-                return replies, Stop(len(replies), self.most, reason if remaining else "most")
-            wanted = fewest_more(values, *line)
+                return replies, StoppingRow(
+                    len(replies), self.most, reason if remaining else "most"
+                )
+            wanted = min_further_values(values, *line)
 
     async def _score_reply(self, context: Context, reply: str) -> float:
         """Return the score that one reply gives the answer, 0 to 1; the mean over replies counts.
@@ -240,12 +252,16 @@ class Uncertainty(UncertaintyOptions):
         """
         sample, response = context.sample, context.response()
         replies = [] if is_blank(reply) else [reply]
-        texts = await TextWork.on(sample)(self._build_texts, sample.question, response, replies)
+        texts = await TextWork.for_sample(sample)(
+            self._build_texts, sample.question, response, replies
+        )
         claiming = [str(item.hypothesis) for item in texts.claims if item.hypothesis is not None]
         if not claiming or not replies:
             return self.doubtful_from if claiming else math.nan
         statement = texts.unlike[int(texts.of[0])]
-        entailments = await all_of(_entail(context.models, statement, item) for item in claiming)
+        entailments = await gather_all(
+            _entail(context.models, statement, item) for item in claiming
+        )
         entailed, _, contradicted = np.array(entailments, dtype=np.float64).T
         if self.scored.name == "selfcheck_nli":
             entailed = maths.ratio(entailed, contradicted)
@@ -261,10 +277,14 @@ class Uncertainty(UncertaintyOptions):
             return ()
         text, name = self.asks(sample.question)
         options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
-        reply = await unless_empty(models.chat(text, prompt=name, **options))
+        reply = await reply_unless_empty(models.chat(text, prompt=name, **options))
         response, tokens = sample.response or "", reply.logprobs if reply else None
         # Only if the model, asked again, gives the very response: other tokens say nothing of it.
-        if reply and reply.text.strip() == response.strip() and spell(tokens or (), reply.text):
+        if (
+            reply
+            and reply.text.strip() == response.strip()
+            and tokens_match_text(tokens or (), reply.text)
+        ):
             return tokens or ()
         if models.tells_likelihood("model"):
             with suppress(CallError):  # it refuses texts that its tokens cannot spell
@@ -278,7 +298,7 @@ class Uncertainty(UncertaintyOptions):
         unlike: list[str] = []
         of = []
         for text in (response, *replies):
-            key = words.normal(text)
+            key = words.normalise_reply(text)
             # The answer itself comes first, and so has place 0.
             if key not in places:
                 places[key] = len(unlike)
@@ -289,7 +309,7 @@ class Uncertainty(UncertaintyOptions):
                 unlike.append(
                     statements[0]
                     if len(claims_of_text) == len(statements) == 1
-                    else plain_answer(text)
+                    else strip_answer(text)
                 )
             of.append(places[key])
         return ComparedTexts(claims, unlike, np.array(of[1:], dtype=np.int64))
@@ -298,18 +318,18 @@ class Uncertainty(UncertaintyOptions):
 
     async def _score_sentences(
         self, models: Models, texts: ComparedTexts, parts: dict[str, float]
-    ) -> list[Sentence]:
+    ) -> list[DoubtfulSentence]:
         """Compare each sentence with each reply; add the parts, and return the sentences' rows."""
         claiming = [item for item in texts.claims if item.hypothesis is not None]
         if not claiming:
-            return [Sentence(item.text) for item in texts.claims]
+            return [DoubtfulSentence(item.text) for item in texts.claims]
         places = sorted(set(texts.of.tolist()))
         column_of_place = {place: n for n, place in enumerate(places)}
         counts = np.bincount([column_of_place[item] for item in texts.of.tolist()])
         # Equal replies are read once and weigh as often as they were given.
         weights = counts / counts.sum()
         pairs = [(texts.unlike[item], str(c.hypothesis)) for c in claiming for item in places]
-        entailments = await all_of(_entail(models, *pair) for pair in pairs)
+        entailments = await gather_all(_entail(models, *pair) for pair in pairs)
         # Last axis: probabilities of entailment, neutral, contradiction.
         table = np.array(entailments, dtype=np.float64).reshape(len(claiming), len(places), 3)
         entailed = table[..., 0]
@@ -327,14 +347,14 @@ class Uncertainty(UncertaintyOptions):
         result, row_number = [], 0
         for item in texts.claims:
             if item.hypothesis is None:
-                result.append(Sentence(item.text))
+                result.append(DoubtfulSentence(item.text))
                 continue
             # Rows exist for claiming sentences only, hence the separate number.
             least_agreeing = places[int(agreed[row_number].argmin())]
             value = round(float(check[row_number]), 6)
             doubtful = value >= self.doubtful_from
             unsupported_share = round(float(disagreement[row_number]), 6)
-            row = Sentence(
+            row = DoubtfulSentence(
                 item.text, value, unsupported_share, number_of_reply[least_agreeing], doubtful
             )
             result.append(row)
@@ -363,7 +383,7 @@ class Uncertainty(UncertaintyOptions):
             for sentences in sentences_of_replies
             for sentence in sentences
         ]
-        results = iter(await all_of(_entail(models, *pair) for pair in pairs))
+        results = iter(await gather_all(_entail(models, *pair) for pair in pairs))
         total = 0.0
         for _ in claiming:
             for weight, sentences in zip(weights, sentences_of_replies, strict=True):
@@ -382,7 +402,7 @@ class Uncertainty(UncertaintyOptions):
         counts = Counter(places)
         # The first of equal replies stands for all of them.
         distinct_replies = [replies[places.index(place)] for place in counts]
-        work = TextWork.on(context.sample)
+        work = TextWork.for_sample(context.sample)
         split = await work(lambda: [[*self.split(text)] for text in distinct_replies])
         groups = [[sentence.text for sentence in texts.claims], *split]
         groups = [
@@ -392,7 +412,7 @@ class Uncertainty(UncertaintyOptions):
         calls = (
             context.models.token_vectors(f" {sentence}") for group in groups for sentence in group
         )
-        results = iter(await all_of(calls))
+        results = iter(await gather_all(calls))
         answer_vectors, *reply_vectors = [[next(results) for _ in group] for group in groups]
         if not answer_vectors:
             return {}
@@ -411,7 +431,7 @@ class Uncertainty(UncertaintyOptions):
         """
         n = len(texts.unlike)
         places = [(i, j) for i in range(n) for j in range(n) if i != j]
-        entailments = await all_of(
+        entailments = await gather_all(
             _entail(models, texts.unlike[i], texts.unlike[j]) for i, j in places
         )
         entailment, contradiction = np.eye(n), np.zeros((n, n))
@@ -456,7 +476,7 @@ class Uncertainty(UncertaintyOptions):
             if "mean_entropy" in parts:
                 parts["cocoa_entropy"] = parts["mean_entropy"] * parts["disagreement"]
         if "claims" in self.families and all(alternatives):
-            parts["ccp"] = maths.claim_conditioned(await relations(models, tokens))
+            parts["ccp"] = maths.claim_conditioned(await relate_alternatives(models, tokens))
 
     async def _ask_model(
         self,
@@ -468,8 +488,8 @@ class Uncertainty(UncertaintyOptions):
         """Ask the model whether the answer is true, and whether replies support its sentences."""
         sample, models = context.sample, context.models
         if "p_true" in self.chosen:
-            prompt = shipped(__package__, "p-true")
-            text = prompt.filled(
+            prompt = load_prompt(__package__, "p-true")
+            text = prompt.fill(
                 question=sample.question, answer=sample.response, replies=list(replies)
             )
             choice = await models.choose(text, ["true", "false"], prompt=prompt.name, max_tokens=8)
@@ -484,17 +504,17 @@ class Uncertainty(UncertaintyOptions):
             if statement.hypothesis is not None
         ]
         if "selfcheck_prompt" in self.chosen and claiming:
-            prompt = shipped(__package__, "selfcheck")
+            prompt = load_prompt(__package__, "selfcheck")
             calls = [
                 models.chat(
-                    prompt.filled(context=reply, sentence=statement),
+                    prompt.fill(context=reply, sentence=statement),
                     prompt=prompt.name,
                     max_tokens=8,
                 )
                 for statement in claiming
                 for reply in replies
             ]
-            judgements = [words.unsupported(reply.text) for reply in await all_of(calls)]
+            judgements = [words.score_yes_no(reply.text) for reply in await gather_all(calls)]
             parts["selfcheck_prompt"] = float(np.mean(judgements))
 
 
@@ -502,13 +522,13 @@ async def _entail(models: Models, premise: str, hypothesis: str) -> Entailment:
     """Return an entailer's probabilities; a text entails itself."""
     if premise.strip() == hypothesis.strip():
         return Entailment(1.0, 0.0, 0.0)
-    return await read(models, premise, hypothesis)
+    return await ask_reader(models, premise, hypothesis)
 
 
 def _has_enough(replies: Sequence[str]) -> bool:
     """Whether enough replies are not blank: two or more, and no fewer than the blank ones."""
     empty = sum(map(is_blank, replies))
-    return len(replies) - empty >= max(empty, FEWEST)
+    return len(replies) - empty >= max(empty, MIN_REPLIES)
 
 
 def _without_blank(replies: Sequence[str]) -> tuple[list[str], int]:
@@ -529,9 +549,9 @@ def _build_reply_rows(
     return [OtherReply(replies[n], k, meanings[n] if meanings else None) for n, k in firsts]
 
 
-def _explain_missing(part: Part, tokens: Sequence[TokenLogprob]) -> str:
+def _explain_missing(part: UncertaintyPart, tokens: Sequence[TokenLogprob]) -> str:
     """Return why a part has no value."""
-    if part.family in OF_TOKENS and not tokens:
+    if part.family in TOKEN_FAMILIES and not tokens:
         return NO_TOKENS
     if part.family in ("tokens", "claims"):
         return "needs alternatives of every token"
@@ -543,7 +563,7 @@ def _explain_missing(part: Part, tokens: Sequence[TokenLogprob]) -> str:
 
 
 def _build_reason(
-    rows: Sequence[Sentence], reply_rows: Sequence[OtherReply], parts: Mapping[str, float]
+    rows: Sequence[DoubtfulSentence], reply_rows: Sequence[OtherReply], parts: Mapping[str, float]
 ) -> str:
     """Return the second half of the reason: doubtful sentences, meanings, blank replies."""
     doubtful, message = sum(row.doubtful for row in rows), ""

@@ -17,14 +17,14 @@ from trustassay.errors import (
     check_choices,
     check_least,
     did_you_mean,
-    install,
+    install_command,
 )
 from trustassay.metric import Figure, Mean, Metric, Need, Share
 from trustassay.metrics.harmonicity.metric import Harmonicity
-from trustassay.metrics.uncertainty.tokens import tokens_problems
+from trustassay.metrics.uncertainty.tokens import find_token_problems
 from trustassay.prompts import Prompt
 from trustassay.sample import Problem, Sample
-from trustassay.text.sentences import Splitter, splitter
+from trustassay.text.sentences import Splitter, load_splitter
 
 Family = Literal[
     "sentences", "pairs", "meanings", "words", "vectors", "tokens", "both", "claims", "asked"
@@ -32,13 +32,13 @@ Family = Literal[
 """Parts with the same needs; ``both`` needs replies and tokens, ``vectors`` token vectors."""
 AUTO: tuple[Family, ...] = ("sentences", "meanings", "tokens", "both")
 """Families that need only replies, one matrix of entailment, and tokens where they are known."""
-OF_TOKENS = frozenset({"tokens", "both", "claims"})
+TOKEN_FAMILIES = frozenset({"tokens", "both", "claims"})
 """Families that need the tokens of the answer."""
 _PACKAGES: Mapping[str, str] = {"rouge_l": "rouge_score", "bleu": "nltk"}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UncertaintyPart:
     """One statistic; a larger value is more doubt."""
 
     name: str
@@ -70,7 +70,7 @@ class Part:
         return min(max(result, 0.0), 1.0)
 
 
-def _read_parts() -> Iterator[Part]:
+def _read_parts() -> Iterator[UncertaintyPart]:
     table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
     for row in csv.DictReader(io.StringIO(table)):
         ends = row["least"], row["largest"]
@@ -78,15 +78,15 @@ def _read_parts() -> Iterator[Part]:
         bounds = (float(ends[0]), float(ends[1])) if all(ends) else None
         scale = cast('Literal["", "sets", "entropy", "length", "nll"]', row["scale"])
         family = cast("Family", row["family"])
-        yield Part(row["name"], row["explanation"], family, scale, bounds)
+        yield UncertaintyPart(row["name"], row["explanation"], family, scale, bounds)
 
 
-PARTS: Mapping[str, Part] = {part.name: part for part in _read_parts()}
+PARTS: Mapping[str, UncertaintyPart] = {part.name: part for part in _read_parts()}
 """All parts, in the order in which they are shown."""
 FAMILIES = tuple(dict.fromkeys(part.family for part in PARTS.values()))
 
 
-def selected(names: str) -> tuple[str, ...]:
+def select_parts(names: str) -> tuple[str, ...]:
     """Return the parts that a text names: parts, families, ``auto`` or ``all``, joined by ``+``.
 
     Raises:
@@ -109,10 +109,10 @@ def missing(name: str) -> str | None:
     needed = _PACKAGES.get(name)
     if needed is None or find_spec(needed) is not None:
         return None
-    return f"{name} needs {needed.replace('_', '-')}: {install('reference')}"
+    return f"{name} needs {needed.replace('_', '-')}: {install_command('reference')}"
 
 
-FEWEST = 2
+MIN_REPLIES = 2
 """Fewest replies: a single one has no spread."""
 MEANS = ("selfcheck_nli", "disagreement")
 """Parts that are means over replies, each of which gives a number from 0 to 1 by itself."""
@@ -152,12 +152,12 @@ class UncertaintyOptions(Metric):
 
     def _check_samples(self) -> None:
         if isinstance(self.samples, int):
-            check_least(self, samples=FEWEST)
+            check_least(self, samples=MIN_REPLIES)
             return
         if not self.until_decided:
             message = f"expected a whole number or auto, got {self.samples!r}"
             raise UsageError(f"samples: {message}")
-        check_least(self, least=FEWEST, most=self.least)
+        check_least(self, least=MIN_REPLIES, most=self.least)
         if not 0 < self.confidence <= 1:
             raise UsageError("confidence: expected a number above 0 and up to 1")
         # Only a mean over replies has a value after each reply, which stopping early needs.
@@ -189,11 +189,11 @@ class UncertaintyOptions(Metric):
     @cached_property
     def chosen(self) -> tuple[str, ...]:
         """The parts that are computed; the score's is one of them."""
-        names = {*selected(self.parts), *filter(None, [self.score])}
+        names = {*select_parts(self.parts), *filter(None, [self.score])}
         return tuple(name for name in PARTS if name in names)
 
     @property
-    def scored(self) -> Part:
+    def scored(self) -> UncertaintyPart:
         """The part that is the score."""
         # The default score (docs/methods/uncertainty.md), where it is computed.
         first = "selfcheck_nli" if "selfcheck_nli" in self.chosen else self.chosen[0]
@@ -202,7 +202,7 @@ class UncertaintyOptions(Metric):
     @cached_property
     def split(self) -> Splitter:
         """The splitter of sentences."""
-        return splitter(self.splitter)
+        return load_splitter(self.splitter)
 
     @cached_property
     def template(self) -> Prompt | None:
@@ -279,13 +279,13 @@ class UncertaintyOptions(Metric):
 
     def problems(self, sample: Sample) -> list[Problem]:
         """A sample needs a response, and valid replies and tokens where it brings any."""
-        result = tokens_problems(sample)
+        result = find_token_problems(sample)
         # Without resamples a missing response is generated by the model.
         if not sample.answered and sample.resamples:
             result.append(Problem("response", "is missing (expected the answer to assess)"))
         # A list in a CSV cell that is no JSON is read as a single text.
         if self.reads_replies and len(sample.resamples) == 1:
-            message = f"has 1 reply (expected a list of {FEWEST} or more; in a cell, as JSON)"
+            message = f"has 1 reply (expected a list of {MIN_REPLIES} or more; in a cell, as JSON)"
             result.append(Problem("resamples", message))
         return result
 
@@ -300,4 +300,4 @@ class UncertaintyOptions(Metric):
         """Return the prompt for a question, and the name of the template, empty without one."""
         if self.template is None:
             return question, ""
-        return self.template.filled(question=question), self.template.name
+        return self.template.fill(question=question), self.template.name

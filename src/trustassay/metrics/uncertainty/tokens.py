@@ -5,9 +5,9 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import Models, TokenLogprob, spell
-from trustassay.event_loop import all_of
-from trustassay.sample import TOKENS, Problem, Sample, is_blank
+from trustassay.capabilities import Models, TokenLogprob, tokens_match_text
+from trustassay.event_loop import gather_all
+from trustassay.sample import TOKENS_FIELD, Problem, Sample, is_blank
 from trustassay.text.words import amount
 
 REPLY_LOGPROBS = "resample_logprobs"
@@ -17,7 +17,7 @@ _EDGES = string.punctuation + string.whitespace
 
 def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
     """Return the tokens of a sample, which :func:`tokens_problems` has found valid."""
-    value = sample.metadata.get(TOKENS)
+    value = sample.metadata.get(TOKENS_FIELD)
     return tuple(token for item in value or () if (token := _read_token(item)) is not None)
 
 
@@ -31,23 +31,25 @@ def read_likelihoods(sample: Sample) -> list[float]:
     ]
 
 
-def tokens_problems(sample: Sample) -> list[Problem]:
+def find_token_problems(sample: Sample) -> list[Problem]:
     """Return the problems of the log-probabilities that came with a sample."""
     result: list[Problem] = []
-    value = sample.metadata.get(TOKENS)
+    value = sample.metadata.get(TOKENS_FIELD)
     if value is not None:
         if not isinstance(value, list):
-            result.append(Problem(TOKENS, "expected a list of [token, log-probability]"))
+            result.append(Problem(TOKENS_FIELD, "expected a list of [token, log-probability]"))
         else:
             result += [
-                Problem(f"{TOKENS}[{place}]", "expected [token, log-probability of 0 or less]")
+                Problem(
+                    f"{TOKENS_FIELD}[{place}]", "expected [token, log-probability of 0 or less]"
+                )
                 for place, item in enumerate(value)
                 if _read_token(item) is None
                 # Three are enough to find the mistake.
             ][:3]
     # Tokens of another text would mark the wrong words.
-    if value and not result and not spell(read_tokens(sample), sample.response or ""):
-        result.append(Problem(TOKENS, "are of another text than the response"))
+    if value and not result and not tokens_match_text(read_tokens(sample), sample.response or ""):
+        result.append(Problem(TOKENS_FIELD, "are of another text than the response"))
     replies = sample.metadata.get(REPLY_LOGPROBS)
     if replies is not None:
         if not isinstance(replies, list) or not all(map(_is_logprob, replies)):
@@ -92,7 +94,7 @@ def _read_token(value: Any) -> TokenLogprob | None:
     return TokenLogprob(token, min(float(logprob), 0.0), pairs)
 
 
-async def relations(
+async def relate_alternatives(
     models: Models, tokens: Sequence[TokenLogprob]
 ) -> list[list[tuple[float, str]]]:
     """Relate each token to its alternatives (Fadeeva et al. 2024).
@@ -113,7 +115,7 @@ async def relations(
                 pairs |= {(own_word, word): "", (word, own_word): ""}
     # A token of punctuation alone is an empty word, which is related to nothing.
     word_pairs = [pair for pair in pairs if all(pair)]
-    entailments = await all_of(models.entail(*pair) for pair in word_pairs)
+    entailments = await gather_all(models.entail(*pair) for pair in word_pairs)
     names = ("entail", "neutral", "contra")
     for pair, outcome in zip(word_pairs, entailments, strict=True):
         pairs[pair] = names[max(range(3), key=lambda i: outcome[i])]

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.event_loop import all_of
+from trustassay.event_loop import gather_all
 from trustassay.judging.claims import Claim
-from trustassay.metric import Context, unless_empty
-from trustassay.metrics.harmonicity.asking import Asking
+from trustassay.metric import Context, reply_unless_empty
+from trustassay.metrics.harmonicity.asking import PromptPerturber
 from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.options import UncertaintyOptions
 from trustassay.text.sentences import Splitter
 
 
-class OtherReplies:
+class ReplyCollector:
     """Asks for replies in a fixed order, so that a smaller number of them is a prefix of a larger.
 
     Replies to perturbed prompts are those of ``harmonicity`` with its defaults, in its order.
@@ -28,9 +28,9 @@ class OtherReplies:
         self._options = options
         self._models, self._question = context.models, context.sample.question
         self._last_repeat = 0  # repeat 0 is the answer itself
-        self._perturbed: Asking | None = None
+        self._perturbed: PromptPerturber | None = None
         if options.replies == "perturbed":
-            self._perturbed = Asking(options.perturbing, context.sample, context.models)
+            self._perturbed = PromptPerturber(options.perturbing, context.sample, context.models)
 
     async def ask_more(self, n: int) -> list[str]:
         """Return the next n replies, an empty text for an empty one.
@@ -47,7 +47,7 @@ class OtherReplies:
         calls = (
             chat(prompt=name, repeat=number) for number in range(first_repeat, first_repeat + n)
         )
-        replies = await all_of(unless_empty(item) for item in calls)
+        replies = await gather_all(reply_unless_empty(item) for item in calls)
         return [reply.text if reply else "" for reply in replies]
 
 
@@ -57,17 +57,17 @@ _YES = re.compile(r"\W*yes\b", re.IGNORECASE)
 _NO = re.compile(r"\W*no\b", re.IGNORECASE)
 
 
-def normal(text: str) -> str:
+def normalise_reply(text: str) -> str:
     """Return a key that ignores case, white space and final punctuation."""
     return " ".join(text.casefold().split()).rstrip(".! ")
 
 
-def unsupported(reply: str) -> float:
+def score_yes_no(reply: str) -> float:
     """Return 0 for a reply that begins with yes, 1 for no, else 1/2 (Manakul et al. 2023)."""
     return 0.0 if _YES.match(reply) else 1.0 if _NO.match(reply) else 0.5
 
 
-def parts(
+def compute_word_parts(
     names: Sequence[str], claims: Sequence[Claim], texts: Sequence[str], split: Splitter
 ) -> dict[str, float]:
     """Return the parts of the family ``words``; the first text is the answer of ``claims``."""

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from trustassay.data.records import InputError
-from trustassay.runs.counts import domain_of
+from trustassay.runs.counts import read_domain
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import InputOptions, samples_of
-from trustassay.runs.lines import encoded_sample
+from trustassay.runs.intake import InputOptions, open_samples
+from trustassay.runs.lines import encode_sample
 from trustassay.sample import Document, Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RatingItem:
     """The object of one rating: an answer, or a pair of answers."""
 
     id: str
@@ -37,16 +37,16 @@ class Item:
         """The question with normalised white space, by which questions are compared."""
         return " ".join(self.question.split())
 
-    def sides(self, *, swapped: bool) -> tuple[str, ...]:
+    def shown_answers(self, *, swapped: bool) -> tuple[str, ...]:
         """Return the answers in the order in which they are shown."""
         return self.answers[::-1] if swapped else self.answers
 
 
 @dataclass(frozen=True)
-class Material:
+class RatingMaterial:
     """Everything in the input that can be rated."""
 
-    items: Sequence[Item]
+    items: Sequence[RatingItem]
     sha256: str
     """The digest of all samples, by which ratings of another input are recognised."""
     remarks: Sequence[str] = ()
@@ -54,14 +54,14 @@ class Material:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(InputOptions):
+class RatingInputOptions(InputOptions):
     """How the samples to be rated are read."""
 
     domain: str = "domain"
     """The field that holds the domain of a sample."""
 
 
-def one_by_one(source: Path, reading: Reading) -> Material:
+def read_single_answers(source: Path, reading: RatingInputOptions) -> RatingMaterial:
     """Read the answers of a file, or of a run's folder.
 
     Raises:
@@ -77,10 +77,10 @@ def one_by_one(source: Path, reading: Reading) -> Material:
     remarks += _describe_faulty(faulty)
     # A run that generated its answers names their model only once, in its settings.
     items = [_build_item(sample, reading, sample.model or model_of_run) for sample in answered]
-    return Material(items, _digest_samples(samples), remarks)
+    return RatingMaterial(items, _digest_samples(samples), remarks)
 
 
-def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
+def read_answer_pairs(first: Path, second: Path, reading: RatingInputOptions) -> RatingMaterial:
     """Read two files or runs, and pair their answers by id, or by question if they share no id.
 
     Raises:
@@ -116,7 +116,7 @@ def side_by_side(first: Path, second: Path, reading: Reading) -> Material:
     remarks += _describe_faulty(sum(faulty for _, _, faulty in read))
     # The order matters: with the two inputs exchanged, a and b mean the opposite.
     digest = hashlib.sha256("".join(map(_digest_samples, sides)).encode()).hexdigest()
-    return Material(items, digest, remarks)
+    return RatingMaterial(items, digest, remarks)
 
 
 def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
@@ -130,11 +130,11 @@ def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sam
 
 
 def _build_item(
-    sample: Sample, reading: Reading, model: str, answers: tuple[str, ...] | None = None
-) -> Item:
+    sample: Sample, reading: RatingInputOptions, model: str, answers: tuple[str, ...] | None = None
+) -> RatingItem:
     record = sample.to_dict()
-    domain = domain_of(record, reading.domain)
-    return Item(
+    domain = read_domain(record, reading.domain)
+    return RatingItem(
         sample.id,
         sample.question,
         answers or (sample.response or "",),
@@ -149,7 +149,7 @@ def _describe_faulty(faulty: int) -> list[str]:
     return [f"skipped as faulty: {faulty:,}"] if faulty else []
 
 
-def _read_samples(source: Path, reading: Reading) -> tuple[list[Sample], str, int]:
+def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sample], str, int]:
     """Return the samples, the model that a run asked, and the number of skipped records."""
     if (source / "run.json").is_file():
         # A run stores samples under the canonical names.
@@ -163,7 +163,7 @@ def _read_samples(source: Path, reading: Reading) -> tuple[list[Sample], str, in
         return result, model_of_run if isinstance(model_of_run, str) else "", 0
 
     async def read() -> tuple[list[Sample], str, int]:
-        async with samples_of(source, reading) as (folder, intake):
+        async with open_samples(source, reading) as (folder, intake):
             return list(folder.samples()), "", intake.faulty
 
     # samples_of is an asynchronous context, and no event loop runs here.
@@ -173,5 +173,5 @@ def _read_samples(source: Path, reading: Reading) -> tuple[list[Sample], str, in
 def _digest_samples(samples: Sequence[Sample]) -> str:
     digest = hashlib.sha256()
     for sample in samples:
-        digest.update(encoded_sample(sample))
+        digest.update(encode_sample(sample))
     return digest.hexdigest()

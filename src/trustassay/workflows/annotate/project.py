@@ -17,14 +17,20 @@ from trustassay.data.records import InputError
 from trustassay.errors import UsageError
 from trustassay.metrics.judge.options import Rubric
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.annotate.items import Item, Material, Reading, one_by_one, side_by_side
+from trustassay.workflows.annotate.items import (
+    RatingInputOptions,
+    RatingItem,
+    RatingMaterial,
+    read_answer_pairs,
+    read_single_answers,
+)
 from trustassay.workflows.label.plan import LabelPlan
 
-Page = tuple[int, ...]
+PagePlaces = tuple[int, ...]
 """The places of items that are shown together."""
 
 
-class Step(NamedTuple):
+class RatingStep(NamedTuple):
     """One item that a rater is asked to rate."""
 
     item: int
@@ -37,7 +43,7 @@ class Step(NamedTuple):
     """Whether answer ``b`` of a pair is shown first."""
 
 
-def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[int]:
+def draw_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[int]:
     """Draw ``number`` members from each group, and return their places in ascending order.
 
     Args:
@@ -67,7 +73,9 @@ def drawn_per_group(groups: Sequence[Hashable], number: int, seed: int) -> list[
     return sorted(chosen)
 
 
-def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[str, list[int]]:
+def divide_pages(
+    pages: int, raters: Sequence[str], double: float, seed: int
+) -> dict[str, list[int]]:
     """Divide pages among raters.
 
     A share ``double`` of the pages is for all raters; the others are divided as evenly as possible.
@@ -81,7 +89,7 @@ def shares(pages: int, raters: Sequence[str], double: float, seed: int) -> dict[
     }
 
 
-def shares_in_order(
+def divide_growing_pages(
     pages: int, raters: Sequence[str], double: float, seed: int
 ) -> dict[str, list[int]]:
     """Divide pages among raters so that later pages do not change who rates earlier ones.
@@ -95,10 +103,12 @@ def shares_in_order(
     }
 
 
-def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> list[Step]:
+def build_steps_in_order(
+    pages: Sequence[PagePlaces], numbers: Sequence[int], seed: int
+) -> list[RatingStep]:
     """Build the steps of a rater for the pages with these numbers, in order, each page shuffled."""
     return [
-        Step(item, 0, place)
+        RatingStep(item, 0, place)
         for place, number in enumerate(numbers)
         # Seeded by the page's number, so that all raters see a page in the same order and new pages
         # change nothing.
@@ -108,7 +118,7 @@ def steps_in_order(pages: Sequence[Page], numbers: Sequence[int], seed: int) -> 
     ]
 
 
-def order_with_repeats(
+def draw_order_with_repeats(
     size: int, repeated_share: float, rng: np.random.Generator
 ) -> list[tuple[int, int]]:
     """Draw the order of ``size`` pages, of which a share is shown twice; return (place, repeat).
@@ -136,16 +146,23 @@ def order_with_repeats(
     return [(page, repeat) for _, page, repeat in sorted(showings, key=lambda s: (s[0], s[2]))]
 
 
-def steps(
-    pages: Sequence[Page], rater: str, repeated_share: float, seed: int, *, pairs: bool = False
-) -> list[Step]:
+def build_steps(
+    pages: Sequence[PagePlaces],
+    rater: str,
+    repeated_share: float,
+    seed: int,
+    *,
+    pairs: bool = False,
+) -> list[RatingStep]:
     """Build the steps of a rater in random order: of pages, within pages, and of the two sides."""
     rng = generator(seed, "annotate", "order", rater)
     result = []
-    for number, (place, repeat) in enumerate(order_with_repeats(len(pages), repeated_share, rng)):
+    for number, (place, repeat) in enumerate(
+        draw_order_with_repeats(len(pages), repeated_share, rng)
+    ):
         for item in rng.permutation(pages[place]).tolist():
             swapped = bool(pairs and rng.integers(2))
-            result.append(Step(item, repeat, number, swapped))
+            result.append(RatingStep(item, repeat, number, swapped))
     return result
 
 
@@ -154,7 +171,7 @@ LEVEL_KEYS = "1234567890qwertyiopd"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RatingChoice:
     """One option that a rater can choose."""
 
     value: str
@@ -170,7 +187,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Scale:
+class RatingScale:
     """One scale on which answers or pairs are rated."""
 
     rubric: Rubric | None
@@ -184,13 +201,13 @@ class Scale:
         return self.rubric.name if self.rubric else ""
 
     @cached_property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[RatingChoice, ...]:
         """The levels, the highest first; for pairs the sides and a tie."""
         if self.pairs or self.rubric is None:
             return (
-                Choice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
-                Choice("tie", "Tie", ("t", "0"), means="neither is better"),
-                Choice("second", "Second", ("ArrowRight", "2"), means="the second is better"),
+                RatingChoice("first", "First", ("ArrowLeft", "1"), means="the first is better"),
+                RatingChoice("tie", "Tie", ("t", "0"), means="neither is better"),
+                RatingChoice("second", "Second", ("ArrowRight", "2"), means="the second is better"),
             )
         levels = list(self.rubric.levels)
         if self.rubric.ordinal:
@@ -199,7 +216,7 @@ class Scale:
         digits = all(level.label.isdigit() and len(level.label) == 1 for level in levels)
         keys = [level.label for level in levels] if digits else LEVEL_KEYS
         return tuple(
-            Choice(level.label, level.label, (keys[place],), level.name, level.means)
+            RatingChoice(level.label, level.label, (keys[place],), level.name, level.means)
             for place, level in enumerate(levels)
         )
 
@@ -216,7 +233,7 @@ class Scale:
             facts["levels"] = sorted(rubric.values, key=rubric.values.__getitem__)
         return facts
 
-    def stored(self, step: Step, choice: str) -> str | int:
+    def encode(self, step: RatingStep, choice: str) -> str | int:
         """Convert a choice to its stored form: a number, a word, or for pairs ``a``, ``b``,
         ``tie``."""
         if self.pairs:
@@ -226,14 +243,14 @@ class Scale:
             return "a" if (choice == "first") != step.swapped else "b"
         return int(choice) if self.rubric is not None and self.rubric.numeric else choice
 
-    def choice_of(self, step: Step, stored: object) -> str | None:
+    def decode(self, step: RatingStep, stored: object) -> str | None:
         """Convert a stored rating back to a choice; ``None`` if no choice is stored like this."""
         return next(
-            (choice.value for choice in self.choices if self.stored(step, choice.value) == stored),
+            (choice.value for choice in self.choices if self.encode(step, choice.value) == stored),
             None,
         )
 
-    def choice_named(self, text: str) -> str | None:
+    def parse_cell(self, text: str) -> str | None:
         """Parse the cell of a sheet: a level, its name, or a number such as 4.0."""
         if self.pairs or self.rubric is None:
             values = [choice.value for choice in self.choices]
@@ -241,7 +258,7 @@ class Scale:
         return self.rubric.label_of(text)
 
 
-NAME = re.compile(r"[\w-][\w.-]{,39}")
+RATER_NAME = re.compile(r"[\w-][\w.-]{,39}")
 
 
 @dataclass(frozen=True)
@@ -256,12 +273,12 @@ class AnnotateOptions:
     again: float = 0.0
     per_group: int | None = None
     seed: int = 0
-    reading: Reading = field(default_factory=Reading)
+    reading: RatingInputOptions = field(default_factory=RatingInputOptions)
     plan: LabelPlan | None = None
 
     def __post_init__(self) -> None:
         for name in self.raters:
-            if not NAME.fullmatch(name):
+            if not RATER_NAME.fullmatch(name):
                 raise UsageError(
                     "--rater: expected up to 40 letters, digits, _, - and . (not first), got "
                     f"{name[:50]!r}"
@@ -290,22 +307,22 @@ class AnnotateOptions:
 
 
 @dataclass(frozen=True)
-class Project:
+class AnnotationProject:
     """The answers to rate, and which rater is asked which of them in which order."""
 
     options: AnnotateOptions
-    material: Material
+    material: RatingMaterial
     pairs: bool = False
 
     @property
-    def items(self) -> Sequence[Item]:
+    def items(self) -> Sequence[RatingItem]:
         """All items that can be rated."""
         return self.material.items
 
     @cached_property
-    def scales(self) -> tuple[Scale, ...]:
+    def scales(self) -> tuple[RatingScale, ...]:
         """The scales on which each answer is rated, one for each rubric."""
-        return tuple(Scale(rubric, self.pairs) for rubric in self.options.rubrics or (None,))
+        return tuple(RatingScale(rubric, self.pairs) for rubric in self.options.rubrics or (None,))
 
     @cached_property
     def pages(self) -> list[tuple[int, ...]]:
@@ -324,22 +341,23 @@ class Project:
         by_model = not (options.together or self.pairs)
         # Pages that show several models are grouped by domain alone.
         groups = [(items[p[0]].model if by_model else "", items[p[0]].domain) for p in pages]
-        chosen = drawn_per_group(groups, options.per_group, options.seed)
+        chosen = draw_per_group(groups, options.per_group, options.seed)
         return [pages[place] for place in chosen]
 
     @cached_property
-    def steps(self) -> Mapping[str, Sequence[Step]]:
+    def steps(self) -> Mapping[str, Sequence[RatingStep]]:
         """The steps of each rater, in order."""
         options, pages, seed = self.options, self.pages, self.options.seed
         # A plan grows while people rate, so the division must not depend on its length.
-        divide = shares if options.plan is None else shares_in_order
+        divide = divide_pages if options.plan is None else divide_growing_pages
         divided = divide(len(pages), options.raters, options.double, seed)
         if options.plan is not None:
             return {
-                rater: steps_in_order(pages, numbers, seed) for rater, numbers in divided.items()
+                rater: build_steps_in_order(pages, numbers, seed)
+                for rater, numbers in divided.items()
             }
         return {
-            rater: steps(
+            rater: build_steps(
                 [pages[number] for number in page_numbers],
                 rater,
                 options.again,
@@ -385,7 +403,7 @@ class Project:
 
 
 def _build_planned_pages(
-    plan: LabelPlan, items: Sequence[Item], *, together: bool
+    plan: LabelPlan, items: Sequence[RatingItem], *, together: bool
 ) -> list[tuple[int, ...]]:
     """Build the pages of a plan from the items: one answer a page, or all answers of a draw."""
     # Answers of a plan may be missing here, when only one of its runs is rated.
@@ -405,7 +423,7 @@ def _build_planned_pages(
 
 def open_project(
     source: Path | None, options: AnnotateOptions, pairs: tuple[Path, Path] | None = None
-) -> Project:
+) -> AnnotationProject:
     """Read the answers to rate, and check that the options fit them.
 
     Raises:
@@ -422,13 +440,13 @@ def open_project(
             raise UsageError("--rubric: is the guide to the choice in a pair; expected one at most")
         if options.together:
             raise UsageError("--together: a pair is shown together anyway; leave it out")
-        material = side_by_side(*pairs, options.reading)
+        material = read_answer_pairs(*pairs, options.reading)
     else:
         if not options.rubrics:
             raise UsageError("expected a --rubric")
         assert source is not None
-        material = one_by_one(source, options.reading)
-    project = Project(options, material, pairs is not None)
+        material = read_single_answers(source, options.reading)
+    project = AnnotationProject(options, material, pairs is not None)
     if options.plan is not None and not project.pages:
         raise InputError(f"{options.plan.path}: names no answer of {source}; name its run")
     if options.shows_gold and not any(item.golds for item in project.items):

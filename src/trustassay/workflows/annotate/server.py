@@ -16,22 +16,27 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from trustassay.files import is_full
+from trustassay.files import is_disk_full
 from trustassay.sample import is_blank
 from trustassay.show.markdown import markdown_html
-from trustassay.show.text import cut, finalized, visible
+from trustassay.show.text import cut, spell_out_hidden, visible
 from trustassay.text.words import amount
-from trustassay.workflows.annotate.project import Project
-from trustassay.workflows.annotate.session import LONGEST_NOTE, NotOfferedError, RaterState, Session
+from trustassay.workflows.annotate.project import AnnotationProject
+from trustassay.workflows.annotate.session import (
+    MAX_NOTE_CHARS,
+    AnnotationSession,
+    NotOfferedError,
+    RaterState,
+)
 from trustassay.workflows.serving import (
-    NUMBER,
-    Fields,
-    Hosts,
-    Links,
-    Tell,
-    asset_routes,
+    FORM_NUMBER,
+    AccessLinks,
+    AllowedHosts,
+    FormFields,
+    MessageWriter,
+    build_application,
+    build_asset_routes,
     read_fields,
-    starlette,
 )
 
 ASSETS = {
@@ -41,8 +46,12 @@ ASSETS = {
 ANSWER_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def page(
-    project: Project, rater: RaterState, token: str, step: int | None = None, scale: int = 0
+def render_page(
+    project: AnnotationProject,
+    rater: RaterState,
+    token: str,
+    step: int | None = None,
+    scale: int = 0,
 ) -> str:
     """Render the current page of a rater, or that of an earlier ``step``."""
     current = rater.current if step is None else step
@@ -51,26 +60,28 @@ def page(
     return _render("annotate.html.jinja", project, rater, token, task=task, again=is_revisited)
 
 
-def list_page(project: Project, rater: RaterState, token: str) -> str:
+def render_list_page(project: AnnotationProject, rater: RaterState, token: str) -> str:
     """Render the list of all answers that a rater has rated or skipped, the latest first."""
     listed = []
-    for step in sorted({rating // rater.scales for rating in rater.done}, reverse=True):
+    for step in sorted({rating // rater.scales for rating in rater.states}, reverse=True):
         item = project.items[rater.steps[step].item]
-        answers = " | ".join(item.sides(swapped=rater.steps[step].swapped))
+        answers = " | ".join(item.shown_answers(swapped=rater.steps[step].swapped))
         ratings, note = _describe_ratings(project, rater, step), rater.note(step)
         listed.append((step, item.question, answers, ratings, note))
     return _render("ratings.html.jinja", project, rater, token, listed=listed)
 
 
-def _render(template: str, project: Project, rater: RaterState, token: str, **more: object) -> str:
-    more |= {"rater": rater, "base": f"/{token}", "longest_note": LONGEST_NOTE}
+def _render(
+    template: str, project: AnnotationProject, rater: RaterState, token: str, **more: object
+) -> str:
+    more |= {"rater": rater, "base": f"/{token}", "longest_note": MAX_NOTE_CHARS}
     more |= {"pairs": project.pairs, "shows_gold": project.options.shows_gold}
     return _create_environment().get_template(template).render(total=len(rater.steps), **more)
 
 
-def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
+def _describe_ratings(project: AnnotationProject, rater: RaterState, step: int) -> str:
     """Describe a rater's ratings of a step on all scales; empty if there are none yet."""
-    states = [rater.done.get(rating) for rating in rater.ratings(step)]
+    states = [rater.states.get(rating) for rating in rater.ratings(step)]
     if not any(states):
         return ""
     choices = ["open" if state is None else state.choice or "skipped" for state in states]
@@ -81,12 +92,16 @@ def _describe_ratings(project: Project, rater: RaterState, step: int) -> str:
     return ", ".join(f"{scale.name} {word}" for scale, word in ratings_by_scale)
 
 
-def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> dict[str, Any]:
+def _build_task(
+    project: AnnotationProject, rater: RaterState, step: int, scale: int
+) -> dict[str, Any]:
     """Build the content of a page: the question and its answers, one of which is rated now."""
     current_step = rater.steps[step]
     item = project.items[current_step.item]
     if project.pairs:
-        sides = zip(("First", "Second"), item.sides(swapped=current_step.swapped), strict=True)
+        sides = zip(
+            ("First", "Second"), item.shown_answers(swapped=current_step.swapped), strict=True
+        )
         answers: list[tuple[str, str, bool, str]] = [(*side, True, "") for side in sides]
     else:
         answers = _build_answers(project, rater, step)
@@ -102,24 +117,24 @@ def _build_task(project: Project, rater: RaterState, step: int, scale: int) -> d
 
 
 def _build_scales(
-    project: Project, rater: RaterState, step: int, scale: int
+    project: AnnotationProject, rater: RaterState, step: int, scale: int
 ) -> list[dict[str, Any]]:
     """Build the scales of a step; the first open one is active, else the one at ``scale``."""
     ratings = rater.ratings(step)
     # With several rubrics an answer is rated on one scale after the other.
-    active = next((at for at, rating in enumerate(ratings) if rating not in rater.done), scale)
+    active = next((at for at, rating in enumerate(ratings) if rating not in rater.states), scale)
     result: list[dict[str, Any]] = []
     for place, (rating, scale_of_rating) in enumerate(zip(ratings, project.scales, strict=True)):
         prefix = f"{scale_of_rating.name}/" if len(ratings) > 1 else ""
         result.append({"scale": scale_of_rating, "prefix": prefix, "active": place == active})
         # "former" is a rating that was taken back; the page shows it as a reminder.
-        for name, states in (("given", rater.done), ("former", rater.undone)):
+        for name, states in (("given", rater.states), ("former", rater.undone_states)):
             result[-1][name] = states[rating].choice if rating in states else None
     return result
 
 
 def _build_answers(
-    project: Project, rater: RaterState, current: int
+    project: AnnotationProject, rater: RaterState, current: int
 ) -> list[tuple[str, str, bool, str]]:
     """Return for each answer shown its title, text, whether it is rated now, and its ratings."""
     page = rater.steps[current].page
@@ -140,7 +155,7 @@ def _create_environment() -> Environment:
         # autoescape and StrictUndefined: answers may contain markup, and a misspelt name must fail.
         loader=PackageLoader(__package__, "templates"),
         autoescape=True,
-        finalize=finalized,
+        finalize=spell_out_hidden,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -154,7 +169,7 @@ LEASE_S = 15.0
 """Seconds after which a silent tab counts as closed; an open tab sends a sign every 5 seconds."""
 
 
-class Tabs:
+class WritingTabs:
     """The tab from which each rater may write; each page draws a random name for its tab."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -185,7 +200,7 @@ class Tabs:
 MAX_TAB_NAME_CHARS = 64
 OTHER_TAB_MESSAGE = "this rater is already rating in another tab."
 
-ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
+ACTIONS: Mapping[str, Callable[[AnnotationSession, str, FormFields], Awaitable[object]]] = {
     "rate": lambda session, rater, fields: session.rate(
         rater, _parse_number(fields, "step"), fields.get("choice", ""), fields.get("note", "")
     ),
@@ -198,18 +213,23 @@ ACTIONS: Mapping[str, Callable[[Session, str, Fields], Awaitable[object]]] = {
 """The actions of a rater, by the last part of the address to which the form is sent."""
 
 
-def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None = None) -> ASGIApp:
+def build_annotation_application(
+    session: AnnotationSession,
+    links: AccessLinks,
+    tell: MessageWriter,
+    hosts: AllowedHosts | None = None,
+) -> ASGIApp:
     """Build the ASGI application that shows pages and stores ratings.
 
     ``/TOKEN`` is a rater's page and ``/TOKEN/ratings`` the list of all ratings; ``/TOKEN/rate``,
     ``skip``, ``undo``, ``reopen`` and ``tab`` take forms.
     """
     # One state for the whole application: handlers run in a single event loop.
-    tabs = Tabs()
+    tabs = WritingTabs()
 
     # 404 and not 403, so that guessing tokens gives no hint.
     def find_rater(request: Request) -> RaterState:
-        rater = links.owner(request.path_params["token"])
+        rater = links.find_owner(request.path_params["token"])
         if rater is None:
             raise HTTPException(404)
         return session.raters[rater]
@@ -217,18 +237,18 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
     async def show_page(request: Request) -> Response:
         rater, token = find_rater(request), request.path_params["token"]
         if "step" not in request.query_params:
-            return HTMLResponse(page(session.project, rater, token))
+            return HTMLResponse(render_page(session.project, rater, token))
         texts = [request.query_params.get(name, "0") for name in ("step", "scale")]
-        step, scale = (int(text) if NUMBER.fullmatch(text) else -1 for text in texts)
-        is_rated = any(rating in rater.done for rating in rater.ratings(step))
+        step, scale = (int(text) if FORM_NUMBER.fullmatch(text) else -1 for text in texts)
+        is_rated = any(rating in rater.states for rating in rater.ratings(step))
         if not (is_rated and 0 <= scale < rater.scales):
             # The rating was taken back meanwhile, or the step was never shown.
             return RedirectResponse(f"/{token}", 303)
-        return HTMLResponse(page(session.project, rater, token, step, scale))
+        return HTMLResponse(render_page(session.project, rater, token, step, scale))
 
     async def show_list(request: Request) -> Response:
         return HTMLResponse(
-            list_page(session.project, find_rater(request), request.path_params["token"])
+            render_list_page(session.project, find_rater(request), request.path_params["token"])
         )
 
     async def update_tab(request: Request) -> Response:
@@ -254,7 +274,7 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
                 return PlainTextResponse(str(error), 400)
             except OSError as error:
                 # The rater learns the cause; the path in the error goes to the terminal only.
-                cause = "the disk is full" if is_full(error) else "the file cannot be written"
+                cause = "the disk is full" if is_disk_full(error) else "the file cannot be written"
                 tell(f"{rater.name}: a rating was not stored: {error}")
                 return PlainTextResponse(f"{cause}.", 503)
             if open_before and rater.current is None:
@@ -267,25 +287,25 @@ def application(session: Session, links: Links, tell: Tell, hosts: Hosts | None 
 
         return endpoint
 
-    def next_address(rater: RaterState, fields: Fields) -> str:
+    def next_address(rater: RaterState, fields: FormFields) -> str:
         """Return the page after a request: when revisiting an answer, its next scale."""
         if "again" not in fields or "choice" not in fields:
             return ""
-        scale = session.offered(fields["choice"])[0] + 1
+        scale = session.parse_choice(fields["choice"])[0] + 1
         return f"?step={fields['step']}&scale={scale}" if scale < rater.scales else ""
 
     # Assets first: "/{token}" would match their addresses as well.
-    routes = [*asset_routes(ASSETS), Route("/{token}", show_page)]
+    routes = [*build_asset_routes(ASSETS), Route("/{token}", show_page)]
     routes.append(Route("/{token}/ratings", show_list))
     routes.append(Route("/{token}/tab", update_tab, methods=["POST"]))
     routes += [
         Route(f"/{{token}}/{name}", build_endpoint(name), methods=["POST"]) for name in ACTIONS
     ]
-    return starlette(routes, tell, hosts)
+    return build_application(routes, tell, hosts)
 
 
-def _parse_number(fields: Fields, name: str) -> int:
+def _parse_number(fields: FormFields, name: str) -> int:
     text = fields.get(name, "")
-    if not NUMBER.fullmatch(text):
+    if not FORM_NUMBER.fullmatch(text):
         raise NotOfferedError(f"{name}: expected a number")
     return int(text)

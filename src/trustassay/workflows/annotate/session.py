@@ -15,9 +15,9 @@ from typing import Any
 
 from trustassay.data.journal import ACTION, BEGINNING, RUBRIC, SKIP, UNDO, Journal, read_journal
 from trustassay.data.records import InputError
-from trustassay.files import DiskFullError, is_full, named
+from trustassay.files import DiskFullError, is_disk_full, name_in_errors
 from trustassay.sample import clean
-from trustassay.workflows.annotate.project import Project, Scale, Step
+from trustassay.workflows.annotate.project import AnnotationProject, RatingScale, RatingStep
 
 
 class RatingsFile:
@@ -34,7 +34,7 @@ class RatingsFile:
             InputError: another process still holds the lock after ``wait_s`` seconds.
         """
         self.path = path
-        with named(path):
+        with name_in_errors(path):
             # O_APPEND: every write goes to the end, whatever another process does.
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         end = time.monotonic() + wait_s
@@ -76,14 +76,14 @@ class RatingsFile:
         journal = read_journal(self.path)
         if journal.start:
             self._check_start(journal.start, start)
-        with named(self.path):
+        with name_in_errors(self.path):
             # Only a last line without its end may be cut: it was never confirmed to the rater.
-            if journal.sound < self._size:
-                os.ftruncate(self._file, journal.sound)
-                self._size = journal.sound
+            if journal.sound_bytes < self._size:
+                os.ftruncate(self._file, journal.sound_bytes)
+                self._size = journal.sound_bytes
         if not journal.start:
             # Written and synchronised before the first rater sees a page.
-            self.write(encoded(start))
+            self.write(encode_line(start))
             self._sync_folder()
         return journal
 
@@ -120,7 +120,7 @@ class RatingsFile:
             DiskFullError: there is no room; no part of the lines remains in the file.
             OSError: the file cannot be written, or is not the one that this process opened.
         """
-        with named(self.path):
+        with name_in_errors(self.path):
             self._check_unchanged()
             try:
                 # A full disk may accept a part of the bytes without an error.
@@ -130,7 +130,7 @@ class RatingsFile:
             except OSError as error:
                 # Remove what was written in part, so that the next line does not join it.
                 os.ftruncate(self._file, self._size)
-                if is_full(error):
+                if is_disk_full(error):
                     raise DiskFullError(self.path) from None
                 raise
         self._size += len(lines)
@@ -148,7 +148,7 @@ class RatingsFile:
         """Store one line; it is on disk when this returns; raises OSError if it could not be
         stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queued_lines.append((encoded(line), stored))
+        self._queued_lines.append((encode_line(line), stored))
         # A running task takes this line with its next batch.
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_waiting())
@@ -182,12 +182,12 @@ class RatingsFile:
         os.close(self._file)
 
 
-def encoded(line: Mapping[str, Any]) -> bytes:
+def encode_line(line: Mapping[str, Any]) -> bytes:
     """Encode a line of a file of JSON Lines."""
     return json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
-LONGEST_NOTE = 2000
+MAX_NOTE_CHARS = 2000
 """Longest note, in characters."""
 
 
@@ -196,7 +196,7 @@ class NotOfferedError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RatingState:
     """A rater's rating of a step on one scale."""
 
     choice: str | None
@@ -213,12 +213,12 @@ class RaterState:
     """
 
     name: str
-    steps: Sequence[Step]
+    steps: Sequence[RatingStep]
     scales: int = 1
     """The number of scales."""
-    done: dict[int, State] = field(default_factory=dict)
+    states: dict[int, RatingState] = field(default_factory=dict)
     """Ratings that were given or skipped, the latest last."""
-    undone: dict[int, State] = field(default_factory=dict)
+    undone_states: dict[int, RatingState] = field(default_factory=dict)
     """Ratings that were taken back; their notes are offered again."""
     _first_open: int = 0
     """No rating before this number is open."""
@@ -227,7 +227,7 @@ class RaterState:
     def next(self) -> int | None:
         """The first open rating; ``None`` at the end."""
         # Ratings are mostly given in order, so the search continues where it stopped.
-        while self._first_open in self.done:
+        while self._first_open in self.states:
             self._first_open += 1
         return self._first_open if self._first_open < len(self.steps) * self.scales else None
 
@@ -244,7 +244,7 @@ class RaterState:
         """Return the note on a step, also from ratings that were taken back."""
         states = [
             states_by_rating.get(rating)
-            for states_by_rating in (self.done, self.undone)
+            for states_by_rating in (self.states, self.undone_states)
             for rating in self.ratings(step)
         ]
         return next((state.note for state in reversed(states) if state and state.note), "")
@@ -252,19 +252,19 @@ class RaterState:
     @property
     def last(self) -> int | None:
         """The latest rating, which can be undone."""
-        return next(reversed(self.done), None)
+        return next(reversed(self.states), None)
 
     @property
     def finished(self) -> list[int]:
         """The steps that are rated or skipped on all scales, in order."""
-        counts = Counter(rating // self.scales for rating in self.done)
+        counts = Counter(rating // self.scales for rating in self.states)
         return sorted(step for step, count in counts.items() if count == self.scales)
 
     @property
     def skipped(self) -> list[int]:
         """The finished steps that were skipped on at least one scale, in order."""
         steps_with_skip = {
-            rating // self.scales for rating, state in self.done.items() if state.choice is None
+            rating // self.scales for rating, state in self.states.items() if state.choice is None
         }
         return [step for step in self.finished if step in steps_with_skip]
 
@@ -273,24 +273,24 @@ class RaterState:
         """The number of steps that are rated on all scales."""
         return len(self.finished) - len(self.skipped)
 
-    def set(self, rating: int, state: State | None) -> None:
+    def set(self, rating: int, state: RatingState | None) -> None:
         """Record what was stored for a rating; ``None`` means that it was taken back."""
         # Removed first, so that a changed rating moves to the end of the dictionary, which is the
         # order of undo.
-        former = self.done.pop(rating, None)
+        former = self.states.pop(rating, None)
         if state is not None:
-            self.done[rating] = state
-            self.undone.pop(rating, None)
+            self.states[rating] = state
+            self.undone_states.pop(rating, None)
         elif former is not None:
-            self.undone[rating] = former
+            self.undone_states[rating] = former
             # An undone rating is open again and comes first.
             self._first_open = min(self._first_open, rating)
 
 
-class Session:
+class AnnotationSession:
     """The raters of a project, and the file that records what they do."""
 
-    def __init__(self, project: Project, file: RatingsFile, journal: Journal) -> None:
+    def __init__(self, project: AnnotationProject, file: RatingsFile, journal: Journal) -> None:
         """Restore the state from the file; raises InputError if a line fits no step."""
         self.project, self._file = project, file
         self.scales = project.scales
@@ -324,23 +324,23 @@ class Session:
 
     def _parse_state(
         self, where: str, rater: str, rating: int, line: Mapping[str, Any]
-    ) -> State | None:
+    ) -> RatingState | None:
         if line.get(ACTION) == UNDO:
             return None
         note = str(line.get("note") or "")
         if line.get(ACTION) == SKIP:
-            return State(None, note)
+            return RatingState(None, note)
         step, scale = self._step_and_scale(rater, rating)
-        choice = scale.choice_of(step, line.get("rating"))
+        choice = scale.decode(step, line.get("rating"))
         if choice is None:
             raise InputError(f"{where}: rating: {str(line.get('rating'))[:40]!r} is not a level")
-        return State(choice, note)
+        return RatingState(choice, note)
 
-    def _step_and_scale(self, rater: str, rating: int) -> tuple[Step, Scale]:
+    def _step_and_scale(self, rater: str, rating: int) -> tuple[RatingStep, RatingScale]:
         step, scale = divmod(rating, len(self.scales))
         return self.raters[rater].steps[step], self.scales[scale]
 
-    def offered(self, choice: str) -> tuple[int, str]:
+    def parse_choice(self, choice: str) -> tuple[int, str]:
         """Parse a choice: return the place of its scale, and its value there.
 
         Raises:
@@ -364,17 +364,17 @@ class Session:
             NotOfferedError: there is no such step or choice.
             OSError: it could not be stored; then nothing has changed.
         """
-        scale, value = self.offered(choice)
+        scale, value = self.parse_choice(choice)
         rating = self._ratings_of_step(rater, step)[scale]
-        return await self._store(rater, rating, State(value, tidy(note)))
+        return await self._store(rater, rating, RatingState(value, tidy_note(note)))
 
     async def skip(self, rater: str, step: int, note: str = "") -> None:
         """Skip the open ratings of a step, or all of them if none is open."""
         result, ratings = self.raters[rater], self._ratings_of_step(rater, step)
         for rating in [
-            rating_of_step for rating_of_step in ratings if rating_of_step not in result.done
+            rating_of_step for rating_of_step in ratings if rating_of_step not in result.states
         ] or ratings:
-            await self._store(rater, rating, State(None, tidy(note)))
+            await self._store(rater, rating, RatingState(None, tidy_note(note)))
 
     async def undo(self, rater: str, rating: int) -> None:
         """Take back the rater's latest action if that was ``rating``: a rating, or the skip of a
@@ -390,17 +390,17 @@ class Session:
         if result.last != rating:
             return
         # A skip covers all open scales of a step, and is undone as a whole.
-        skip = result.done[rating].choice is None
+        skip = result.states[rating].choice is None
         for rating_of_step in result.ratings(rating // result.scales) if skip else (rating,):
             if rating_of_step == rating or (
-                rating_of_step in result.done and result.done[rating_of_step].choice is None
+                rating_of_step in result.states and result.states[rating_of_step].choice is None
             ):
                 await self._take_back(rater, rating_of_step)
 
     async def reopen(self, rater: str) -> None:
         """Ask again for everything that the rater skipped; raises the same errors as
         :meth:`undo`."""
-        states_by_rating = self.raters[rater].done
+        states_by_rating = self.raters[rater].states
         for rating in sorted(
             number for number, state in states_by_rating.items() if state.choice is None
         ):
@@ -416,21 +416,21 @@ class Session:
         return self.raters[rater].ratings(step)
 
     async def _take_back(self, rater: str, rating: int) -> None:
-        await self._file.append(self.line(rater, rating, State(None), action=UNDO))
+        await self._file.append(self.build_line(rater, rating, RatingState(None), action=UNDO))
         self.raters[rater].set(rating, None)
 
-    async def _store(self, rater: str, rating: int, state: State) -> bool:
+    async def _store(self, rater: str, rating: int, state: RatingState) -> bool:
         result = self.raters[rater]
-        if result.done.get(rating) == state:
+        if result.states.get(rating) == state:
             # The browser sent the request again, since it got no reply.
             return False
         # Stored before it is recorded in memory: the page never shows what a crash could lose.
-        await self._file.append(self.line(rater, rating, state))
+        await self._file.append(self.build_line(rater, rating, state))
         result.set(rating, state)
         return True
 
-    def line(
-        self, rater: str, rating: int, state: State, *, action: str | None = None
+    def build_line(
+        self, rater: str, rating: int, state: RatingState, *, action: str | None = None
     ) -> dict[str, Any]:
         """Build the line that records an action of a rater."""
         step, scale = self._step_and_scale(rater, rating)
@@ -440,13 +440,13 @@ class Session:
             more["model"] = item.model
         if self.project.pairs:
             more["first"] = "b" if step.swapped else "a"
-        value = None if state.choice is None else scale.stored(step, state.choice)
-        return rating_line(
+        value = None if state.choice is None else scale.encode(step, state.choice)
+        return build_rating_line(
             item.id, rater, value, state.note, action=action, repeat=step.repeat, **more
         )
 
 
-def rating_line(
+def build_rating_line(
     item: str,
     rater: str,
     rating: str | int | None,
@@ -464,6 +464,6 @@ def rating_line(
     return line
 
 
-def tidy(note: str) -> str:
+def tidy_note(note: str) -> str:
     """Normalise a note to the form in which it is stored."""
-    return clean(note).replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+    return clean(note).replace("\r\n", "\n").strip()[:MAX_NOTE_CHARS]

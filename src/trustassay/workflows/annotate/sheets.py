@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trustassay.data.records import InputError
-from trustassay.files import whole
-from trustassay.show.document import defused
-from trustassay.workflows.annotate.project import Project, Scale, Step
-from trustassay.workflows.annotate.session import LONGEST_NOTE, Session
+from trustassay.files import open_atomic
+from trustassay.show.document import defuse_formula
+from trustassay.workflows.annotate.project import AnnotationProject, RatingScale, RatingStep
+from trustassay.workflows.annotate.session import MAX_NOTE_CHARS, AnnotationSession
 
-KEY, RATING, NOTE = "key", "rating", "note"
+KEY_COLUMN, RATING_COLUMN, NOTE_COLUMN = "key", "rating", "note"
 """Names of columns; with several rubrics there is a column ``rating RUBRIC`` for each."""
 MAX_CELL_CHARS = 2**27
 MAX_FAULTS_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SheetRow:
     """A rating in a sheet that was filled in."""
 
     rater: str
@@ -31,7 +31,7 @@ class Row:
     note: str
 
 
-def write_sheets(project: Project, path: Path) -> list[Path]:
+def write_sheets(project: AnnotationProject, path: Path) -> list[Path]:
     """Write a sheet for each rater, and return their paths.
 
     Like the page, sheets do not show models, scores or ids. A single sheet is written to ``path``,
@@ -50,18 +50,26 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
         )
     for target, (rater, steps) in zip(result, project.steps.items(), strict=True):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with whole(target) as file:
+        with open_atomic(target) as file:
             # With a byte order mark, as Excel reads other files in a legacy encoding.
             text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
             rows = csv.writer(text)
             answers = ["first", "second"] if project.pairs else ["answer"]
             gold = ["gold"] if project.options.shows_gold else []
-            header = [KEY, *_rating_columns(project), NOTE, "question", *answers, *gold, "passages"]
+            header = [
+                KEY_COLUMN,
+                *_rating_columns(project),
+                NOTE_COLUMN,
+                "question",
+                *answers,
+                *gold,
+                "passages",
+            ]
             rows.writerow(header)
             for place, step in enumerate(steps):
                 # Answers are hostile input: a cell like "=HYPERLINK(...)" must not run in a
                 # spreadsheet.
-                cells = [defused(cell) for cell in _build_cells(project, step)]
+                cells = [defuse_formula(cell) for cell in _build_cells(project, step)]
                 empty = [""] * (len(_rating_columns(project)) + 1)
                 # The key identifies rater and step, so that rows may be sorted or deleted.
                 rows.writerow([project.row_key(rater, place), *empty, *cells])
@@ -72,17 +80,17 @@ def write_sheets(project: Project, path: Path) -> list[Path]:
 
 def _remove_defusing(cell: str) -> str:
     """Remove the quote that :func:`defused` put before a cell that looks like a formula."""
-    return cell[1:] if cell.startswith("'") and defused(cell[1:]) != cell[1:] else cell
+    return cell[1:] if cell.startswith("'") and defuse_formula(cell[1:]) != cell[1:] else cell
 
 
-def _rating_columns(project: Project) -> dict[str, Scale]:
+def _rating_columns(project: AnnotationProject) -> dict[str, RatingScale]:
     """Return the scale of each column of ratings."""
     if len(project.scales) == 1:
-        return {RATING: project.scales[0]}
-    return {f"{RATING} {scale.name}".lower(): scale for scale in project.scales}
+        return {RATING_COLUMN: project.scales[0]}
+    return {f"{RATING_COLUMN} {scale.name}".lower(): scale for scale in project.scales}
 
 
-def _build_cells(project: Project, step: Step) -> list[str]:
+def _build_cells(project: AnnotationProject, step: RatingStep) -> list[str]:
     item = project.items[step.item]
     golds = "\n".join(" / ".join(aliases) for aliases in item.golds)
     gold = [golds] if project.options.shows_gold else []
@@ -90,10 +98,10 @@ def _build_cells(project: Project, step: Step) -> list[str]:
         f"[{number}] {document.title}\n{document.text}"
         for number, document in enumerate(item.documents, 1)
     )
-    return [item.question, *item.sides(swapped=step.swapped), *gold, passages]
+    return [item.question, *item.shown_answers(swapped=step.swapped), *gold, passages]
 
 
-def read_sheet(project: Project, path: Path) -> list[Row]:
+def read_sheet(project: AnnotationProject, path: Path) -> list[SheetRow]:
     """Read the rows of a sheet that hold a rating, in any order; other columns are ignored.
 
     Raises:
@@ -109,31 +117,33 @@ def read_sheet(project: Project, path: Path) -> list[Row]:
     result, faults, keys_read = [], [], set()
     for number, cells in _read_rows(path, list(columns)):
         where = f"{path}: row {number}"
-        key = cells[KEY].strip()
+        key = cells[KEY_COLUMN].strip()
         ratings_by_column = {name: cells[name].strip() for name in columns if cells[name].strip()}
         if not ratings_by_column:
             continue
         if key not in step_by_key:
             faults.append(
-                f"{where}: {KEY}: {key[:20]!r} is not of this input with these options and raters"
+                f"{where}: {KEY_COLUMN}: {key[:20]!r} is not of this input with these options and raters"
             )
             continue
         if key in keys_read:
-            faults.append(f"{where}: {KEY}: {key!r} is already rated in an earlier row")
+            faults.append(f"{where}: {KEY_COLUMN}: {key!r} is already rated in an earlier row")
         keys_read.add(key)
-        note = _remove_defusing(cells.get(NOTE, "").strip())
-        if len(note) > LONGEST_NOTE:
-            faults.append(f"{where}: {NOTE}: has {len(note):,} characters, of {LONGEST_NOTE:,}")
+        note = _remove_defusing(cells.get(NOTE_COLUMN, "").strip())
+        if len(note) > MAX_NOTE_CHARS:
+            faults.append(
+                f"{where}: {NOTE_COLUMN}: has {len(note):,} characters, of {MAX_NOTE_CHARS:,}"
+            )
         for name, rating in ratings_by_column.items():
             scale = columns[name]
             # Spreadsheets may write 4 as 4.0, which the scale accepts.
-            choice = scale.choice_named(_remove_defusing(rating))
+            choice = scale.parse_cell(_remove_defusing(rating))
             if choice is None:
                 offered = ", ".join(choice_of_scale.value for choice_of_scale in scale.choices)
                 faults.append(f"{where}: {name}: expected one of {offered}, got {rating[:40]!r}")
                 continue
             result.append(
-                Row(
+                SheetRow(
                     *step_by_key[key],
                     f"{scale.name}/{choice}" if len(columns) > 1 else choice,
                     note,
@@ -166,8 +176,8 @@ def _read_rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[s
     number = 0
     try:
         header = [name.strip().lower() for name in next(rows, [])]
-        if not {KEY, *ratings} <= set(header):
-            wanted = " and ".join((KEY, *ratings))
+        if not {KEY_COLUMN, *ratings} <= set(header):
+            wanted = " and ".join((KEY_COLUMN, *ratings))
             raise InputError(
                 f"{path}: row 1: expected the columns {wanted}, as --export writes them, "
                 f"got {', '.join(header)[:200] or 'nothing'}"
@@ -184,7 +194,7 @@ def _read_rows(path: Path, ratings: Sequence[str]) -> Iterator[tuple[int, dict[s
         raise InputError(f"{path}: row {number + 1}: is not CSV ({error})") from None
 
 
-async def store_rows(session: Session, rows: Sequence[Row]) -> int:
+async def store_rows(session: AnnotationSession, rows: Sequence[SheetRow]) -> int:
     """Store ratings of sheets together; return how many are new or different."""
     # Started together, so the file is synchronised once and not for each rating.
     rates = [session.rate(row.rater, row.step, row.choice, row.note) for row in rows]

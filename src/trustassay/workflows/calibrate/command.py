@@ -14,35 +14,40 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from trustassay.data.records import InputError
-from trustassay.errors import UnknownNameError, UsageError, did_you_mean, door
-from trustassay.runs.calibrator import Calibrator, Input, write_calibrator
-from trustassay.runs.needs import needed_words
-from trustassay.runs.probabilities import promise_in_words
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_traceback
+from trustassay.runs.calibrator import Calibrator, CalibratorInput, write_calibrator
+from trustassay.runs.needs import list_needed_backends
+from trustassay.runs.probabilities import describe_promise
 from trustassay.show import document
-from trustassay.show.charts import Line, Plot
+from trustassay.show.charts import NamedCurve, Plot
 from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method
-from trustassay.statistics.comparison import spread_of
+from trustassay.statistics.comparison import summarise_distribution
 from trustassay.statistics.conformal import fewest_questions
-from trustassay.statistics.intervals import FEWEST, Estimate
-from trustassay.statistics.resampling import FEWEST_OF_CLASS, generator, holm
+from trustassay.statistics.intervals import MIN_UNITS, Estimate
+from trustassay.statistics.resampling import MIN_SAMPLES_OF_CLASS, generator, holm
 from trustassay.text.words import amount
-from trustassay.workflows.calibrate.fitting import Rows, fit, promises
+from trustassay.workflows.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.workflows.json_form import JsonForm
 from trustassay.workflows.study import outputs
-from trustassay.workflows.study.answers import Answers, Column, as_list, read_answers
-from trustassay.workflows.study.figures import Resampling, estimates
-from trustassay.workflows.study.labels import Label, LabelOptions, check_two_classes, labelled
+from trustassay.workflows.study.answers import ScoreColumn, StudyAnswers, as_list, read_answers
+from trustassay.workflows.study.figures import Resampling, estimate_figures
+from trustassay.workflows.study.labels import (
+    Label,
+    LabelOptions,
+    check_two_classes,
+    read_answer_labels,
+)
 
-AT_MOST = (0.05, 0.1, 0.2)
+DEFAULT_AT_MOST = (0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-LEVEL = 0.05
-FIGURES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
+TEST_LEVEL = 0.05
+FIGURE_TITLES = {"auroc": "AUROC", "log_loss": "log loss", "brier": "Brier", "ece": "ECE"}
 """The titles of the figures, by name."""
 CALIBRATED_ROW, CHANCE = "calibrated", "share of right answers"
-MEASURES: Mapping[str, correlation.WeightedMeasure] = {
+CALIBRATION_MEASURES: Mapping[str, correlation.WeightedMeasure] = {
     "auroc": correlation.weighted_auroc,
     "log_loss": correlation.weighted_log_loss,
     "brier": correlation.weighted_brier_score,
@@ -78,7 +83,7 @@ class Calibration(JsonForm):
         return Path(path)
 
 
-@door
+@trim_traceback
 def calibrate(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -124,7 +129,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     answers = read_answers(paths, [label] if label else [])
     file = Path(ratings) if ratings is not None else None
     options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), at_least=at_least)
-    result = labelled(answers, [label] if label else [], options)[0][0]
+    result = read_answer_labels(answers, [label] if label else [], options)[0][0]
     check_two_classes(result)
     # 2. The scores, turned so that higher is better.
     columns = _choose_columns(answers, as_list(metrics))
@@ -144,11 +149,11 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     )
     # A failure is no low score, so failed answers are neither fitted nor tested.
     is_used &= ~failed
-    rows = Rows(table, result.values, answers.questions).of(is_used)
+    rows = LabelledScores(table, result.values, answers.questions).of(is_used)
     _check_enough(rows, result.name, risks, confidence)
     # 4. Fit, find thresholds, and evaluate out of fold.
     fitted = fit(rows, cast(Method, method) if method != "auto" else None, seed)
-    kept_promises = promises(fitted, risks or AT_MOST, confidence, seed)
+    kept_promises = find_promises(fitted, risks or DEFAULT_AT_MOST, confidence, seed)
     # Only then can the raw score be compared with its calibrated form.
     is_probability = len(columns) == 1 and columns[0].probability and inputs[0].sign > 0
     score = rows.scores[:, 0] if is_probability else None
@@ -198,7 +203,7 @@ def _check_options(risks: Sequence[float], confidence: float, method: str, resam
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
 
 
-def _choose_columns(answers: Answers, names: Sequence[str]) -> list[Column]:
+def _choose_columns(answers: StudyAnswers, names: Sequence[str]) -> list[ScoreColumn]:
     columns_by_name = {column.name: column for column in answers.columns}
     if not names:
         # Parts have to be named: there are too many to choose from.
@@ -215,7 +220,7 @@ def _choose_columns(answers: Answers, names: Sequence[str]) -> list[Column]:
     return [columns_by_name[name] for name in dict.fromkeys(names)]
 
 
-def _build_input(column: Column, lower: Sequence[str]) -> Input:
+def _build_input(column: ScoreColumn, lower: Sequence[str]) -> CalibratorInput:
     options, backends = json.loads(column.settings)
     # --lower is for parts, whose direction a metric may not declare.
     if column.name in lower and not column.part:
@@ -223,32 +228,36 @@ def _build_input(column: Column, lower: Sequence[str]) -> Input:
     # The sign is stored, so that the calibrator can be applied to raw scores later.
     turned = column.turned or column.name in lower
     # Only backends that the metric uses: others may change without invalidating the calibrator.
-    needed = needed_words(column.metric, options, backends)
+    needed = list_needed_backends(column.metric, options, backends)
     judging_backends = {name: value for name, value in backends.items() if name in needed}
-    return Input(column.metric, column.part, options, judging_backends, -1 if turned else 1)
+    return CalibratorInput(
+        column.metric, column.part, options, judging_backends, -1 if turned else 1
+    )
 
 
-def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: float) -> None:
+def _check_enough(
+    rows: LabelledScores, label: str, risks: Sequence[float], confidence: float
+) -> None:
     """Raise InputError if labels are too few for probabilities or for the requested thresholds."""
-    scored_rows = rows.of(rows.scored)
+    scored_rows = rows.of(rows.has_score)
     right, wrong = (
         len(np.unique(scored_rows.questions[scored_rows.right == kind])) for kind in (1, 0)
     )
     questions = len(np.unique(scored_rows.questions))
     # A combination uses half of the questions to fit and half to test.
     parts = 1 if rows.scores.shape[1] == 1 else 2
-    if questions < FEWEST * parts or min(right, wrong) < FEWEST_OF_CLASS * parts:
+    if questions < MIN_UNITS * parts or min(right, wrong) < MIN_SAMPLES_OF_CLASS * parts:
         raise InputError(
             f"label {label}: too few for probabilities: {amount(len(scored_rows.right), 'answer')} "
             f"with a label and a score to {amount(questions, 'question')}, {right:,} with a right "
-            f"and {wrong:,} with a wrong answer; at least {FEWEST * parts} questions are needed, "
-            f"{FEWEST_OF_CLASS * parts} with a right and {FEWEST_OF_CLASS * parts} with a wrong one"
+            f"and {wrong:,} with a wrong answer; at least {MIN_UNITS * parts} questions are needed, "
+            f"{MIN_SAMPLES_OF_CLASS * parts} with a right and {MIN_SAMPLES_OF_CLASS * parts} with a wrong one"
         )
     for risk in risks:
         fewest = parts * fewest_questions(risk, round(1 - confidence, 12))
         if len(np.unique(rows.questions)) < fewest:
             # Fail now: without enough questions no threshold could keep the promise.
-            of = promise_in_words("among accepted", risk, confidence)
+            of = describe_promise("among accepted", risk, confidence)
             half = ", half of which fit the combination" if parts > 1 else ""
             raise InputError(
                 f"label {label}: too few for {of}: {questions:,} labelled questions; at least "
@@ -256,7 +265,9 @@ def _check_enough(rows: Rows, label: str, risks: Sequence[float], confidence: fl
             )
 
 
-def _measure_spreads(answers: Answers, columns: Sequence[Column], used: Bools) -> dict[str, Any]:
+def _measure_spreads(
+    answers: StudyAnswers, columns: Sequence[ScoreColumn], used: Bools
+) -> dict[str, Any]:
     """Return the distributions of the scores and of all parts of their metrics, by name."""
     # Distributions let a later run notice that its scores look different.
     settings = {(column.metric, column.settings) for column in columns}
@@ -264,24 +275,31 @@ def _measure_spreads(answers: Answers, columns: Sequence[Column], used: Bools) -
     for column in answers.columns:
         if (column.metric, column.settings) in settings:
             name = f"{column.metric}.{column.part}" if column.part else column.metric
-            result[name] = spread_of(column.as_given[used], answers.questions[used])
+            result[name] = summarise_distribution(column.as_given[used], answers.questions[used])
     return result
 
 
 def _estimate_figures(
-    rows: Rows, chances: Floats, name: str, score: Floats | None, seed: int, resamples: int
+    rows: LabelledScores,
+    chances: Floats,
+    name: str,
+    score: Floats | None,
+    seed: int,
+    resamples: int,
 ) -> dict[str, Mapping[str, Estimate]]:
-    columns = [Column(CALIBRATED_ROW, "metric", chances, probability=True)]
+    columns = [ScoreColumn(CALIBRATED_ROW, "metric", chances, probability=True)]
     if score is not None:
         # The score itself, to show what calibration gains.
-        columns.append(Column(name, "metric", score, probability=True))
+        columns.append(ScoreColumn(name, "metric", score, probability=True))
     # The baseline predicts the share of right answers for every scored answer.
     share = np.where(np.isnan(chances), np.nan, rows.right[~np.isnan(chances)].mean())
-    columns.append(Column(CHANCE, "baseline", share, probability=True))
+    columns.append(ScoreColumn(CHANCE, "baseline", share, probability=True))
     # Answers to one question are resampled together.
     resampling = Resampling(generator(seed, "calibrate", "figures"), resamples)
     _, questions = np.unique(rows.questions, return_inverse=True)
-    result = dict(estimates(columns, rows.right, "binary", questions, resampling, MEASURES))
+    result = dict(
+        estimate_figures(columns, rows.right, "binary", questions, resampling, CALIBRATION_MEASURES)
+    )
     # Each fold's curve is fitted on other answers of the same set, and so none is independent of
     # the rest: intervals of 40 to 150 questions held in 81 to 93 of 100 simulated sets.
     bare = {
@@ -296,12 +314,16 @@ def _describe_missing(figures: Mapping[str, Mapping[str, Estimate]]) -> list[str
     for row, estimates_of_row in figures.items():
         for name, estimate in estimates_of_row.items():
             if estimate.value is None and row != CHANCE:
-                reasons.setdefault((row, estimate.without), []).append(FIGURES[name])
+                reasons.setdefault((row, estimate.without), []).append(FIGURE_TITLES[name])
     return [f"{row}: no {', '.join(names)}: {reason}" for (row, reason), names in reasons.items()]
 
 
 def _find_better_scores(
-    answers: Answers, column: Column, used: Input, labels: Floats, repeat: Sequence[str]
+    answers: StudyAnswers,
+    column: ScoreColumn,
+    used: CalibratorInput,
+    labels: Floats,
+    repeat: Sequence[str],
 ) -> list[str]:
     """Describe which other scores of the metric order the answers better (5 % level over all
     tests).
@@ -337,7 +359,7 @@ def _find_better_scores(
     result = []
     for (column_compared, test), p in zip(defined_tests, corrected, strict=True):
         # Better only if significant after Holm's correction, and in the right direction.
-        if p >= LEVEL or test.value <= 0 or test.interval is None:
+        if p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
         command = shlex.join([*repeat, "--metric", column_compared.name])
@@ -369,13 +391,17 @@ def _build_command(runs: Sequence[Path], label: str, options: LabelOptions) -> l
 
 
 def _describe_inputs(
-    label: Label, columns: Sequence[Column], inputs: Sequence[Input], rows: Rows, failed: Bools
+    label: Label,
+    columns: Sequence[ScoreColumn],
+    inputs: Sequence[CalibratorInput],
+    rows: LabelledScores,
+    failed: Bools,
 ) -> list[str]:
     result = list(label.notes)
     labels = ~np.isnan(label.values)
     if count := int((labels & failed).sum()):
         result.append(f"{amount(count, 'labelled answer')} could not be scored and is left out")
-    if count := int((~rows.scored).sum()):
+    if count := int((~rows.has_score).sum()):
         result.append(f"{amount(count, 'labelled answer')} without a score: never accepted")
     for place, (column, input_of_column) in enumerate(zip(columns, inputs, strict=True)):
         has_score = ~np.isnan(rows.scores[:, place])
@@ -394,7 +420,7 @@ def _describe_inputs(
     return result
 
 
-PROMISES = ("threshold", "accepted", "wrong among them")
+PROMISE_COLUMNS = ("threshold", "accepted", "wrong among them")
 
 
 def headline(result: Calibration) -> str:
@@ -407,18 +433,18 @@ def headline(result: Calibration) -> str:
     )
 
 
-def figure_rows(result: Calibration) -> list[document.Row]:
+def build_figure_rows(result: Calibration) -> list[document.DocumentRow]:
     """Build the rows of figures, each with its interval."""
     return [
-        document.Row(
+        document.DocumentRow(
             f"{row}, out of fold" if row == CALIBRATED_ROW else row,
-            [outputs.with_interval(estimates_of_row[name]) for name in FIGURES],
+            [outputs.format_with_interval(estimates_of_row[name]) for name in FIGURE_TITLES],
         )
         for row, estimates_of_row in result.figures.items()
     ]
 
 
-def promise_rows(calibrator: Calibrator) -> list[document.Row]:
+def build_promise_rows(calibrator: Calibrator) -> list[document.DocumentRow]:
     """Build a row for each promise: its threshold and the labelled answers that it accepts."""
     rows = []
     for promise in calibrator.promises:
@@ -436,17 +462,17 @@ def promise_rows(calibrator: Calibrator) -> list[document.Row]:
         if promise.without:
             # The reason takes the place of the threshold.
             cells = [f"none: {promise.without}", "", ""]
-        words = promise_in_words(promise.kind, promise.at_most, promise.confidence)
-        rows.append(document.Row(words, cells))
+        words = describe_promise(promise.kind, promise.at_most, promise.confidence)
+        rows.append(document.DocumentRow(words, cells))
     return rows
 
 
 def write_page(result: Calibration, path: Path) -> None:
     """Write the page, completely or not at all."""
-    document_of(result).write(path)
+    build_document(result).write(path)
 
 
-def document_of(result: Calibration) -> document.Document:
+def build_document(result: Calibration) -> document.PageDocument:
     """Build the page of a calibration."""
     calibrator = result.calibrator
     facts = {
@@ -456,7 +482,7 @@ def document_of(result: Calibration) -> document.Document:
         "questions": f"{calibrator.questions:,}",
         "seed": str(result.seed),
     }
-    rows, promises_in_rows = figure_rows(result), promise_rows(calibrator)
+    rows, promises_in_rows = build_figure_rows(result), build_promise_rows(calibrator)
     note = (
         "95 % intervals over questions. Out of fold: of each answer the probability by a "
         "calibrator that was fitted without its question; such figures have no interval, since the "
@@ -464,15 +490,23 @@ def document_of(result: Calibration) -> document.Document:
     )
     tables = [
         document.Table(
-            "Probability", list(FIGURES.values()), rows, "How good the probabilities are", note
+            "Probability",
+            list(FIGURE_TITLES.values()),
+            rows,
+            "How good the probabilities are",
+            note,
         ),
         document.Table(
-            "Promise", PROMISES, promises_in_rows, "What is accepted", "Of the labelled answers."
+            "Promise",
+            PROMISE_COLUMNS,
+            promises_in_rows,
+            "What is accepted",
+            "Of the labelled answers.",
         ),
     ]
     plots = document.curves([name for name, _ in _list_series(result)], list(_build_plots(result)))
     title = f"Probability of being right ({calibrator.label})"
-    return document.Document(
+    return document.PageDocument(
         "calibrate",
         "Calibration: " + ", ".join(Path(run).name for run in result.runs),
         facts,
@@ -497,9 +531,9 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
         for place, (name, values) in enumerate(_list_series(result))
     ]
     lines = [
-        Line(name, points, place, dots=True)
+        NamedCurve(name, points, place, dots=True)
         for place, name, values, right in scored_series
-        if (points := outputs.reliability_points(values, right))
+        if (points := outputs.build_reliability_points(values, right))
     ]
     yield Plot(
         "Reliability",
@@ -511,15 +545,15 @@ def _build_plots(result: Calibration) -> Iterator[Plot]:
     )
     place, name, values, right = scored_series[0]
     # Risk and coverage are drawn for the calibrated probability only, which is the first series.
-    if len(right) > outputs.FEWEST_KEPT:
-        points = outputs.kept_points(values, right, risk=True)
+    if len(right) > outputs.MIN_ANSWERS_OF_POINT:
+        points = outputs.build_coverage_points(values, right, risk=True)
         yield Plot(
             "Risk and coverage",
             "From 10 answers on, accepted from the highest probability down: the share of wrong "
             "ones.",
             "share of answers accepted",
             "wrong among them",
-            [Line(name, points, place)],
+            [NamedCurve(name, points, place)],
             # From 0, so that small risks look small; at least 5 % high, so that 0 is no flat line
             # at the top.
             (0.0, max(0.05, *(y for _, y in points))),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Promise
+from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, ThresholdPromise
 from trustassay.statistics import Bools, Floats, Places, conformal
 from trustassay.statistics.calibration import (
     Combination,
@@ -22,12 +22,12 @@ from trustassay.statistics.calibration import (
 from trustassay.statistics.regression import Isotonic
 from trustassay.statistics.resampling import generator
 
-Model = Isotonic | Combination
-FOLDS = 10
+FittedModel = Isotonic | Combination
+MAX_FOLDS = 10
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelledScores:
     """The scores and labels of n answers."""
 
     scores: Floats
@@ -37,41 +37,41 @@ class Rows:
     questions: Places
     """The number of each answer's question, shape (n,)."""
 
-    def of(self, places: Bools) -> "Rows":
+    def of(self, places: Bools) -> "LabelledScores":
         """Return the answers that the mask selects."""
-        return Rows(self.scores[places], self.right[places], self.questions[places])
+        return LabelledScores(self.scores[places], self.right[places], self.questions[places])
 
     @property
-    def scored(self) -> Bools:
+    def has_score(self) -> Bools:
         """Which answers have at least one score, shape (n,)."""
         return np.asarray(~np.isnan(self.scores).all(axis=1))
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedCalibrator:
     """A fitted model, with the data to evaluate it."""
 
-    model: Model
+    model: FittedModel
     method: str
     """``isotonic``, ``logistic`` or ``combination``."""
     out_of_fold: Floats
     """The probability of each answer by a model that was not fitted to its question; NaN without a
     score."""
-    tested: Rows
+    tested: LabelledScores
     """The answers on which thresholds may be chosen."""
     ranks: Floats
     """The values by which ``tested`` answers are accepted; they were not fitted to these
     answers."""
 
 
-def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
+def fit(rows: LabelledScores, method: Method | None, seed: int) -> FittedCalibrator:
     """Fit one score to all answers, or a combination of scores to half of the questions.
 
     Thresholds on one score apply to the score itself, which was not fitted, so that all answers can
     test them. A combination is fitted to labels, so the other half of the questions tests its
     thresholds; for out-of-fold probabilities each half is predicted by the fit to the other half.
     """
-    scored = rows.scored
+    scored = rows.has_score
     # Answers without a score get no probability.
     labelled_scored = rows.of(scored)
     probabilities = np.full(len(rows.right), np.nan)
@@ -88,7 +88,7 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
         first = rows.of(halves == 0)
         tested = rows.of(halves == 1)
         model = fit_combination(first.scores, first.right)
-        return Fitted(
+        return FittedCalibrator(
             model, "combination", probabilities, tested, model.probabilities(tested.scores)
         )
     # Every fold needs both classes, so there can be no more folds than questions of the rarer one.
@@ -98,11 +98,11 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
     folds = fold_numbers(
         labelled_scored.questions,
         labelled_scored.right,
-        min(FOLDS, rarer_class_questions),
+        min(MAX_FOLDS, rarer_class_questions),
         generator(seed, "calibrate", "folds"),
     )
 
-    def fit_by_method(x: Floats, y: Floats, of: Places) -> tuple[Method, Model]:
+    def fit_by_method(x: Floats, y: Floats, of: Places) -> tuple[Method, FittedModel]:
         """Repeat the whole fit, including the choice of the method."""
         # Chosen anew in each fold: choosing on all answers would leak into the evaluation.
         chosen = method
@@ -117,12 +117,12 @@ def fit(rows: Rows, method: Method | None, seed: int) -> Fitted:
     inputs = labelled_scored.scores[:, 0], labelled_scored.right, labelled_scored.questions
     probabilities[scored] = out_of_fold(fit_predictor, *inputs, folds.tolist())
     chosen, fitted = fit_by_method(*inputs)
-    return Fitted(fitted, chosen, probabilities, rows, rows.scores[:, 0])
+    return FittedCalibrator(fitted, chosen, probabilities, rows, rows.scores[:, 0])
 
 
-def promises(
-    fitted: Fitted, at_most: Sequence[float], confidence: float, seed: int
-) -> list[Promise]:
+def find_promises(
+    fitted: FittedCalibrator, at_most: Sequence[float], confidence: float, seed: int
+) -> list[ThresholdPromise]:
     """Find thresholds for each risk: first among accepted answers, then among all answers."""
     rows, ranks = fitted.tested, fitted.ranks
     inputs = (ranks, 1 - rows.right, rows.questions)
@@ -139,19 +139,22 @@ def promises(
         if passed is None:
             needed = conformal.questions_needed(*inputs, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
-        promise = Promise(AMONG_ACCEPTED, alpha, confidence)
+        promise = ThresholdPromise(AMONG_ACCEPTED, alpha, confidence)
         result.append(_fill_promise(promise, passed, _explain_none(n, fewest, needed), needed))
     for alpha in at_most:
         fewest = conformal.fewest_questions_of_expected(alpha)
-        passed = conformal.accepted_and_wrong_threshold(*inputs, alpha=alpha)
-        promise = Promise(OF_ALL, alpha, None)
+        passed = conformal.risk_control_threshold(*inputs, alpha=alpha)
+        promise = ThresholdPromise(OF_ALL, alpha, None)
         result.append(_fill_promise(promise, passed, _explain_none(n, fewest, fewest), fewest))
     return result
 
 
 def _fill_promise(
-    promise: Promise, result: conformal.Threshold | None, reason: str, needed: int | None
-) -> Promise:
+    promise: ThresholdPromise,
+    result: conformal.AcceptanceThreshold | None,
+    reason: str,
+    needed: int | None,
+) -> ThresholdPromise:
     """Complete a promise with the threshold that keeps it, or the reason why there is none."""
     if result is None:
         return replace(promise, without=reason, needed=needed)

@@ -14,38 +14,38 @@ import numpy as np
 from trustassay.core.outcome import Outcomes
 from trustassay.data.journal import UNEQUAL
 from trustassay.data.records import InputError
-from trustassay.errors import UsageError, did_you_mean, door
+from trustassay.errors import UsageError, did_you_mean, trim_traceback
 from trustassay.runs.counts import read_outcomes
-from trustassay.runs.folder import RunFolder, metrics_of
+from trustassay.runs.folder import RunFolder, load_metrics
 from trustassay.statistics import Floats
-from trustassay.statistics.active import Draw, Labels, draw_units, explored_with
+from trustassay.statistics.active import Labels, UnitDraw, draw_units, exploration_share
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import fields_as_json
 from trustassay.workflows.label.plan import (
     AnswerKey,
-    Batch,
     LabelPlan,
+    PlanBatch,
     PlannedDraw,
     append_lines,
     read_plan,
 )
 from trustassay.workflows.label.population import (
-    Figure,
     LabelFigure,
+    LabelNeed,
     LabelSource,
-    Need,
     Population,
     Unit,
-    measured,
-    needs,
+    WantedFigure,
+    count_needed_labels,
+    estimate_figure,
     read_labels,
     read_population,
 )
 from trustassay.workflows.study.answers import as_list
 
-PROPOSED = 50
-WIDTH = 0.05
+DEFAULT_PROPOSED_ANSWERS = 50
+DEFAULT_WIDTH = 0.05
 MAX_MODELS_WITH_SHARE = 10
 """With more models than this, shares of single models are left out."""
 
@@ -71,7 +71,7 @@ class Labelling:
     """The answers that this call added, as (id, model)."""
     figures: Sequence[LabelFigure] = ()
     """The estimates, the wanted one first."""
-    needs: Sequence[Need] = ()
+    needs: Sequence[LabelNeed] = ()
     """How many more labels each goal needs."""
     notes: Sequence[str] = ()
     scores: Sequence[str] = ()
@@ -124,7 +124,7 @@ class PlanOptions:
     seed: int = 0
 
 
-@door
+@trim_traceback
 def label(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -140,7 +140,7 @@ def label(  # noqa: PLR0913 - one argument an option
     auroc: str = "",
     unit: Unit = "question",
     equal: bool = False,
-    width: float = WIDTH,
+    width: float = DEFAULT_WIDTH,
     beyond: bool = False,
     seed: int = 0,
 ) -> Labelling:
@@ -188,9 +188,9 @@ def label(  # noqa: PLR0913 - one argument an option
     work = open_work(paths, path, source, options)
     added: Sequence[AnswerKey] = ()
     if propose is not None or work.plan is None:
-        added = work.propose(propose or PROPOSED)
+        added = work.propose(propose or DEFAULT_PROPOSED_ANSWERS)
     # 3. Estimate; outcomes of the metrics are shown above the estimates.
-    return replace(work.told(added, width, beyond), outcomes=_read_outcomes_by_run(paths))
+    return replace(work.summarise(added, width, beyond), outcomes=_read_outcomes_by_run(paths))
 
 
 def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outcomes]]:
@@ -199,7 +199,7 @@ def _read_outcomes_by_run(paths: Sequence[Path]) -> dict[str, Mapping[str, Outco
     for path in paths:
         folder = RunFolder(path)
         run, _ = folder.read_finished()
-        result[str(path)] = read_outcomes(folder, metrics_of(run).values())
+        result[str(path)] = read_outcomes(folder, load_metrics(run).values())
     return result
 
 
@@ -278,7 +278,7 @@ class LabelWork:
     start: Mapping[str, Any]
     """The first line of the plan."""
     population: Population
-    figure: Figure
+    figure: WantedFigure
     """The wanted figure."""
     labels: Floats
     """1 for right, 0 for wrong, NaN without a label, shape (N,)."""
@@ -304,15 +304,16 @@ class LabelWork:
             raise InputError(f"{self.path}: {where}: names answers of several units")
         return units.pop()
 
-    def _build_draws(self) -> list[Draw]:
+    def _build_draws(self) -> list[UnitDraw]:
         """Convert the draws of the plan to the form of the statistics."""
-        result: list[Draw] = []
+        result: list[UnitDraw] = []
         for number, batch in enumerate(self.plan.batches if self.plan else (), 1):
             result += [
-                Draw(self._unit_of_keys(f"batch {number}", [key]), None) for key in batch.known
+                UnitDraw(self._unit_of_keys(f"batch {number}", [key]), None)
+                for key in batch.labelled_before
             ]
             result += [
-                Draw(self._unit_of_keys(f"batch {number}", draw.answers), draw.probability)
+                UnitDraw(self._unit_of_keys(f"batch {number}", draw.answers), draw.probability)
                 for draw in batch.draws
             ]
         return result
@@ -328,7 +329,7 @@ class LabelWork:
             for unit in np.flatnonzero(unlabelled_answers == 0).tolist()
             if unit not in drawn_units
         ]
-        draws += [Draw(unit, None) for unit in labelled_elsewhere]
+        draws += [UnitDraw(unit, None) for unit in labelled_elsewhere]
         labels = Labels(self.features, units, draws, self.labels)
         units_left = labels.left
         if not len(units_left):
@@ -352,7 +353,7 @@ class LabelWork:
         # Units hold several answers; convert the number of answers to units.
         wanted = max(1, round(number * len(units_left) / unlabelled_answers[units_left].sum()))
         label_count = int((~np.isnan(self.labels)).sum())
-        drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else explored_with(label_count))
+        drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else exploration_share(label_count))
         keys = self.population.keys
         planned_draws = [
             PlannedDraw(
@@ -368,13 +369,16 @@ class LabelWork:
         # 4. Write the batch before any answer is shown, then read it back.
         first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
         append_lines(
-            self.path, None if self.plan else self.start, Batch(first, planned_draws), batches + 1
+            self.path,
+            None if self.plan else self.start,
+            PlanBatch(first, planned_draws),
+            batches + 1,
         )
         # Reading it back makes sure that the file says what the estimates will use.
         self.plan = read_plan(self.path)
         return [key for draw in planned_draws for key in draw.answers]
 
-    def told(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
+    def summarise(self, added: Sequence[AnswerKey], width: float, beyond: bool) -> Labelling:
         """Estimate all figures from the labels of the plan."""
         assert self.plan
         draws = self._build_draws()
@@ -392,26 +396,26 @@ class LabelWork:
         planned = [key for draw in self.plan.draws for key in draw.answers]
         rated_answers = sum(not np.isnan(self.labels[self.places[key]]) for key in planned)
         figures: list[LabelFigure] = []
-        needed: list[Need] = []
+        needed: list[LabelNeed] = []
         # Units that were not drawn at random cannot stand for the others.
         if drawn := [draw.unit for draw in draws if draw.probability is not None]:
             labels = Labels(self.features, units, draws, self.labels)
-            wanted_figures, models = [self.figure, Figure()], self.population.models
+            wanted_figures, models = [self.figure, WantedFigure()], self.population.models
             if 1 < len(models) <= MAX_MODELS_WITH_SHARE:
-                wanted_figures += [Figure("share of", (name,)) for name in models]
+                wanted_figures += [WantedFigure("share of", (name,)) for name in models]
             scores = [
                 wanted_figure.name
                 for wanted_figure in self.population.answers.columns
                 if wanted_figure.kind == "metric"
             ]
-            wanted_figures += [Figure("auroc", (name,)) for name in scores]
+            wanted_figures += [WantedFigure("auroc", (name,)) for name in scores]
             figures = [
-                measured(wanted_figure, self.population, labels, used)
+                estimate_figure(wanted_figure, self.population, labels, used)
                 for wanted_figure in dict.fromkeys(wanted_figures)
             ]
             # Needs are counted in answers, draws in units.
             count_drawn = int(np.isin(units, drawn).sum())
-            needed = needs(figures[0], width, count_drawn, beyond=beyond)
+            needed = count_needed_labels(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
             self.path,
             len(units),
@@ -428,7 +432,7 @@ class LabelWork:
             self.plan.equal,
         )
 
-    def _describe_gaps(self, draws: Sequence[Draw], used: int) -> list[str]:
+    def _describe_gaps(self, draws: Sequence[UnitDraw], used: int) -> list[str]:
         notes = []
         counted = np.isin(self.population.units, [draw.unit for draw in draws])
         if blank := int((counted & np.isnan(self.labels)).sum()):
@@ -445,22 +449,24 @@ class LabelWork:
         return notes
 
 
-def _choose_figure(population: Population, compare: tuple[str, str] | None, auroc: str) -> Figure:
+def _choose_figure(
+    population: Population, compare: tuple[str, str] | None, auroc: str
+) -> WantedFigure:
     """Choose the wanted figure by the options."""
     if auroc:
         # Raises InputError with a suggestion if there is no such score.
         population.column(auroc)
-        return Figure("auroc", (auroc,))
+        return WantedFigure("auroc", (auroc,))
     if compare is None:
-        return Figure()
+        return WantedFigure()
     models = population.models
     scores = [column.name for column in population.answers.columns]
     if compare[0] == compare[1]:
         raise UsageError(f"compare: expected two different names, got {compare[0]!r} twice")
     if all(name in models for name in compare):
-        return Figure("difference", compare)
+        return WantedFigure("difference", compare)
     if all(name in scores for name in compare):
-        return Figure("auroc difference", compare)
+        return WantedFigure("auroc difference", compare)
     strange = next(name for name in compare if name not in models or name not in scores)
     known_names = [*models, *scores]
     hint = "expected two models, or two scores"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trustassay.data.journal import whole_lines
+from trustassay.data.journal import read_complete_lines
 from trustassay.data.records import InputError
 from trustassay.files import Appender, cut_unfinished
 
@@ -37,10 +37,10 @@ class PlannedDraw:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PlanBatch:
     """Draws that were made together."""
 
-    known: Sequence[AnswerKey]
+    labelled_before: Sequence[AnswerKey]
     """One answer of each unit that had labels before the batch."""
     draws: Sequence[PlannedDraw]
 
@@ -52,7 +52,7 @@ class LabelPlan:
     path: Path
     start: Mapping[str, Any]
     """The first line of the file."""
-    batches: Sequence[Batch]
+    batches: Sequence[PlanBatch]
 
     @property
     def draws(self) -> list[PlannedDraw]:
@@ -83,7 +83,7 @@ def read_plan(path: Path) -> LabelPlan:
     start: dict[str, Any] = {}
     batches: list[tuple[list[AnswerKey], list[PlannedDraw]]] = []
     keys_drawn: set[AnswerKey] = set()
-    for where, content, _ in whole_lines(path):
+    for where, content, _ in read_complete_lines(path):
         action = content.get("action")
         if not start:
             # The first line identifies the file, before any other line is read as part of a plan.
@@ -99,7 +99,7 @@ def read_plan(path: Path) -> LabelPlan:
             raise InputError(f"{where}: action: expected batch, or draw after it, got {action!r}")
     if not start:
         raise InputError(f"{path}: is empty; expected a plan that `trustassay label` wrote")
-    return LabelPlan(path, start, [Batch(known_keys, draws) for known_keys, draws in batches])
+    return LabelPlan(path, start, [PlanBatch(known_keys, draws) for known_keys, draws in batches])
 
 
 def _check_start(where: str, content: Mapping[str, Any]) -> None:
@@ -148,7 +148,9 @@ def _parse_keys(where: str, name: str, content: Mapping[str, Any]) -> list[Answe
     return result
 
 
-def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, number: int) -> None:
+def append_lines(
+    path: Path, start: Mapping[str, Any] | None, batch: PlanBatch, number: int
+) -> None:
     """Append a batch to a plan.
 
     Args:
@@ -167,7 +169,7 @@ def append_lines(path: Path, start: Mapping[str, Any] | None, batch: Batch, numb
     lines: list[Mapping[str, Any]] = []
     if start is not None:
         lines.append({"action": "start", "kind": KIND, "version": VERSION, **start})
-    lines.append({"action": "batch", "batch": number, "known": _encode_keys(batch.known)})
+    lines.append({"action": "batch", "batch": number, "known": _encode_keys(batch.labelled_before)})
     lines += [
         {"action": "draw", "probability": draw.probability, "answers": _encode_keys(draw.answers)}
         for draw in batch.draws

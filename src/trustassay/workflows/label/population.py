@@ -17,14 +17,26 @@ from trustassay.data.journal import is_journal, read_journal
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Bools, Floats, Places
-from trustassay.statistics.active import Estimate, Labels, Target, auroc_target, mean_target
+from trustassay.statistics.active import (
+    ActiveEstimate,
+    FigureTarget,
+    Labels,
+    auroc_target,
+    mean_target,
+)
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile
-from trustassay.statistics.intervals import FEWEST, Interval, mean_interval, t_interval, too_few
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    Interval,
+    mean_interval,
+    reason_too_few,
+    t_interval,
+)
 from trustassay.workflows.json_form import JsonForm, fields_as_json
 from trustassay.workflows.label.plan import AnswerKey
-from trustassay.workflows.study.answers import Answers, Column, read_answers
-from trustassay.workflows.study.labels import LabelOptions, check_two_classes, labelled
+from trustassay.workflows.study.answers import ScoreColumn, StudyAnswers, read_answers
+from trustassay.workflows.study.labels import LabelOptions, check_two_classes, read_answer_labels
 
 Unit = Literal["question", "answer"]
 
@@ -51,7 +63,7 @@ class LabelSource:
 class Population:
     """All answers that the estimates are about."""
 
-    answers: Answers
+    answers: StudyAnswers
     units: Places
     """The number of each answer's question, or of the answer itself."""
     unit: Unit
@@ -86,7 +98,7 @@ class Population:
         """Which answers were written by a model, shape (N,)."""
         return np.array([row.model == name for row in self.answers.rows])
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> ScoreColumn:
         """Return a score by its name; raises InputError if the runs have none of that name."""
         by_name = {column.name: column for column in self.answers.columns}
         if name not in by_name:
@@ -138,7 +150,7 @@ def read_population(
     return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
 
 
-def _keep_answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
+def _keep_answered_by_all(answers: StudyAnswers, models: Sequence[str]) -> StudyAnswers:
     """Keep only the answers of these models, to questions that all of them answered."""
     models_of_answers = {row.model for row in answers.rows}
     for name in models:
@@ -157,13 +169,16 @@ def _keep_answered_by_all(answers: Answers, models: Sequence[str]) -> Answers:
     new = {old: place for place, old in enumerate(places_kept)}
     of_run = {
         run: [new[place] for place in places if place in new]
-        for run, places in answers.of_run.items()
+        for run, places in answers.places_by_run.items()
     }
     columns = [
         replace(column, values=column.values[list(places_kept)]) for column in answers.columns
     ]
     return replace(
-        answers, rows=[answers.rows[at] for at in places_kept], columns=columns, of_run=of_run
+        answers,
+        rows=[answers.rows[at] for at in places_kept],
+        columns=columns,
+        places_by_run=of_run,
     )
 
 
@@ -194,17 +209,19 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
     labels_by_source = []
     if source.field:
         labels_by_source.append(
-            (source.field, labelled(population.answers, [source.field], options)[0][-1])
+            (source.field, read_answer_labels(population.answers, [source.field], options)[0][-1])
         )
     columns = dict(source.columns or {})
     for path in source.ratings:
         # A journal without a single rating would be refused as empty, so it is skipped.
-        journal = read_journal(path).of_rubric(columns.get("rating")) if is_journal(path) else None
+        journal = (
+            read_journal(path).select_rubric(columns.get("rating")) if is_journal(path) else None
+        )
         states = [] if journal is None else journal.last_states()
         if journal is None or any(line.get("rating") is not None for _, line in states):
             options_of_file = replace(options, ratings=path, columns=columns)
             labels_by_source.append(
-                (str(path), labelled(population.answers, [], options_of_file)[0][-1])
+                (str(path), read_answer_labels(population.answers, [], options_of_file)[0][-1])
             )
     for name, label in labels_by_source:
         check_two_classes(replace(label, name=name))
@@ -221,13 +238,13 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
 
 
 FigureKind = Literal["share", "share of", "difference", "auroc", "auroc difference"]
-FEWEST_OF_CLASS = 10
-POWER = 0.8
-LEVEL = 0.95
+MIN_LABELS_OF_CLASS = 10
+DETECTION_POWER = 0.8
+INTERVAL_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Figure:
+class WantedFigure:
     """A figure of all answers that labels are to estimate."""
 
     kind: FigureKind = "share"
@@ -245,9 +262,9 @@ class Figure:
         """Whether it is a difference, from -1 to 1, instead of a share, from 0 to 1."""
         return "difference" in self.kind
 
-    def target(self, population: Population, labels: Floats) -> Target | None:
+    def target(self, population: Population, labels: Floats) -> FigureTarget | None:
         """Return the figure of labels of all answers, known or expected; ``None`` if undefined."""
-        result: list[Target | None]
+        result: list[FigureTarget | None]
         if "auroc" in self.kind:
             scores = [population.column(name).values for name in self.names]
             # Both scores are compared on the same answers.
@@ -271,7 +288,7 @@ class Figure:
 class LabelFigure:
     """The estimate of a figure from labels."""
 
-    figure: Figure
+    figure: WantedFigure
     value: float | None
     interval: Interval | None = None
     """The 95 % interval for the answers at hand."""
@@ -281,7 +298,7 @@ class LabelFigure:
     """The interval that equally many labels would give, drawn evenly and without scores."""
     without: str = ""
     """Why there is no interval."""
-    estimate: Estimate | None = None
+    estimate: ActiveEstimate | None = None
     """The estimate with its variances."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -291,7 +308,7 @@ class LabelFigure:
 
 
 @dataclass(frozen=True)
-class Need(JsonForm):
+class LabelNeed(JsonForm):
     """How many more labels a goal needs."""
 
     goal: str
@@ -302,8 +319,8 @@ class Need(JsonForm):
     """The same for answers drawn evenly, without scores."""
 
 
-def measured(
-    figure: Figure, population: Population, labels: Labels, labels_given: Floats
+def estimate_figure(
+    figure: WantedFigure, population: Population, labels: Labels, labels_given: Floats
 ) -> LabelFigure:
     """Estimate a figure with its intervals.
 
@@ -324,9 +341,9 @@ def measured(
     known_labels = labels_given[~np.isnan(labels_given)]
     # An AUROC depends on the rarer class.
     rarer = int(min(known_labels.sum(), len(known_labels) - known_labels.sum()))
-    reason = too_few(f"rated {population.unit}s", result.draws, FEWEST)
+    reason = reason_too_few(f"rated {population.unit}s", result.draws, MIN_UNITS)
     if "auroc" in figure.kind:
-        reason = reason or too_few("labels of one kind", rarer, FEWEST_OF_CLASS)
+        reason = reason or reason_too_few("labels of one kind", rarer, MIN_LABELS_OF_CLASS)
     if reason:
         return LabelFigure(figure, value, without=reason, estimate=result)
     interval = interval_at(figure, result, result.variance, result.effective)
@@ -342,16 +359,23 @@ def measured(
     return LabelFigure(figure, value, interval, beyond, even, "", result)
 
 
-def interval_at(figure: Figure, result: Estimate, variance: float, draws: float) -> Interval:
+def interval_at(
+    figure: WantedFigure, result: ActiveEstimate, variance: float, draws: float
+) -> Interval:
     """Return the interval of a figure with this variance, estimated from this number of draws."""
     n = max(2, int(draws))
     if figure.signed:
-        low, high = t_interval(result.value, variance, n, LEVEL) or (result.value, result.value)
+        low, high = t_interval(result.value, variance, n, INTERVAL_LEVEL) or (
+            result.value,
+            result.value,
+        )
         return max(-1.0, low), min(1.0, high)
-    return mean_interval(min(max(result.value, 0.0), 1.0), variance, n, LEVEL)
+    return mean_interval(min(max(result.value, 0.0), 1.0), variance, n, INTERVAL_LEVEL)
 
 
-def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> list[Need]:
+def count_needed_labels(
+    result: LabelFigure, width: float, labels: int, *, beyond: bool
+) -> list[LabelNeed]:
     """Estimate how many more labels make the interval no wider than ``width``.
 
     For a difference, also how many detect it with a power of 80 % at the 5 % level, if it is as
@@ -369,7 +393,7 @@ def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> li
     # A draw may hold several answers, so draws are converted to labels.
     added, each = estimate.between if beyond else 0.0, labels / estimate.draws
     # The usual sample size formula: z of the level plus z of the power, in standard errors.
-    reach = normal_quantile((1 + LEVEL) / 2) + normal_quantile(POWER)
+    reach = normal_quantile((1 + INTERVAL_LEVEL) / 2) + normal_quantile(DETECTION_POWER)
 
     def is_narrow(variance: float, draws: float) -> bool:
         low, high = interval_at(result.figure, estimate, variance, draws)
@@ -378,16 +402,18 @@ def needs(result: LabelFigure, width: float, labels: int, *, beyond: bool) -> li
     def is_detected(variance: float, _draws: float) -> bool:
         return abs(estimate.value) >= reach * math.sqrt(variance)
 
-    def estimate_need(goal: str, reached: bool, enough: Callable[[float, float], bool]) -> Need:
+    def estimate_need(
+        goal: str, reached: bool, enough: Callable[[float, float], bool]
+    ) -> LabelNeed:
         if reached:
-            return Need(goal, 0, None)
+            return LabelNeed(goal, 0, None)
         more: list[int | None] = []
         for evenly in (False, True):
             draws = estimate.draws_for(lambda var, n: enough(var + added, n), evenly=evenly)
             # More draws than there are units left.
-            never = draws > estimate.draws + estimate.left
+            never = draws > estimate.draws + estimate.units_left
             more.append(None if never else max(0, round((draws - estimate.draws) * each)))
-        return Need(goal, *more)
+        return LabelNeed(goal, *more)
 
     label_needs = [
         estimate_need(

@@ -12,28 +12,28 @@ from typing import Any, Literal
 import numpy as np
 
 from trustassay.assessment import Mean, Quantile
-from trustassay.calls.backends import MODEL
+from trustassay.calls.backends import MODEL_ROLE
 from trustassay.compare.run_scores import read_finished_run
 from trustassay.data.recognising import ABSENT, reach
 from trustassay.errors import RunFolderError
 from trustassay.metric import Direction
-from trustassay.runs.counts import SHOWN
-from trustassay.runs.folder import RunFolder, metric_infos, metrics_of
+from trustassay.runs.counts import MAX_ANSWERS_SHOWN
+from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.sample import question_key
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.resampling import cluster_numbers
-from trustassay.workflows.json_form import JsonForm, flattened
+from trustassay.workflows.json_form import JsonForm, flatten
 
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
 _DeclaredPart = tuple[str, tuple[float, float] | None, Direction]
 """The description of a score or part, its bounds, and its better direction."""
-TEXTS = frozenset({"id", "question", "response"})
+TEXT_FIELDS = frozenset({"id", "question", "response"})
 MAX_LABEL_CHARS = 60
 """Longest text, in characters, that may be a label."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StudyAnswer:
     """One response; runs that scored the same response share it."""
 
     id: str
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Column:
+class ScoreColumn:
     """One score of all answers."""
 
     name: str
@@ -62,11 +62,11 @@ class Column:
     """Whether it can be read as the probability that an answer is right, from 0 to 1."""
     turned: bool = False
     """Whether lower was better, so that ``values`` are mirrored ``raw`` values."""
-    about: str = ""
+    description: str = ""
     """The description of the score."""
     of: str = ""
     """For a part, the name of the column of its metric."""
-    why: Mapping[str, int] = field(default_factory=dict)
+    missing_by_reason: Mapping[str, int] = field(default_factory=dict)
     """The number of answers without a score, by reason."""
     metric: str = ""
     """The name of the metric in its run."""
@@ -86,7 +86,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost(JsonForm):
+class MetricCost(JsonForm):
     """The cost of a metric for one sample, averaged over a run."""
 
     run: str
@@ -104,15 +104,15 @@ class Cost(JsonForm):
 
 
 @dataclass(frozen=True)
-class Answers:
+class StudyAnswers:
     """All answers of some runs, with their scores and costs."""
 
-    rows: Sequence[Answer]
-    columns: Sequence[Column]
-    costs: Sequence[Cost]
-    known: Mapping[str, Sequence[str]]
+    rows: Sequence[StudyAnswer]
+    columns: Sequence[ScoreColumn]
+    costs: Sequence[MetricCost]
+    label_fields: Mapping[str, Sequence[str]]
     """The names of the fields that could be labels, by run."""
-    of_run: Mapping[str, Sequence[int]]
+    places_by_run: Mapping[str, Sequence[int]]
     """The places of the answers of each run."""
     notes: Sequence[str] = ()
     """Remarks for the reader."""
@@ -137,7 +137,7 @@ class _RunScores:
     about: str
     bounds: tuple[float, float] | None
     direction: Direction
-    found: dict[int, float | str] = field(default_factory=dict)
+    values: dict[int, float | str] = field(default_factory=dict)
     """The score of each answer, or the reason why it has none."""
 
 
@@ -146,7 +146,7 @@ def as_list(option: Any) -> list[Any]:
     return [option] if isinstance(option, str | os.PathLike) else list(option)
 
 
-def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
+def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> StudyAnswers:
     """Read finished runs; answers with the same id, model and response are one answer.
 
     A metric that several runs have with the same settings, for different answers, is one column;
@@ -165,10 +165,10 @@ def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> Answers:
 class _RunReader:
     def __init__(self, fields: list[str]) -> None:
         self.fields = fields
-        self.rows: list[Answer] = []
+        self.rows: list[StudyAnswer] = []
         self.places: dict[tuple[str, str, str], int] = {}
         self.scored: dict[tuple[str, str], list[_RunScores]] = {}
-        self.costs: list[Cost] = []
+        self.costs: list[MetricCost] = []
         self.known: dict[str, list[str]] = {}
         self.of_run: dict[str, list[int]] = {}
         self.notes: list[str] = []
@@ -196,7 +196,7 @@ class _RunReader:
                 question = question_key(str(record.get("question") or ""))
                 link = f"{folder.report_path}#a{number}" if linked else ""
                 words = len(response.split())
-                self.rows.append(Answer(record["id"], model, question, words, link))
+                self.rows.append(StudyAnswer(record["id"], model, question, words, link))
             stored_fields = self.rows[place].fields
             for field_wanted in self.fields:
                 value = reach(record, field_wanted)
@@ -204,13 +204,15 @@ class _RunReader:
                     # The first run that has a value wins; a later run may lack the field.
                     stored_fields.setdefault(field_wanted, value)
             place_by_id[record["id"]] = place
-            for field_name, value in flattened(record):
+            for field_name, value in flatten(record):
                 # Long texts are no labels; the question and the response never are.
                 short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
-                if isinstance(value, bool | int | float) or (short and field_name not in TEXTS):
+                if isinstance(value, bool | int | float) or (
+                    short and field_name not in TEXT_FIELDS
+                ):
                     label_fields[field_name] = None
         # The report of a long run shows a selection with other numbers, so no link would be right.
-        if len(place_by_id) > SHOWN:
+        if len(place_by_id) > MAX_ANSWERS_SHOWN:
             for place in place_by_id.values():
                 if self.rows[place].link.startswith(f"{folder.report_path}#"):
                     self.rows[place] = replace(self.rows[place], link="")
@@ -221,10 +223,10 @@ class _RunReader:
     def _read_assessments(
         self, folder: RunFolder, run: Mapping[str, Any], name: str, place_by_id: Mapping[str, int]
     ) -> None:
-        infos = metric_infos(folder, run)
+        infos = read_metric_infos(folder, run)
         parts = _read_declared_parts(run)
         # Without the model under test: runs of two models that are judged alike share a column.
-        backends = {k: v for k, v in run["backends"].items() if k != MODEL}
+        backends = {k: v for k, v in run["backends"].items() if k != MODEL_ROLE}
         result: dict[tuple[str, str], _RunScores] = {}
         for metric, info in infos.items():
             settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
@@ -245,7 +247,7 @@ class _RunReader:
             requests[metric].update(line.fields["calls"])
             for (of, part), scored in result.items():
                 if of == metric:
-                    scored.found[place] = _parse_score(line.fields, part)
+                    scored.values[place] = _parse_score(line.fields, part)
         # After all lines are read, so that the sets of answers can be compared.
         for key, scored in result.items():
             self._add_scores(key, scored)
@@ -254,7 +256,7 @@ class _RunReader:
             self.notes.append(f"{name}: prices of {usage['prices']}")
         used = usage.get("metrics", {})
         self.costs += [
-            _cost(name, metric, len(place_by_id), requests[metric], used.get(metric, {}))
+            _average_cost(name, metric, len(place_by_id), requests[metric], used.get(metric, {}))
             for metric in infos
         ]
 
@@ -263,17 +265,17 @@ class _RunReader:
         columns_of_part = self.scored.setdefault(key, [])
         for other in columns_of_part:
             # With a common answer the two scores would overwrite each other.
-            if other.settings == scored.settings and not other.found.keys() & scored.found.keys():
-                other.found |= scored.found
+            if other.settings == scored.settings and not other.values.keys() & scored.values.keys():
+                other.values |= scored.values
                 return
         columns_of_part.append(scored)
 
-    def answers(self) -> Answers:
+    def answers(self) -> StudyAnswers:
         columns = []
         for (metric, part), several in self.scored.items():
             for run_scores in several:
                 # All values are reasons: no answer has this part.
-                if part and all(isinstance(value, str) for value in run_scores.found.values()):
+                if part and all(isinstance(value, str) for value in run_scores.values.values()):
                     # The settings of this run do not produce the part.
                     continue
                 # The whole path, where several runs have the same folder name.
@@ -281,13 +283,13 @@ class _RunReader:
                 same = [Path(other.run).name for other in several].count(short) > 1
                 of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
                 columns.append(self._build_column(f"{metric}{of_run}", part, of_run, run_scores))
-        return Answers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
+        return StudyAnswers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
 
     def _build_column(
         self, metric_name: str, part: str, of_run: str, run_scores: _RunScores
-    ) -> Column:
+    ) -> ScoreColumn:
         values = np.full(len(self.rows), math.nan)
-        for place, value in run_scores.found.items():
+        for place, value in run_scores.values.items():
             values[place] = math.nan if isinstance(value, str) else value
         raw, turned = values, run_scores.direction == "lower"
         if turned:
@@ -303,7 +305,7 @@ class _RunReader:
             "why": dict(
                 Counter(
                     value_or_reason
-                    for value_or_reason in run_scores.found.values()
+                    for value_or_reason in run_scores.values.values()
                     if isinstance(value_or_reason, str)
                 )
             ),
@@ -314,25 +316,27 @@ class _RunReader:
             "turned": turned,
             "probability": run_scores.bounds == (0.0, 1.0),
             # Failed answers are told apart from those that have no score by design.
-            "failed": frozenset(at for at, value in run_scores.found.items() if value == FAILED),
+            "failed": frozenset(
+                at for at, value in run_scores.values.items() if value == FAILED_REASON
+            ),
         }
         if not part:
-            return Column(metric_name, "metric", values, **attributes)
+            return ScoreColumn(metric_name, "metric", values, **attributes)
         # Without a better direction a part cannot be right or wrong, only correlate.
         kind: ColumnKind = "part" if run_scores.direction else "covariate"
-        return Column(
+        return ScoreColumn(
             f"{run_scores.metric}.{part}{of_run}", kind, values, of=metric_name, **attributes
         )
 
 
-FAILED = "failed"
+FAILED_REASON = "failed"
 """The reason of an answer without a score whose metric failed."""
 
 
 def _parse_score(fields: Mapping[str, Any], part: str) -> float | str:
     """Return the score in a line of assessments, or a part of it, or why there is none."""
     if fields["error"] is not None:
-        return FAILED
+        return FAILED_REASON
     value = fields["parts"].get(part) if part else fields["score"]
     if value is None:
         return "without this part" if part else "without a score"
@@ -342,7 +346,7 @@ def _parse_score(fields: Mapping[str, Any], part: str) -> float | str:
 def _read_declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _DeclaredPart]]:
     """Return the parts that the figures of each metric declare, by metric."""
     result: dict[str, dict[str, _DeclaredPart]] = {}
-    for name, metric in metrics_of(run).items():
+    for name, metric in load_metrics(run).items():
         parts_of_metric = result.setdefault(name, {})
         for figure in metric.figures.values():
             match figure.statistic:
@@ -359,9 +363,9 @@ def _read_declared_parts(run: Mapping[str, Any]) -> dict[str, dict[str, _Declare
     return result
 
 
-def _cost(
+def _average_cost(
     run: str, metric: str, n: int, requests: Counter[str], used: Mapping[str, Mapping[str, Any]]
-) -> Cost:
+) -> MetricCost:
     # An empty run costs nothing and must not divide by 0.
     samples = max(n, 1)
     calls = sum(usage["calls"] for usage in used.values())
@@ -370,4 +374,4 @@ def _cost(
     # One unknown price makes the sum unknown.
     usd = None if None in prices else sum(prices) / samples
     each = {name: count / samples for name, count in sorted(requests.items())}
-    return Cost(run, metric, n, each, calls / samples, tokens / samples, usd)
+    return MetricCost(run, metric, n, each, calls / samples, tokens / samples, usd)

@@ -12,34 +12,40 @@ from typing import Any
 import numpy as np
 
 from trustassay.data.records import InputError
-from trustassay.errors import UsageError, door
+from trustassay.errors import UsageError, trim_traceback
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm, as_json
-from trustassay.workflows.study.answers import Answers, Column, Cost, as_list, read_answers
+from trustassay.workflows.study.answers import (
+    MetricCost,
+    ScoreColumn,
+    StudyAnswers,
+    as_list,
+    read_answers,
+)
 from trustassay.workflows.study.figures import (
     ASSOCIATIONS,
-    HEADLINE,
+    HEADLINE_FIGURES,
     Resampling,
-    Test,
-    ceiling,
-    chance,
-    estimates,
-    group_values,
-    length_column,
-    paired_tests,
-    source_column,
+    ScoreTest,
+    build_length_column,
+    build_source_column,
+    estimate_ceiling,
+    estimate_chance,
+    estimate_figures,
+    read_group_values,
+    run_paired_tests,
 )
-from trustassay.workflows.study.labels import Label, LabelOptions, labelled
+from trustassay.workflows.study.labels import Label, LabelOptions, read_answer_labels
 
-EXAMPLES = 5
+MAX_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Case(JsonForm):
+class PartingCase(JsonForm):
     """An answer on which two scores disagree."""
 
     id: str
@@ -66,11 +72,11 @@ class RightWhereWrong(JsonForm):
     """Answers of these that the second score judges wrongly."""
     count: int
     """Answers of these that the first score judges rightly."""
-    cases: Sequence[Case]
+    cases: Sequence[PartingCase]
     """The answers on which the two scores differ most."""
 
 
-def accepted(scores: Floats, labels: Floats) -> Bools:
+def accept_as_many(scores: Floats, labels: Floats) -> Bools:
     """Accept the best answers by a score, about as many as are right; return a mask, shape (n,).
 
     The threshold is the score at which the number of accepted answers is closest to the number of
@@ -86,8 +92,8 @@ def accepted(scores: Floats, labels: Floats) -> Bools:
     return np.asarray(scores >= threshold)
 
 
-def right_where_wrong(
-    answers: Answers, columns: Sequence[Column], labels: Floats
+def find_right_where_wrong(
+    answers: StudyAnswers, columns: Sequence[ScoreColumn], labels: Floats
 ) -> list[RightWhereWrong]:
     """Compare each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
     result = []
@@ -99,16 +105,16 @@ def right_where_wrong(
         if not len(places) or (y == y[0]).all():
             continue
         x = [column.values[places] for column in (first, second)]
-        right = [accepted(scores, y) == (y > 0) for scores in x]
+        right = [accept_as_many(scores, y) == (y > 0) for scores in x]
         # The order of the pair matters: what the first gets right and the second wrong.
         parting = np.flatnonzero(right[0] & ~right[1])
         apart = np.abs(ranks(x[0]) - ranks(x[1]))
         # Ranks make scores of different scales comparable.
-        farthest = parting[np.argsort(-apart[parting], kind="stable")][:EXAMPLES]
+        farthest = parting[np.argsort(-apart[parting], kind="stable")][:MAX_EXAMPLES]
         cases = []
         for at in farthest:
             row, numbers = answers.rows[places[at]], (y[at], x[0][at], x[1][at])
-            cases.append(Case(row.id, row.model, row.link, *map(float, numbers)))
+            cases.append(PartingCase(row.id, row.model, row.link, *map(float, numbers)))
         wrong = int((~right[1]).sum())
         result.append(
             RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
@@ -116,10 +122,10 @@ def right_where_wrong(
     return result
 
 
-Figures = Mapping[str, Mapping[str, Estimate]]
+EstimatesByColumn = Mapping[str, Mapping[str, Estimate]]
 """Estimates by the name of the column and of the figure."""
 
-CEILING, CHANCE_ROW = "people", "chance"
+CEILING_ROW, CHANCE_ROW = "people", "chance"
 RESAMPLES = 2000
 MAX_GROUPS = 20
 """The largest groups of a field have figures, up to this number."""
@@ -132,15 +138,15 @@ class LabelStudy:
     """All scores compared with one label."""
 
     label: Label
-    columns: Sequence[Column]
+    columns: Sequence[ScoreColumn]
     """Scores, parts, baselines and covariates."""
-    figures: Figures
+    figures: EstimatesByColumn
     """The figures of all columns but covariates, and of the rows ``people`` and ``chance``."""
-    covariates: Figures = field(default_factory=dict)
+    covariates: EstimatesByColumn = field(default_factory=dict)
     """Correlations of the parts without a better direction."""
-    groups: Mapping[str, Mapping[str, Figures]] = field(default_factory=dict)
+    groups: Mapping[str, Mapping[str, EstimatesByColumn]] = field(default_factory=dict)
     """Figures within groups, by field and value."""
-    tests: Sequence[Test] = ()
+    tests: Sequence[ScoreTest] = ()
     """Tests of all pairs of scores, of scores with baselines, and of parts with their score."""
     parting: Sequence[RightWhereWrong] = ()
     """Which scores are right where others are wrong, for labels of two classes."""
@@ -148,7 +154,7 @@ class LabelStudy:
     @property
     def headline(self) -> str:
         """The figure by which columns are compared."""
-        return HEADLINE[self.label.kind]
+        return HEADLINE_FIGURES[self.label.kind]
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -196,13 +202,13 @@ class Study(JsonForm):
     answers: int
     questions: int
     labels: Sequence[LabelStudy]
-    costs: Sequence[Cost]
+    costs: Sequence[MetricCost]
     notes: Sequence[str]
     seed: int
     resamples: int
 
 
-@door
+@trim_traceback
 def study(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -250,11 +256,13 @@ def study(  # noqa: PLR0913 - one argument an option
     options = LabelOptions(
         file, dict(fields or {}), machines, as_list(positive), levels, at_least=at_least
     )
-    result, judges = labelled(answers, names, options)
+    result, judges = read_answer_labels(answers, names, options)
     for name in groups:
         # A misspelt field would otherwise put all answers into one empty group.
-        if not any(group_values(answers, name)):
-            fields_of_runs = dict.fromkeys(itertools.chain.from_iterable(answers.known.values()))
+        if not any(read_group_values(answers, name)):
+            fields_of_runs = dict.fromkeys(
+                itertools.chain.from_iterable(answers.label_fields.values())
+            )
             raise InputError(
                 f"--by {name}: no sample has it; fields with numbers or short texts: "
                 f"{', '.join(fields_of_runs) or 'none'}"
@@ -279,15 +287,18 @@ def study(  # noqa: PLR0913 - one argument an option
 
 
 def _study_label(
-    answers: Answers,
-    scores: Sequence[Column],
+    answers: StudyAnswers,
+    scores: Sequence[ScoreColumn],
     label: Label,
     by: Sequence[str],
     seed: int,
     resamples: int,
 ) -> LabelStudy:
     # Baselines that know nothing of the content: a score has to beat them.
-    baselines = [length_column(answers, label.values), source_column(answers, label, by)]
+    baselines = [
+        build_length_column(answers, label.values),
+        build_source_column(answers, label, by),
+    ]
     covariates = [column for column in scores if column.kind == "covariate"]
     scores = [column for column in scores if column.kind != "covariate"]
     columns = [*scores, *baselines]
@@ -297,12 +308,12 @@ def _study_label(
         # A generator for each purpose, so that results do not depend on the order of computation.
         return Resampling(generator(seed, "study", label.name, *purpose), resamples)
 
-    figures = estimates(columns, label.values, label.kind, questions, resampling("all"))
+    figures = estimate_figures(columns, label.values, label.kind, questions, resampling("all"))
     # Agreement among people limits what any score can reach.
-    if people := ceiling(label, questions, resampling("people")):
-        figures[CEILING] = people
+    if people := estimate_ceiling(label, questions, resampling("people")):
+        figures[CEILING_ROW] = people
     # Added last; the outputs sort chance to the end.
-    figures[CHANCE_ROW] = chance(label.values, label.kind)
+    figures[CHANCE_ROW] = estimate_chance(label.values, label.kind)
     # Parts agree with their score by construction, so they are left out here.
     main = [column for column in scores if column.kind != "part"]
     binary = label.kind == "binary"
@@ -310,48 +321,50 @@ def _study_label(
         label,
         [*columns, *covariates],
         figures,
-        estimates(
+        estimate_figures(
             covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
         ),
         {
             name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by
         },
-        paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
         # Quadratic in the number of scores, hence the limit.
-        right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
+        find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
     )
 
 
 def _estimate_by_group(
-    answers: Answers,
-    scores: Sequence[Column],
+    answers: StudyAnswers,
+    scores: Sequence[ScoreColumn],
     label: Label,
     name: str,
     resampling: Callable[[str], Resampling],
-) -> dict[str, Figures]:
+) -> dict[str, EstimatesByColumn]:
     """Estimate the figures within each value of a field, also of the length baseline."""
-    values = np.array(group_values(answers, name))
+    values = np.array(read_group_values(answers, name))
     has_label = ~np.isnan(label.values)
     # Values without a labelled answer get a count of 0 and are listed last.
     counts = dict.fromkeys(values.tolist(), 0) | Counter(values[has_label].tolist())
     largest = sorted(counts, key=lambda value: -counts[value])[:MAX_GROUPS]
-    result: dict[str, Figures] = {}
+    result: dict[str, EstimatesByColumn] = {}
     for value in largest:
         places = np.flatnonzero(values == value)
         columns = [
             replace(column, values=column.values[places])
-            for column in [*scores, length_column(answers, label.values)]
+            for column in [*scores, build_length_column(answers, label.values)]
         ]
         # Numbers without gaps within the group, as resampling expects.
         _, questions = np.unique(answers.questions[places], return_inverse=True)
         labels = label.values[places]
-        figures_of_value = estimates(columns, labels, label.kind, questions, resampling(value))
-        result[value] = figures_of_value | {CHANCE_ROW: chance(labels, label.kind)}
+        figures_of_value = estimate_figures(
+            columns, labels, label.kind, questions, resampling(value)
+        )
+        result[value] = figures_of_value | {CHANCE_ROW: estimate_chance(labels, label.kind)}
     return result
 
 
-def _describe_columns(columns: Sequence[Column]) -> list[str]:
+def _describe_columns(columns: Sequence[ScoreColumn]) -> list[str]:
     turned = ", ".join(column.name for column in columns if column.turned)
     result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
     for column in columns:
@@ -359,6 +372,6 @@ def _describe_columns(columns: Sequence[Column]) -> list[str]:
         if column.kind == "metric":
             result += [
                 f"{column.name}: {amount(count, 'answer')} {reason}"
-                for reason, count in column.why.items()
+                for reason, count in column.missing_by_reason.items()
             ]
     return result

@@ -9,22 +9,39 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from trustassay.data.labels import Kind
+from trustassay.data.labels import LabelKind
 from trustassay.statistics import Floats, Places, correlation
 from trustassay.statistics.auroc import auroc_difference, mean_auroc_interval
 from trustassay.statistics.correlation import WeightedMeasure
-from trustassay.statistics.intervals import Estimate, too_few
-from trustassay.statistics.resampling import Tested, cluster_weights, holm, interval_of, paired_test
+from trustassay.statistics.intervals import Estimate, reason_too_few
+from trustassay.statistics.resampling import (
+    PairedTest,
+    bootstrap_test,
+    cluster_weights,
+    holm,
+    resample_interval,
+)
 from trustassay.text.words import amount
 from trustassay.workflows.json_form import JsonForm
-from trustassay.workflows.study.answers import Answers, Column
+from trustassay.workflows.study.answers import ScoreColumn, StudyAnswers
 from trustassay.workflows.study.labels import Label
 
-HEADLINE: Mapping[Kind, str] = {"binary": "auroc", "ordinal": "kendall", "real": "kendall"}
+HEADLINE_FIGURES: Mapping[LabelKind, str] = {
+    "binary": "auroc",
+    "ordinal": "kendall",
+    "real": "kendall",
+}
 """The figure by which scores are ordered and compared, by the kind of label."""
-OF_PROBABILITIES = frozenset({"brier", "ece", "log_loss"})
-OF_CLASSES = OF_PROBABILITIES | {"auroc", "auprc"}
-CHANCE = {"auroc": 0.5, "prr": 0.0, "kendall": 0.0, "spearman": 0.0, "pearson": 0.0, "ece": 0.0}
+PROBABILITY_FIGURES = frozenset({"brier", "ece", "log_loss"})
+CLASS_FIGURES = PROBABILITY_FIGURES | {"auroc", "auprc"}
+CHANCE_VALUES = {
+    "auroc": 0.5,
+    "prr": 0.0,
+    "kendall": 0.0,
+    "spearman": 0.0,
+    "pearson": 0.0,
+    "ece": 0.0,
+}
 ASSOCIATIONS: Mapping[str, WeightedMeasure] = {
     name: correlation.WEIGHTED_MEASURES[name] for name in ("kendall", "spearman", "pearson")
 }
@@ -34,7 +51,7 @@ MIN_ANSWERS_OF_FIGURE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Test(JsonForm):
+class ScoreTest(JsonForm):
     """Two scores compared by the same label on the same answers."""
 
     # Tells pytest that this class is no test case.
@@ -59,7 +76,7 @@ class Test(JsonForm):
 
 
 Key = TypeVar("Key")
-Parts = Sequence[tuple[Places, correlation.Figure]]
+FigureParts = Sequence[tuple[Places, correlation.WeightedFigure]]
 """The functions whose mean is a figure, each with the places of the answers that it is of."""
 
 
@@ -70,10 +87,10 @@ class Resampling(NamedTuple):
     replicates: int
 
 
-def estimates(
-    columns: Sequence[Column],
+def estimate_figures(
+    columns: Sequence[ScoreColumn],
     labels: Floats,
-    kind: Kind,
+    kind: LabelKind,
     questions: Places,
     resampling: Resampling,
     measures: Mapping[str, WeightedMeasure] = correlation.WEIGHTED_MEASURES,
@@ -93,8 +110,8 @@ def estimates(
 
 
 def _estimate_means(
-    rows: Mapping[str, Sequence[tuple[Column, Floats]]],
-    kind: Kind,
+    rows: Mapping[str, Sequence[tuple[ScoreColumn, Floats]]],
+    kind: LabelKind,
     questions: Places,
     resampling: Resampling,
     measures: Mapping[str, WeightedMeasure] = correlation.WEIGHTED_MEASURES,
@@ -104,7 +121,7 @@ def _estimate_means(
     Pairs for which a figure is not defined do not count in it.
     """
     result: dict[str, dict[str, Estimate]] = {row: {} for row in rows}
-    figures: dict[tuple[str, str], Parts] = {}
+    figures: dict[tuple[str, str], FigureParts] = {}
     clusters, rarer = dict[tuple[str, str], int](), dict[tuple[str, str], int]()
     for (row, pairs), (name, measure) in itertools.product(rows.items(), measures.items()):
         samples, first_reason = [], ""
@@ -112,7 +129,7 @@ def _estimate_means(
             # Each pair uses the answers that have both a score and a label.
             places = np.flatnonzero(~(np.isnan(column.values) | np.isnan(labels)))
             x, y = column.values[places], labels[places]
-            reason = why_undefined(name, column, x, y, kind)
+            reason = explain_undefined(name, column, x, y, kind)
             first_reason = first_reason or reason
             samples += [] if reason else [(places, x, y)]
         single, rated = len(pairs) == 1, {at for of, *_ in samples for at in of.tolist()}
@@ -139,7 +156,7 @@ def _estimate_means(
     return result
 
 
-def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -> str:
+def explain_undefined(name: str, column: ScoreColumn, x: Floats, y: Floats, kind: LabelKind) -> str:
     """Return why a measure is undefined for these scores and labels; empty where it is defined."""
     if not len(x):
         return "no answer has both a score and a label"
@@ -147,48 +164,56 @@ def why_undefined(name: str, column: Column, x: Floats, y: Floats, kind: Kind) -
     sure = int((x == 1 - y).sum()) if name == "log_loss" else 0
     # The first reason that applies is given; an empty key means that there are enough answers.
     reasons = {
-        too_few("answers", len(x), MIN_ANSWERS_OF_FIGURE): True,
-        f"labels are {kind}, not of two classes": name in OF_CLASSES and kind != "binary",
-        "the score is not a probability": name in OF_PROBABILITIES and not column.probability,
+        reason_too_few("answers", len(x), MIN_ANSWERS_OF_FIGURE): True,
+        f"labels are {kind}, not of two classes": name in CLASS_FIGURES and kind != "binary",
+        "the score is not a probability": name in PROBABILITY_FIGURES and not column.probability,
         f"it is infinite: {amount(sure, 'answer')} with the score 0 or 1, although the label is "
         "the other": sure > 0,
-        f"all labels are the same ({y[0]:g})": (y == y[0]).all() and name not in OF_PROBABILITIES,
-        f"all scores are the same ({x[0]:g})": (x == x[0]).all() and name not in OF_PROBABILITIES,
+        f"all labels are the same ({y[0]:g})": (y == y[0]).all()
+        and name not in PROBABILITY_FIGURES,
+        f"all scores are the same ({x[0]:g})": (x == x[0]).all()
+        and name not in PROBABILITY_FIGURES,
     }
     return next((reason for reason, applies in reasons.items() if reason and applies), "")
 
 
-def chance(labels: Floats, kind: Kind) -> dict[str, Estimate]:
+def estimate_chance(labels: Floats, kind: LabelKind) -> dict[str, Estimate]:
     """Return the figures of a score without information: always the share of right answers."""
     known_labels = labels[~np.isnan(labels)]
     n = len(known_labels)
     result = {}
     for name in correlation.WEIGHTED_MEASURES:
-        if name in OF_CLASSES and kind != "binary":
+        if name in CLASS_FIGURES and kind != "binary":
             result[name] = Estimate(None, n, None, f"labels are {kind}, not of two classes")
         elif not n or (known_labels == known_labels[0]).all():
             result[name] = Estimate(None, n, None, "all labels are the same")
         else:
             share = float(known_labels.mean())
             # AUPRC and Brier depend on the share of right answers; the others are constants.
-            value = {"auprc": share, "brier": share * (1 - share)}.get(name, CHANCE.get(name))
+            value = {"auprc": share, "brier": share * (1 - share)}.get(
+                name, CHANCE_VALUES.get(name)
+            )
             result[name] = Estimate(value, n, None, "by definition")
     return result
 
 
-def paired_tests(
-    columns: Sequence[Column], labels: Floats, kind: Kind, questions: Places, resampling: Resampling
-) -> list[Test]:
+def run_paired_tests(
+    columns: Sequence[ScoreColumn],
+    labels: Floats,
+    kind: LabelKind,
+    questions: Places,
+    resampling: Resampling,
+) -> list[ScoreTest]:
     """Compare all pairs of scores, scores with baselines, and parts with their own score.
 
     Only the answers that have both count; covariates are left out. AUROCs are compared by their
     placement values, other figures by the same resampled questions. The p-values are corrected for
     their number (Holm).
     """
-    headline = HEADLINE[kind]
+    headline = HEADLINE_FIGURES[kind]
     measure = correlation.WEIGHTED_MEASURES[headline]
-    tests: list[Test] = []
-    figures: dict[tuple[int, int], Parts] = {}
+    tests: list[ScoreTest] = []
+    figures: dict[tuple[int, int], FigureParts] = {}
     for a, b in itertools.combinations(columns, 2):
         if not _is_comparable(a, b):
             continue
@@ -197,10 +222,10 @@ def paired_tests(
         y = labels[places]
         sides = [column.values[places] for column in (a, b)]
         reasons = [
-            why_undefined(headline, column, column.values[places], y, kind) for column in (a, b)
+            explain_undefined(headline, column, column.values[places], y, kind) for column in (a, b)
         ]
         reason = reasons[0] or reasons[1]
-        test = Test(a.name, b.name, headline, len(places), without=reason)
+        test = ScoreTest(a.name, b.name, headline, len(places), without=reason)
         if not reason and headline == "auroc":
             test = _complete_test(test, auroc_difference(sides[0], sides[1], y, questions[places]))
         elif not reason:
@@ -212,17 +237,17 @@ def paired_tests(
         (first, draws_of_first), (second, draws_of_second) = drawn[place, 0], drawn[place, 1]
         clusters = len(np.unique(questions[figures[place, 0][0][0]]))
         tests[place] = _complete_test(
-            tests[place], paired_test(first - second, draws_of_first - draws_of_second, clusters)
+            tests[place], bootstrap_test(first - second, draws_of_first - draws_of_second, clusters)
         )
     return _correct_p_values(tests)
 
 
-def _complete_test(of: Test, result: Tested) -> Test:
+def _complete_test(of: ScoreTest, result: PairedTest) -> ScoreTest:
     value, interval, p, without = result
     return replace(of, difference=value, interval=interval, p=p, without=without)
 
 
-def _is_comparable(a: Column, b: Column) -> bool:
+def _is_comparable(a: ScoreColumn, b: ScoreColumn) -> bool:
     if "covariate" in (a.kind, b.kind):
         return False
     # A part is compared with its own score only, or the number of tests would explode.
@@ -232,7 +257,7 @@ def _is_comparable(a: Column, b: Column) -> bool:
     return not a.kind == b.kind == "baseline"
 
 
-def _correct_p_values(tests: Sequence[Test]) -> list[Test]:
+def _correct_p_values(tests: Sequence[ScoreTest]) -> list[ScoreTest]:
     places = [place for place, test in enumerate(tests) if test.p is not None]
     # Tests without a p-value do not count in the correction.
     p_values = holm([p for test in tests if (p := test.p) is not None])
@@ -243,7 +268,7 @@ def _correct_p_values(tests: Sequence[Test]) -> list[Test]:
 
 
 def _resample(
-    figures: Mapping[Key, Parts], questions: Places, resampling: Resampling
+    figures: Mapping[Key, FigureParts], questions: Places, resampling: Resampling
 ) -> dict[Key, tuple[float, Floats]]:
     """Return each figure and its resamples; all figures share the same resampled questions."""
     draws: dict[Key, list[Floats]] = {key: [] for key in figures}
@@ -273,18 +298,18 @@ def _estimate_figure(
         return Estimate(None, n, None, "not defined for these scores and labels")
     # Resampling increases some figures, such as a calibration error; the interval is corrected.
     biased = value if name in correlation.BIASED else None
-    return Estimate.of(value, n, interval_of(resamples, clusters, biased=biased, rarer=rarer))
+    return Estimate.of(value, n, resample_interval(resamples, clusters, biased=biased, rarer=rarer))
 
 
-LENGTH, SOURCE = "length", "source"
-SOURCES = ("source", "model")
+LENGTH_COLUMN, SOURCE_COLUMN = "length", "source"
+SOURCE_FIELDS = ("source", "model")
 """The fields that tell where an answer comes from."""
 MIN_ANSWERS_OF_SOURCE = 20
 """Sources with fewer answers are counted together."""
-OTHERS = "others"
+OTHER_SOURCES = "others"
 
 
-def length_column(answers: Answers, labels: Floats) -> Column:
+def build_length_column(answers: StudyAnswers, labels: Floats) -> ScoreColumn:
     """Build the baseline of the length of each response, in words.
 
     The sign is turned where shorter answers have higher labels (by Kendall's tau-b). It is chosen
@@ -294,12 +319,12 @@ def length_column(answers: Answers, labels: Floats) -> Column:
     words = np.array([float(row.words) for row in answers.rows])
     has_label = ~np.isnan(labels)
     shorter = (correlation.kendall_tau_b(words[has_label], labels[has_label]) or 0.0) < 0
-    name = f"{LENGTH} (shorter)" if shorter else f"{LENGTH} (longer)"
+    name = f"{LENGTH_COLUMN} (shorter)" if shorter else f"{LENGTH_COLUMN} (longer)"
     about = f"words of the response; {'fewer' if shorter else 'more'} count as better"
-    return Column(name, "baseline", -words if shorter else words, about=about)
+    return ScoreColumn(name, "baseline", -words if shorter else words, description=about)
 
 
-def group_values(answers: Answers, name: str) -> list[str]:
+def read_group_values(answers: StudyAnswers, name: str) -> list[str]:
     """Return a field of all answers as text, empty if missing; ``model`` is the answer's model."""
     if name == "model":
         return [row.model for row in answers.rows]
@@ -310,7 +335,7 @@ def group_values(answers: Answers, name: str) -> list[str]:
     ]
 
 
-def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Column:
+def build_source_column(answers: StudyAnswers, label: Label, fields: Sequence[str]) -> ScoreColumn:
     """Build the baseline of the mean label of all answers with the same source, model and
     ``fields``.
 
@@ -319,12 +344,12 @@ def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Colu
     every wrong one, and the AUROC would be 0. Instead, groups of fewer than 20 answers are counted
     as one.
     """
-    names = list(dict.fromkeys([*SOURCES, *fields]))
-    groups = list(zip(*(group_values(answers, name) for name in names), strict=True))
+    names = list(dict.fromkeys([*SOURCE_FIELDS, *fields]))
+    groups = list(zip(*(read_group_values(answers, name) for name in names), strict=True))
     has_label = ~np.isnan(label.values)
     counts = Counter(group for group, labelled in zip(groups, has_label, strict=True) if labelled)
     # A group with few answers would reveal each answer's own label.
-    of = [group if counts[group] >= MIN_ANSWERS_OF_SOURCE else (OTHERS,) for group in groups]
+    of = [group if counts[group] >= MIN_ANSWERS_OF_SOURCE else (OTHER_SOURCES,) for group in groups]
     values = np.full(len(of), math.nan)
     # Groups without a labelled answer keep NaN.
     for group in set(of):
@@ -337,10 +362,12 @@ def source_column(answers: Answers, label: Label, fields: Sequence[str]) -> Colu
         if len(set(column)) > 1
     ]
     about = f"mean label by {' and '.join(used)}" if used else "all answers have the same source"
-    return Column(SOURCE, "baseline", values, label.kind == "binary", about=about)
+    return ScoreColumn(SOURCE_COLUMN, "baseline", values, label.kind == "binary", description=about)
 
 
-def ceiling(label: Label, questions: Places, resampling: Resampling) -> dict[str, Estimate]:
+def estimate_ceiling(
+    label: Label, questions: Places, resampling: Resampling
+) -> dict[str, Estimate]:
     """Estimate how well one rater's ratings predict the label that the other raters make up.
 
     Each figure is a mean over raters; empty where there are fewer than two.
@@ -348,7 +375,7 @@ def ceiling(label: Label, questions: Places, resampling: Resampling) -> dict[str
     if len(label.raters) < 2:
         return {}
     pairs = [
-        (Column(name, "judge", values, label.kind == "binary"), label.others[name])
+        (ScoreColumn(name, "judge", values, label.kind == "binary"), label.without_rater[name])
         for name, values in label.raters.items()
     ]
     return _estimate_means({"people": pairs}, label.kind, questions, resampling)["people"]

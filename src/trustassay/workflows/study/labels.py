@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from trustassay.data.journal import is_journal
-from trustassay.data.labels import Kind, LabelValues, label_values
-from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, table_rows
+from trustassay.data.labels import LabelKind, LabelValues, read_labels
+from trustassay.data.ratings import RATING_FIELDS, Rating, read_ratings, read_table_rows
 from trustassay.data.records import InputError
 from trustassay.errors import did_you_mean
 from trustassay.statistics import Floats
 from trustassay.text.words import amount
-from trustassay.workflows.study.answers import Answers, Column
+from trustassay.workflows.study.answers import ScoreColumn, StudyAnswers
 
-RATING = "rating"
+RATING_LABEL = "rating"
 """The name of the label that is pooled from the ratings of people."""
 MAX_FIELDS_LISTED = 30
 
@@ -30,7 +30,7 @@ class LabelOptions:
     ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
     columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
     positive, at_least, levels: which labels mean right, as for
-    :func:`~trustassay.data.labels.label_values`. weighted: whether ratings may be of answers that
+    :func:`~trustassay.data.labels.read_labels`. weighted: whether ratings may be of answers that
     ``label`` chose with unequal probabilities.
     """
 
@@ -42,9 +42,11 @@ class LabelOptions:
     weighted: bool = False
     at_least: float | None = None
 
-    def read(self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()) -> LabelValues:
+    def parse_labels(
+        self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()
+    ) -> LabelValues:
         """Read labels by these options; ``levels`` where the user names none."""
-        return label_values(
+        return read_labels(
             name,
             labels,
             positive=self.positive,
@@ -58,14 +60,14 @@ class Label:
     """One label of all answers."""
 
     name: str
-    kind: Kind
+    kind: LabelKind
     values: Floats
     """Shape (n,), NaN where an answer has no label."""
     words: Sequence[str] = ()
     """The words of the levels, where labels are words."""
     raters: Mapping[str, Floats] = field(default_factory=dict)
     """The ratings of each person whose ratings are pooled, shape (n,)."""
-    others: Mapping[str, Floats] = field(default_factory=dict)
+    without_rater: Mapping[str, Floats] = field(default_factory=dict)
     """For each of these people, the label pooled from everybody else."""
     notes: Sequence[str] = ()
     """Remarks for the reader."""
@@ -76,9 +78,9 @@ class Label:
         return int((~np.isnan(self.values)).sum())
 
 
-def labelled(
-    answers: Answers, names: Sequence[str], options: LabelOptions
-) -> tuple[list[Label], list[Column]]:
+def read_answer_labels(
+    answers: StudyAnswers, names: Sequence[str], options: LabelOptions
+) -> tuple[list[Label], list[ScoreColumn]]:
     """Read the labels of these names and the label of the ratings, if there are any.
 
     A name refers to a column of the file of ratings if that has it, else to a field of the samples.
@@ -103,7 +105,9 @@ def labelled(
         if options.machines or options.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
-            fields = dict.fromkeys(name for names in answers.known.values() for name in names)
+            fields = dict.fromkeys(
+                name for names in answers.label_fields.values() for name in names
+            )
             field_names = (
                 ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
             )
@@ -119,12 +123,12 @@ def labelled(
     return [*result, pooled], judges
 
 
-def _read_field_label(answers: Answers, name: str, options: LabelOptions) -> Label:
+def _read_field_label(answers: StudyAnswers, name: str, options: LabelOptions) -> Label:
     values = answers.field(name)
     # A field that one run lacks would silently shrink the study to the others.
-    for run, places in answers.of_run.items():
+    for run, places in answers.places_by_run.items():
         if all(values[place] is None for place in places):
-            field_names = ", ".join(answers.known[run][:MAX_FIELDS_LISTED]) or "none"
+            field_names = ", ".join(answers.label_fields[run][:MAX_FIELDS_LISTED]) or "none"
             raise InputError(
                 f"{run}: no sample has the label {name}; fields with numbers or short texts: "
                 f"{field_names}"
@@ -133,14 +137,14 @@ def _read_field_label(answers: Answers, name: str, options: LabelOptions) -> Lab
 
 
 def _build_label(name: str, values: Sequence[Any], options: LabelOptions) -> Label:
-    read = options.read(name, values)
+    read = options.parse_labels(name, values)
     return Label(name, read.kind, np.array(read.values), read.words)
 
 
 class _LabelTable:
     """The file of ``--ratings``."""
 
-    def __init__(self, answers: Answers, options: LabelOptions) -> None:
+    def __init__(self, answers: StudyAnswers, options: LabelOptions) -> None:
         assert options.ratings
         self.path, self.options, self.answers = options.ratings, options, answers
         self.rows: list[tuple[str, dict[str, Any]]] = []
@@ -149,7 +153,7 @@ class _LabelTable:
         if not is_journal(self.path):
             # A damaged table is refused as a whole: missing rows would look like missing labels.
             faults: list[str] = []
-            self.rows = list(table_rows(self.path, faults))
+            self.rows = list(read_table_rows(self.path, faults))
             if faults:
                 raise InputError("; ".join(faults[:5]))
             self.columns = {key for _, row in self.rows for key in row}
@@ -192,7 +196,7 @@ class _LabelTable:
             raise self._foreign_ids_error(next(iter(by_id))[0])
         return _build_label(name, values, self.options)
 
-    def ratings(self) -> tuple[Label, list[Column]]:
+    def ratings(self) -> tuple[Label, list[ScoreColumn]]:
         """Return the label that is pooled from people, and the ratings of judges as columns."""
         ratings = read_ratings(
             self.path,
@@ -207,7 +211,7 @@ class _LabelTable:
                 "ratings of single answers"
             )
         # Figures over answers that were chosen for their scores would be biased.
-        if ratings.chosen and not self.options.weighted:
+        if ratings.has_unequal_chances and not self.options.weighted:
             raise InputError(
                 f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
                 "of them alone say nothing about the others; `trustassay label RUN --ratings "
@@ -224,8 +228,8 @@ class _LabelTable:
         # Unused levels of the scale are read as well: if only two of five levels were used, that
         # does not make the label binary, with the higher level meaning right.
         possible = words or ratings.scale
-        read = self.options.read(
-            RATING, [*labels, *possible], words if words and ratings.ordered else ()
+        read = self.options.parse_labels(
+            RATING_LABEL, [*labels, *possible], words if words and ratings.ordered else ()
         )
         # Then drop the levels that were only added to recognise the scale.
         read = replace(read, values=read.values[: len(labels)])
@@ -237,7 +241,7 @@ class _LabelTable:
             raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
         # Judges are scores to be studied, so their ratings do not enter the label.
         judges = [
-            Column(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
+            ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.options.machines
         ]
         return self._pool_raters(people, read, len(ratings.ratings)), judges
@@ -249,8 +253,10 @@ class _LabelTable:
         """
         if not self.names:
             return ()
-        declared_columns = [self.options.columns[RATING]] if RATING in self.options.columns else []
-        usual_columns = [name for name in RATING_FIELDS[RATING] if name in self.columns]
+        declared_columns = (
+            [self.options.columns[RATING_LABEL]] if RATING_LABEL in self.options.columns else []
+        )
+        usual_columns = [name for name in RATING_FIELDS[RATING_LABEL] if name in self.columns]
         return (declared_columns or usual_columns)[:1]
 
     def _average_by_rater(
@@ -287,16 +293,18 @@ class _LabelTable:
         self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
     ) -> Label:
         binary = read.kind == "binary"
-        values = pooled(list(people.values()), binary=binary)
+        values = pool_raters(list(people.values()), binary=binary)
         rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
         notes = [
-            f"{RATING}: {len(people):,} raters, {rating_count:,} ratings, "
+            f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
             f"of {rated.sum():,} answers"
         ]
         if tied := int((rated & np.isnan(values)).sum()):
-            notes.append(f"{RATING}: raters are divided equally on {tied:,} answers, left out")
+            notes.append(
+                f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out"
+            )
         labels_without_rater = {
-            name: pooled([v for other, v in people.items() if other != name], binary=binary)
+            name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
             for name in people
             # With a single rater nobody is left to predict.
             if len(people) > 1
@@ -304,8 +312,8 @@ class _LabelTable:
         known_labels = values[~np.isnan(values)]
         are_levels = bool((known_labels == np.round(known_labels)).all())
         # A mean of ordinal ratings may lie between two levels, and is then a real number.
-        kind: Kind = read.kind if binary or are_levels else "real"
-        return Label(RATING, kind, values, read.words, people, labels_without_rater, notes)
+        kind: LabelKind = read.kind if binary or are_levels else "real"
+        return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:
@@ -319,7 +327,7 @@ def check_two_classes(label: Label) -> None:
         )
 
 
-def pooled(tables: Sequence[Floats], *, binary: bool) -> Floats:
+def pool_raters(tables: Sequence[Floats], *, binary: bool) -> Floats:
     """Pool raters: their mean, or for two classes the majority, NaN where it is a tie."""
     table = np.stack(tables)
     has_rating = ~np.isnan(table)

@@ -22,7 +22,7 @@ from llama_index.evaluation.trust_eval.offline import OfflineAnswerer
 import trustassay
 from trustassay import Answering, Document, Sample
 from trustassay.data.reading import read_samples
-from trustassay.data.records import Fault
+from trustassay.data.records import InputFault
 from trustassay.errors import BackendError
 from trustassay.metrics import Grounding
 from trustassay.progress import tell
@@ -296,9 +296,9 @@ def _parse_samples(source: Any) -> list[Sample]:
     """
     records = list(read_samples(source))
     # All faults in one message.
-    if faults := [record for record in records if isinstance(record, Fault)]:
+    if faults := [record for record in records if isinstance(record, InputFault)]:
         raise ValueError("\n".join(map(str, faults)))
-    return [record.sample for record in records if not isinstance(record, Fault)]
+    return [record.sample for record in records if not isinstance(record, InputFault)]
 
 
 def _load_records(path: str) -> list[Any]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.answering.styles import REFUSAL
+from trustassay.answering.styles import REFUSAL_SENTENCE
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.text.sentences import splitter
+from trustassay.text.sentences import load_splitter
 
 __all__ = ["OfflineAnswerer"]
 
@@ -26,7 +26,7 @@ class OfflineAnswerer:
 
     def __init__(self, threshold: float = 0.7, most: int = 2) -> None:
         self._threshold, self._most = threshold, most
-        self._split = splitter("sentencex")
+        self._split = load_splitter("sentencex")
         self._embedder = EmbeddedEmbedder()
 
     def answer(self, question: str, documents: Sequence[Any]) -> str:
@@ -37,12 +37,12 @@ class OfflineAnswerer:
             for sentence in self._split(document.text)
         ]
         if not sentences:
-            return REFUSAL
+            return REFUSAL_SENTENCE
         vectors = self._embedder.vectors([question, *(sentence for sentence, _ in sentences)])
         closeness = vectors[1:] @ vectors[0]
         # Stable: of equal sentences the first one is quoted.
         best = np.argsort(-closeness, kind="stable")[: self._most]
         chosen = [sentences[i] for i in best if closeness[i] >= self._threshold]
         if not chosen:
-            return REFUSAL
+            return REFUSAL_SENTENCE
         return " ".join(f"{sentence.rstrip('.!?')} [{number}]." for sentence, number in chosen)
