@@ -241,7 +241,7 @@ def report_run(found: Iterable[ReportSample], **changes: Any) -> ReportRun:
             ReportMetric("grounding", "Grounding", summary(), FIGURES, histogram, metric=metric)
         ],
         "total": len(found),
-        "shown": iter(found),
+        "samples": iter(found),
         "looked": looked,
         "lines": lines_of({"grounding": "Grounding"}, {"grounding": metric}),
         "judge": find_entailer_quality("embedded:3", ["grounding"]),

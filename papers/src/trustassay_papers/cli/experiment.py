@@ -160,9 +160,7 @@ def fewl_neighbours(
     ] = "verdict",
     of: Annotated[
         str,
-        Flag(
-            "Whose answers to the judge_neighbours: count_best_answers (the input's) or references."
-        ),
+        Flag("Whose answers to the neighbours: best (the input's) or references."),
     ] = "best",
     references: ReferenceOptions,
     running: ExperimentOptions,

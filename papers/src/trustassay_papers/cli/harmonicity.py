@@ -185,7 +185,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         ),
     ],
     embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed perturb_samples per question.", least=1)] = 10,
+    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
     length: Length = 3,
     last: LastCode = 31,
     draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,

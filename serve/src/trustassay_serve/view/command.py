@@ -25,7 +25,7 @@ def view(
         Flag(
             "Who rates on the pages; without it they can only be read. The ratings are those of "
             "`annotate`, in the folder of each run.",
-            metavar="RATER_NAME",
+            metavar="NAME",
             default="",
         ),
     ],
@@ -34,7 +34,7 @@ def view(
         Flag(
             "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
             "YAML file.",
-            metavar="RATER_NAME|FILE",
+            metavar="NAME|FILE",
             default="answer",
         ),
     ],

@@ -301,8 +301,8 @@ class _RunReader:
             # Mirrored within the bounds, so that a probability stays one; without bounds negated.
             values = sum(ends) - raw
         attributes: dict[str, Any] = {
-            "about": run_scores.about,
-            "why": dict(
+            "description": run_scores.about,
+            "missing_by_reason": dict(
                 Counter(
                     value_or_reason
                     for value_or_reason in run_scores.values.values()
