@@ -17,7 +17,7 @@ from hypothesis import settings
 
 from tests import encoded
 from tests.support import FULL
-from trustassay import registry
+from trustassay.core import registry
 
 # Started in the background of a script, a process ignores interruptions, and so do its children;
 # the tests interrupt theirs.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import Vectors
+from trustassay.core.capabilities import Vectors
 
 MODELS = {"larch-70b": 0.05, "birch-8b": 0.14, "alder-2": 0.09, "maple-mini": 0.24}
 DOMAINS = {"trivia": 1.0, "programming": 1.3, "common sense": 0.8}

@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tests import forking
-from trustassay.capabilities import BatchLimits, Models, Probabilities
-from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
-from trustassay.registry import ENTRY_POINT_GROUP
-from trustassay.sample import Sample
+from trustassay.core.capabilities import BatchLimits, Models, Probabilities
+from trustassay.core.metric import Assessment, Context, Figure, Metric, Need, Summary
+from trustassay.core.registry import ENTRY_POINT_GROUP
+from trustassay.core.sample import Sample
 
 Pair = tuple[str, str]
 Verdict = Callable[[str, str], Sequence[float]]

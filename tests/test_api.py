@@ -33,9 +33,9 @@ from tests.support import (
 from trustassay import Sample, ascore, score
 from trustassay.api import rescore
 from trustassay.backends.chat_entailer import ChatEntailer, EntailmentOptions
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.metric import Assessment
 from trustassay.errors import BackendError, RunFolderError, UnknownNameError
-from trustassay.metric import Assessment
 from trustassay.metrics import Grounding
 
 METRICS = ["grounding"]
@@ -456,7 +456,7 @@ def test_everything_that_the_package_offers_is_there() -> None:
         assert getattr(trustassay, name) is not None
     assert dir(trustassay) == trustassay.__all__
     with pytest.raises(AttributeError, match="scoer"):
-        trustassay.scoer  # type: ignore[attr-defined]  # noqa: B018
+        trustassay.scoer  # type: ignore[attr-defined]
 
 
 def test_type_checkers_are_told_of_the_same_names_from_the_same_modules() -> None:

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trustassay import registry, score
+from trustassay import score
 from trustassay.calls import kinds
+from trustassay.core import registry
+from trustassay.core.metric import Assessment, Context, Metric, Need
 from trustassay.errors import UsageError
-from trustassay.metric import Assessment, Context, Metric, Need
 
 PAGE = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SAMPLES = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.people.towns import JUNK, towns
 from tests.support import Recorder
-from tests.workflows.towns import JUNK, towns
 from trustassay.backends.lexical import LexicalEntailer
 from trustassay.metrics import Faithfulness
 from trustassay.pytest_plugin import AssertTrust

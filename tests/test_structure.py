@@ -12,141 +12,58 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/trustassay"
-CLUSTER = ROOT / "cluster/src/trustassay_cluster"
-SERVE = ROOT / "serve/src/trustassay_serve"
-OTHERS = (CLUSTER.name, SERVE.name)
-"""Distributions of their own, each as one room."""
 
-VALUES = {"errors", "sample", "capabilities", "prompts", "files", "progress", "event_loop"}
-VALUES |= {"tracebacks"}
-METRIC = {"assessment", "metric", "registry", "views", "statistics"}
-
+VALUES = {"core", "errors"}
 ALLOWED: dict[str, set[str]] = {
-    # values and small helpers, the lowest first
+    # values and pure functions, the lowest first
     "errors": set(),
-    "files": set(),
-    "event_loop": set(),
-    "tracebacks": set(),
-    "entailer_quality": set(),
-    "views": set(),
     "statistics": set(),
-    "core": {"statistics"},
-    "sample": {"errors"},
-    "text": {"errors", "sample"},
-    "judging": {"capabilities", "errors", "event_loop", "sample", "text", "views"},
-    "progress": set(),
-    "prompts": {"errors"},
-    "token_matching": set(),
-    "capabilities": {"errors", "sample"},
-    "assessment": {"statistics"},
-    "metric": {
-        "assessment",
-        "core",
-        "capabilities",
-        "errors",
-        "sample",
-        "judging",
-        "text",
-        "views",
-    },
-    "registry": {"errors", "metric"},
+    "core": {"errors", "statistics"},
+    "text": VALUES,
+    "judging": VALUES | {"text"},
+    # the contract of a metric reads texts, and may ask a second reader; its test kit runs it
+    "core.metric": VALUES | {"judging", "text"},
+    "core.testing": VALUES | {"api"},
     # what stands side by side
-    "data": {"errors", "files", "progress", "sample"},
-    "retrieval": {"capabilities", "data", "errors", "files", "progress", "sample"},
-    "backends": {
-        "capabilities",
-        "errors",
-        "files",
-        "prompts",
-        "retrieval",
-        "sample",
-        "text",
-        "token_matching",
-        "tracebacks",
-    },
-    "answering": {"capabilities", "errors", "prompts", "text", "sample"},
-    "distractors": {"capabilities", "errors", "prompts", "text", "sample", "statistics"}
-    | {"event_loop"},
-    "metrics": METRIC
-    | {"core", "capabilities", "distractors", "errors", "prompts", "sample", "event_loop"}
-    | {"text", "judging", "token_matching"},
-    "show": {
-        "core",
-        "files",
-        "entailer_quality",
-        "metric",
-        "sample",
-        "statistics",
-        "text",
-        "views",
-    },
+    "input": VALUES,
+    "backends": VALUES | {"input", "statistics", "text"},
+    "metrics": VALUES | {"judging", "statistics", "text"},
+    "report": {"core", "input", "judging", "statistics", "text"},
     # what stands on them
-    "calls": {"backends", "capabilities", "errors", "files", "text", "sample", "event_loop"},
-    "runs": VALUES
-    | {
-        "answering",
-        "backends",
-        "calls",
-        "core",
-        "data",
-        "entailer_quality",
-        "metric",
-        "registry",
-    }
-    | {"options", "judging", "show", "statistics", "text"},
-    "workflows": VALUES
-    | METRIC
-    | {"core"}
-    | {"answering", "backends", "calls", "data", "distractors", "metrics", "show", "retrieval"}
-    | {"compare", "text", "runs", "event_loop", "judging"},
-    # Shares its JSON forms and the reading of labels with `workflows`, where `study` pairs runs by
-    # `compare`: rooms that import each other, whose modules form no circle (below).
-    "compare": METRIC
-    | {"calls", "core", "data", "errors", "runs", "sample", "show", "text", "workflows"},
-    "options": {"answering", "backends", "calls", "capabilities", "errors", "metric", "text"},
-    "api": VALUES
-    | METRIC
-    | {"backends", "calls", "data", "options", "show"}
-    | {"runs", "trustassay_cluster", "workflows"},
-    "columns": {"api", "data", "errors", "metric", "options", "registry", "runs", "sample"}
-    | {"workflows"},
-    "": {
-        "answering",
-        "api",
-        "columns",
-        "backends",
-        "calls",
-        "data",
-        "errors",
-        "metric",
-        "runs",
-        "sample",
-    }
-    | {"workflows"},
+    "calls": VALUES | {"backends", "text"},
+    "runs": VALUES | {"backends", "calls", "input", "judging", "report", "statistics", "text"},
+    # `people` pairs runs by `compare`, which corrects figures by the labels that `people` reads:
+    # rooms that import each other, whose modules form no circle (below).
+    "compare": VALUES
+    | {"backends", "calls", "input", "metrics", "people", "report", "runs", "statistics", "text"},
+    "people": VALUES
+    | {"calls", "compare", "input", "metrics", "report", "runs", "statistics", "text"},
+    "api": VALUES | {"calls", "input", "live", "ray", "runs"},
+    "pytest_plugin": VALUES | {"api", "runs"},
+    # rooms that `cli` and `api` alone import
+    "live": VALUES
+    | {"api", "backends", "calls", "compare", "input", "report", "runs", "statistics", "text"},
+    "papers": VALUES
+    | {"backends", "calls", "compare", "input", "judging", "metrics", "report", "runs"}
+    | {"statistics", "text"},
+    "ray": VALUES | {"calls", "input", "runs"},
+    "view": VALUES
+    | {"calls", "compare", "input", "metrics", "people", "report", "runs", "statistics"},
     "cli": VALUES
-    | METRIC
-    | {"answering", "api", "backends", "calls", "data", "entailer_quality", "metrics", "show"}
-    | {"compare", "options", "retrieval", "runs", "text", "workflows"},
+    | {"api", "backends", "calls", "compare", "input", "live", "metrics", "papers", "people"}
+    | {"ray", "report", "runs", "text", "view"},
     "__main__": {"cli"},
-    # what tests of metrics, in this package and in others, stand on
-    "testing": {"api", "capabilities", "errors", "metric", "sample"},
-    "pytest_plugin": {"api", "calls", "core", "errors", "metric", "registry", "runs", "sample"},
-    # a distribution of its own, which the interface imports when it is asked for
-    "trustassay_cluster": VALUES
-    | {"calls", "cli", "data", "metric", "options", "registry", "runs", "show", "text"},
-    # another, whose commands the command line finds
-    "trustassay_serve": {"api", "backends", "cli", "data", "errors", "event_loop", "metric"}
-    | {"options", "registry", "show", "runs", "sample", "text", "tracebacks", "workflows"}
-    | {"calls", "capabilities", "compare", "core", "files", "metrics", "statistics", "views"},
+    "": {"api", "backends", "calls", "core", "errors", "input", "live", "people", "runs"},
 }
 """Each room and the rooms that it may import; a new one is put in here, or it fails."""
+OWN_ROOMS = {"core.metric", "core.testing"}
+"""Modules with a line of their own: those of :data:`ALLOWED` with a dot."""
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    for package in (PACKAGE, CLUSTER, SERVE):
-        for path in sorted(package.rglob("*.py")):
-            parts = path.relative_to(package.parent).with_suffix("").parts
-            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
 @cache
@@ -160,13 +77,13 @@ def imports(path: Path) -> frozenset[str]:
             assert node.level == 0, f"{path}: a relative import"
             found.add(node.module or "")
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(n for n in found if n.split(".")[0] in (PACKAGE.name, *OTHERS))
+    return frozenset(n for n in found if n.split(".")[0] == PACKAGE.name)
 
 
 def room(module: str) -> str:
-    package, *parts = module.split(".")
-    if package in OTHERS:
-        return package
+    parts = module.split(".")[1:]
+    if ".".join(parts) in OWN_ROOMS:
+        return ".".join(parts)
     return parts[0] if parts else ""
 
 
@@ -174,27 +91,32 @@ def rooms() -> set[str]:
     return {room(module) for module, _ in modules()}
 
 
-def test_arrows_point_one_way() -> None:
+def imported_rooms(module: str, path: Path) -> set[str]:
+    """Return the rooms that a module imports; a module of its own room counts for its folder."""
     known = rooms()
+    found = {room(name) for name in imports(path)} & known - {room(module), ""}
+    return {name.split(".")[0] for name in found} - {room(module).split(".")[0]}
+
+
+def test_arrows_point_one_way() -> None:
     strange = {
         module: sorted(there)
         for module, path in modules()
-        if (
-            there := ({room(name) for name in imports(path)} & known - {room(module), ""})
-            - ALLOWED[room(module)]
-        )
+        if (there := imported_rooms(module, path) - ALLOWED[room(module)])
     }
     assert not strange
 
 
-def test_the_package_of_papers_is_never_imported() -> None:
+def test_no_arrow_is_allowed_that_nobody_needs() -> None:
+    used = {name: {"core"} for name in ALLOWED}
     for module, path in modules():
-        assert "trustassay_papers" not in path.read_text(encoding="utf-8"), module
+        used[room(module)] |= imported_rooms(module, path)
+    unused = {name: sorted(there - used[name]) for name, there in ALLOWED.items() if name}
+    assert not {name: there for name, there in unused.items() if there}
 
 
 def test_the_list_holds_the_rooms_that_there_are() -> None:
     assert rooms() == set(ALLOWED)
-    assert "runs" in {room(name) for name in imports(PACKAGE / "cli" / "common.py")}
 
 
 def test_no_module_is_part_of_a_circle() -> None:
@@ -216,9 +138,10 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
     """Any other ``ValueError`` is an internal error, with exit status 70."""
-    readers = {"answering", "api", "cli", "options", "registry"}
+    readers = ("api", "cli", "core.registry", "runs.answering", "runs.options")
     for module, path in modules():
-        if room(module) in readers:
+        name = module.removeprefix("trustassay.")
+        if name.startswith(readers) and not name.startswith("cli.papers"):
             assert "raise ValueError" not in path.read_text(encoding="utf-8"), module
 
 
@@ -236,9 +159,10 @@ def test_a_run_of_one_method_imports_no_other() -> None:
     """Methods bring libraries of their own; who scores one does not wait for those of others."""
     program = """
 import sys
-from trustassay import api, registry
+from trustassay import api
+from trustassay.core import registry
 
-registry.metric_class("grounding")
+registry.load_metric_class("grounding")
 print(*{name.split(".")[2] for name in sys.modules if name.startswith("trustassay.metrics.")})
 """
     done = subprocess.run(

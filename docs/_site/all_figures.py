@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trustassay.core.registry import metric_from_text
 from trustassay.metrics.grounding.summary import FIGURES as OF_GROUNDING
-from trustassay.registry import metric_from_text
 
 METRICS = (
     "faithfulness",

@@ -1,7 +1,7 @@
 """Puts measured figures into pages, from the files that hold them.
 
 A page writes a figure as ``<!-- figure: FILE#KEY/KEY -->.923<!-- /figure -->``. FILE is a JSON file
-below the repository's root, or a name in ``benchmarks/results`` without ``.json``; ``measured`` is
+below the repository's root, or a name in ``lab/results`` without ``.json``; ``measured`` is
 ``src/trustassay/backends/weights/measured.json``. A KEY of a list is a number, or ``FIELD=VALUE``
 for the entry with that value; its spaces are written as ``_``. ``KEY&KEY`` at the end takes several
 numbers of one object, and of an interval both ends: ``auroc&interval`` of ``.80 (.74 to .86)``.
@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 MEASURED = ROOT / "src/trustassay/backends/weights/measured.json"
-RESULTS = ROOT / "benchmarks/results"
+RESULTS = ROOT / "lab/results"
 IMAGES = ROOT / "docs/images"
 PICTURES = Path(__file__).with_name("pictures.json")
 """Of each picture the entailer that it shows and its checksum, written by ``make pictures``."""

@@ -21,7 +21,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }
 """Files of the repository's root by the name that they have in the site."""
-RESULTS = "benchmarks/results"
+RESULTS = "lab/results"
 """The folder of the tables, which are in the site but neither in its menu nor in its search."""
 UNSEARCHED = ("api/", "results/", "changelog.md")
 BOOSTED = {"errands/": 1.3, "start.md": 1.3}

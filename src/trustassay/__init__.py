@@ -8,31 +8,31 @@ from typing import Any
 _MODULES_OF_NAMES = {
     name: module
     for module, names in {
-        "trustassay.answering": "Answering",
+        "trustassay.runs.answering": "Answering",
         "trustassay.api": "Run ascore plan rescore score scorer watch",
         "trustassay.backends.resolve": "embedder entailer similarity",
         "trustassay.calls.prices": "Budget Prices",
-        "trustassay.columns": "Batch batch",
-        "trustassay.data.records": "InputError",
+        "trustassay.live.columns": "Batch batch",
+        "trustassay.input.records": "InputError",
         "trustassay.errors": (
             "AssessmentError BackendError CallError FaultsError RunFolderError UnknownNameError "
             "UnparsedError UsageError"
         ),
-        "trustassay.metric": "Assessment Metric Summary",
+        "trustassay.core.metric": "Assessment Metric Summary",
         "trustassay.runs.intake": "BadInputError",
         "trustassay.runs.finished": "WorstAnswer",
-        "trustassay.sample": "Document Sample SampleError",
-        "trustassay.workflows.calibrate.command": "Calibration calibrate",
-        "trustassay.workflows.chat": "Unanswered UnansweredError chat",
-        "trustassay.workflows.label.command": "Labelling label",
-        "trustassay.workflows.scorer": "Assay Scorer ScorerClosedError",
-        "trustassay.workflows.study.command": "Study study",
-        "trustassay.workflows.watch": "WatchOptions",
+        "trustassay.core.sample": "Document Sample SampleError",
+        "trustassay.people.calibrate.command": "Calibration calibrate",
+        "trustassay.calls.chat": "Unanswered UnansweredError chat",
+        "trustassay.people.label.command": "Labelling label",
+        "trustassay.live.scorer": "Assay Scorer ScorerClosedError",
+        "trustassay.people.study.command": "Study study",
+        "trustassay.live.follow": "WatchOptions",
     }.items()
     for name in names.split()
 }
 # `__init__.pyi` gives type checkers what the dynamic import hides from them.
-__all__ = [*sorted(_MODULES_OF_NAMES)]  # noqa: PLE0604 - their types: __init__.pyi
+__all__ = [*sorted(_MODULES_OF_NAMES)]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,11 @@
 """What trustassay offers, for type checkers; each name is imported when it is first used."""
 
-from trustassay.answering import Answering
 from trustassay.api import Run, ascore, plan, rescore, score, scorer, watch
 from trustassay.backends.resolve import embedder, entailer, similarity
+from trustassay.calls.chat import Unanswered, UnansweredError, chat
 from trustassay.calls.prices import Budget, Prices
-from trustassay.columns import Batch, batch
-from trustassay.data.records import InputError
+from trustassay.core.metric import Assessment, Metric, Summary
+from trustassay.core.sample import Document, Sample, SampleError
 from trustassay.errors import (
     AssessmentError,
     BackendError,
@@ -16,16 +16,16 @@ from trustassay.errors import (
     UnparsedError,
     UsageError,
 )
-from trustassay.metric import Assessment, Metric, Summary
+from trustassay.input.records import InputError
+from trustassay.live.columns import Batch, batch
+from trustassay.live.follow import WatchOptions
+from trustassay.live.scorer import Assay, Scorer, ScorerClosedError
+from trustassay.people.calibrate.command import Calibration, calibrate
+from trustassay.people.label.command import Labelling, label
+from trustassay.people.study.command import Study, study
+from trustassay.runs.answering import Answering
 from trustassay.runs.finished import WorstAnswer
 from trustassay.runs.intake import BadInputError
-from trustassay.sample import Document, Sample, SampleError
-from trustassay.workflows.calibrate.command import Calibration, calibrate
-from trustassay.workflows.chat import Unanswered, UnansweredError, chat
-from trustassay.workflows.label.command import Labelling, label
-from trustassay.workflows.scorer import Assay, Scorer, ScorerClosedError
-from trustassay.workflows.study.command import Study, study
-from trustassay.workflows.watch import WatchOptions
 
 __all__ = [
     "Answering", "Assay", "Assessment", "AssessmentError", "BackendError", "BadInputError",

@@ -14,17 +14,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from trustassay.data.reading import InputFiles
+from trustassay.core.event_loop import run_anywhere, run_in_thread
+from trustassay.core.metric import Metric
+from trustassay.core.progress import StepProgress, tell
+from trustassay.core.registry import find_recorded_class, metric_from_text
 from trustassay.errors import (
-    BackendError,
     RunFolderError,
     UnknownNameError,
     UsageError,
     did_you_mean,
 )
-from trustassay.event_loop import run_anywhere, run_in_thread
-from trustassay.metric import Metric
-from trustassay.options import (
+from trustassay.input.reading import InputFiles
+from trustassay.runs.finished import Run
+from trustassay.runs.folder import RunFolder
+from trustassay.runs.options import (
     CLUSTER,
     BackendChoices,
     EngineOptions,
@@ -34,18 +37,14 @@ from trustassay.options import (
     check_keywords,
     shows_keywords,
 )
-from trustassay.progress import StepProgress, tell
-from trustassay.registry import find_recorded_class, metric_from_text
-from trustassay.runs.finished import Run
-from trustassay.runs.folder import RunFolder
 
 # Each function below imports the modules that it needs when it is called, so that importing
 # `trustassay` stays fast.
 if TYPE_CHECKING:
+    from trustassay.live.follow import WatchCounts, WatchOptions
+    from trustassay.live.scorer import EventsChoice, OpenScorer, Scorer
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
-    from trustassay.workflows.scorer import EventsChoice, OpenScorer, Scorer
-    from trustassay.workflows.watch import WatchCounts, WatchOptions
 
 __all__ = ["Run", "ascore", "plan", "rescore", "score", "scorer", "watch"]
 
@@ -77,7 +76,7 @@ async def ascore(
     # samples when a model is given; otherwise a missing response is a fault of the sample.
     unanswered = False
     if "model" in backend_choices:
-        from trustassay.workflows.choose_metric import has_unanswered
+        from trustassay.runs.choose_metric import has_unanswered
 
         unanswered = has_unanswered(samples, settings.fields)
     # The caller who names no folder gets a temporary one, which lives as long as the run object.
@@ -123,7 +122,7 @@ def _read_arguments(
     # From here on a path and a list of paths are one type.
     samples = InputFiles.from_paths(samples)
     if metrics is None:
-        from trustassay.workflows.choose_metric import choose_metric, describe_metrics
+        from trustassay.runs.choose_metric import choose_metric, describe_metrics
 
         # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
@@ -151,7 +150,7 @@ def _split_options(
         argument_names: named arguments of the public function, which are allowed as well.
 
     Raises:
-        UnknownNameError, UsageError: as :func:`~trustassay.options.check_keywords`.
+        UnknownNameError, UsageError: as :func:`~trustassay.runs.options.check_keywords`.
     """
     from trustassay.runs.needs import list_backend_options
 
@@ -202,7 +201,7 @@ def watch(
     tell: Callable[[str], None] = print,
     **backend_choices: Unpack[BackendChoices],
 ) -> WatchCounts:
-    """Score the records of a growing file as they arrive; see :mod:`trustassay.workflows.watch`.
+    """Score the records of a growing file as they arrive; see :mod:`trustassay.live.follow`.
 
     Args:
         source: the file. metric: one metric or its name. out: the run's folder.
@@ -214,8 +213,8 @@ def watch(
         As :func:`score`.
     """
     from trustassay.calls.client import build_cache_path
+    from trustassay.live.follow import Watch
     from trustassay.runs.needs import choose_backends
-    from trustassay.workflows.watch import Watch
 
     async def follow() -> WatchCounts:
         metric_list = _build_metrics(metric)
@@ -262,9 +261,9 @@ def scorer(
         UnknownNameError, ValueError, BackendError, RunFolderError: as of :func:`score`.
         BackendError: OpenTelemetry is asked for and not installed or configured.
     """
+    from trustassay.live.scorer import EvaluationEvents, OpenScorer, open_scorer
     from trustassay.runs.intake import build_run_options
     from trustassay.runs.needs import choose_backends
-    from trustassay.workflows.scorer import EvaluationEvents, OpenScorer, open_scorer
 
     metric_list = _build_metrics(metrics)
     backend_choices, other_options = _split_options(options, metric_list)
@@ -307,7 +306,7 @@ def score(
         out: the run's folder; a second call with the same settings continues where the first
             stopped. Without it the folder is temporary, and a report is only written on request.
         options: backends, and how samples are read, filled, scored and paid for:
-            :class:`~trustassay.options.ScoreOptions` describes each.
+            :class:`~trustassay.runs.options.ScoreOptions` describes each.
 
     The backends, each a URI or an object of the right protocol:
 
@@ -319,9 +318,9 @@ def score(
     default is used, if there is one: ``embedded``, and ``cosine``.
 
     ``engine``: ``"local"``, or ``"ray"`` (``"ray:ADDRESS"``) for workers on a Ray cluster, with the
-    fields of :class:`~trustassay.options.Cluster`: ``workers``, ``cpus``, ``gpus``, ``store``,
+    fields of :class:`~trustassay.runs.options.Cluster`: ``workers``, ``cpus``, ``gpus``, ``store``,
     ``scratch``, ``shards``. It takes one file, backends by URI, and ``out``, and needs the package
-    ``trustassay-cluster``.
+    :mod:`trustassay.ray`.
 
     Also works in a notebook: if an event loop is running, the work is done in a thread.
 
@@ -353,13 +352,8 @@ def _on_cluster(
 ) -> Run:
     """Score on a Ray cluster; a run that is already merged continues in this process, as any
     other."""
-    try:
-        from trustassay_cluster.engine import CLUSTER_FOLDER, score_on_cluster
-        from trustassay_cluster.ray_cluster import ClusterOptions
-    except ModuleNotFoundError:
-        raise BackendError(
-            "--engine ray needs trustassay-cluster: pip install ./cluster in a clone of trustassay"
-        ) from None
+    from trustassay.ray.cluster import ClusterOptions
+    from trustassay.ray.engine import CLUSTER_FOLDER, score_on_cluster
     from trustassay.runs.results import apply_calibrator
 
     # Removed from `options`, so that the rest can be checked as options of an ordinary run.

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from trustassay.core.metric import Assessment, Metric
 from trustassay.core.outcome import Outcomes
+from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
-from trustassay.metric import Assessment, Metric
-from trustassay.sample import Sample
 
 MAX_EVIDENCE_ITEMS, MAX_ITEM_CHARS = 20, 240
 """Pieces of evidence in a message, and characters of each piece."""
@@ -61,7 +61,7 @@ class AssertTrust:
         # pytest then shows the failure at the line of the user's test.
         __tracebackhide__ = True
         from trustassay.api import score
-        from trustassay.registry import metric_from_text, read_score
+        from trustassay.core.registry import metric_from_text, read_score
 
         # Without a bound the assertion could never fail.
         if at_least is None and at_most is None:

@@ -25,7 +25,7 @@ from trustassay.backends.chat_entailer import (
 )
 from trustassay.backends.resolve import entailer
 from trustassay.calls.prices import Price, Prices
-from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
 
 PAIR = ("Rome is in Italy.", "Rome is Italian.")

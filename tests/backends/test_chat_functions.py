@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trustassay.backends.functions import FunctionChat
-from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply
+from trustassay.core.capabilities import ChatModel, ChatRequest, Message, Reply
 from trustassay.errors import BackendError, CallError
 
 REQUEST = ChatRequest.of("Who?", system="Be brief.", temperature=0.7)

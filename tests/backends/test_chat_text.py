@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.backends.chat_text import says_nothing, split_reasoning, strip_reasoning
-from trustassay.capabilities import Reply
+from trustassay.core.capabilities import Reply
 
 CODE = "Models write:\n```\n<think>\nhm\n</think>\n```\nand then the answer."
 

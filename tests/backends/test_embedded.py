@@ -29,7 +29,7 @@ from trustassay.backends.embedded import (
     cut_windows,
     is_copied,
 )
-from trustassay.capabilities import Embedder, Entailer
+from trustassay.core.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
 
 FACT = "The harbour bridge was opened by the queen in 1932."

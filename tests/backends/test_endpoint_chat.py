@@ -13,7 +13,7 @@ import pytest
 from tests.llm_server import LlmServer, vector
 from trustassay.backends import resolve
 from trustassay.backends.openai import OpenAIChat
-from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply
+from trustassay.core.capabilities import ChatModel, ChatRequest, Message, Reply
 from trustassay.errors import CallError
 
 WIRES = ("openai", "anthropic", "gemini")

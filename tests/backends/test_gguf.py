@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from tests.tiny_gguf import CONTEXT, HEADS, LAYERS, WIDTH, write_gguf
 from trustassay import score
-from trustassay.answering import Answering
 from trustassay.backends import gguf
 from trustassay.backends.chat_entailer import ChatEntailer, compute_yes_probability
 from trustassay.backends.gguf import GgufChat, GgufFile, GgufJob
 from trustassay.backends.registry import find_fault, load
 from trustassay.calls.client import CallOptions
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
-from trustassay.workflows.generate import GenerateOptions, generate
+from trustassay.runs.answering import Answering
+from trustassay.runs.generate import GenerateOptions, generate
 
 ask = ChatRequest.of
 

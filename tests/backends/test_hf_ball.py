@@ -12,13 +12,13 @@ import pytest
 from tests.lazily import needed
 from trustassay import plan, score
 from trustassay.backends.hf_chat import HuggingFaceChat, draw_from_unit_ball
-from trustassay.capabilities import ChatRequest, Message
+from trustassay.core.capabilities import ChatRequest, Message
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import TEMPLATE, save_bart, save_gpt2, save_llama, save_t5  # noqa: E402
+from tests.tiny_chat import TEMPLATE, save_bart, save_gpt2, save_llama, save_t5
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

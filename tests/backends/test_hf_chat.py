@@ -16,14 +16,14 @@ import pytest
 
 from tests.lazily import needed
 from trustassay.backends.hf_chat import HuggingFaceChat
-from trustassay.capabilities import ChatRequest, LocalChatModel, Message
+from trustassay.core.capabilities import ChatRequest, LocalChatModel, Message
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5  # noqa: E402
-from tests.tiny_models import pickled, train_nli  # noqa: E402
+from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5
+from tests.tiny_models import pickled, train_nli
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

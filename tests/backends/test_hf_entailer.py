@@ -20,14 +20,14 @@ from tests.lazily import Lazily, needed
 from trustassay.backends import hf_entailer, hf_loading
 from trustassay.backends.functions import CHECK_PAIRS
 from trustassay.backends.hf_entailer import HuggingFaceEntailer
-from trustassay.capabilities import Entailer
+from trustassay.core.capabilities import Entailer
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 safetensors = Lazily("safetensors.torch")
 
-from tests.tiny_models import (  # noqa: E402
+from tests.tiny_models import (
     HYPOTHESIS,
     NLI,
     NONE,

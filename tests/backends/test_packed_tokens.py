@@ -7,12 +7,12 @@ import math
 import zlib
 
 import pytest
-from benchmarks.token_logprobs import replies
 from hypothesis import given
 from hypothesis import strategies as st
+from lab.benchmarks.token_logprobs import replies
 
 from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES, pack_logprobs, unpack_logprobs
-from trustassay.capabilities import TokenLogprob
+from trustassay.core.capabilities import TokenLogprob
 
 ERROR = 2**-23  # a half of the last bit, and of the last digit
 TEXTS = st.text(st.sampled_from('ab\n\t\r\0"\\ \u2028é漢😀'), max_size=4)

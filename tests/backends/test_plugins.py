@@ -13,14 +13,14 @@ from typer.testing import CliRunner
 import trustassay
 from trustassay.backends import inventory, registry
 from trustassay.backends.resolve import chat, embedder, entailer, similarity
-from trustassay.capabilities import ChatModel, Entailer, Reply
 from trustassay.cli.main import app
+from trustassay.core.capabilities import ChatModel, Entailer, Reply
 from trustassay.errors import BackendError, UnknownNameError
 
 ACME = """
 import numpy as np
 from trustassay.backends.registry import scheme
-from trustassay.capabilities import Passage, Reply
+from trustassay.core.capabilities import Passage, Reply
 
 class Acme:
     def __init__(self, model, region="eu"):
@@ -205,10 +205,3 @@ def test_a_scheme_that_cannot_be_loaded_leaves_others_of_its_package() -> None:
     with pytest.raises(BackendError, match=r"broken: .* acme-trust 1\.2 cannot be loaded"):
         registry.load_plugin(broken)
     assert chat("acme:m").name == "acme:m?region=eu"
-
-
-def test_a_scheme_of_the_papers_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "find_entry_points", dict)
-    monkeypatch.delitem(registry._SCHEMES, ("linker", "spotlight"), raising=False)
-    with pytest.raises(UnknownNameError, match="linker spotlight: needs trustassay-papers"):
-        registry.load("linker", "spotlight")

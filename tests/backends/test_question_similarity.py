@@ -19,7 +19,7 @@ from trustassay.backends.similarity import (
     compute_novel_agreement,
     compute_word_likeness,
 )
-from trustassay.capabilities import Probabilities, QuestionSimilarity
+from trustassay.core.capabilities import Probabilities, QuestionSimilarity
 from trustassay.errors import BackendError, UnknownNameError
 
 QUESTION = "Who wrote the opera Natalka Poltavka?"

@@ -15,8 +15,8 @@ from trustassay.backends import gguf, recommended
 from trustassay.backends.chat_entailer import ChatEntailer
 from trustassay.backends.recommended import RecommendedModel, models_folder
 from trustassay.backends.registry import find, find_fault, load, takes_time
-from trustassay.entailer_quality import LOCAL_SECOND_READER, METRICS_WITH_SECOND_READER
 from trustassay.errors import BackendError, UnknownNameError
+from trustassay.judging.entailer_quality import LOCAL_SECOND_READER, METRICS_WITH_SECOND_READER
 from trustassay.judging.second_reader import ROLE
 from trustassay.metrics import Faithfulness, Grounding
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.llm_server import LlmServer
 from trustassay.backends.replay import ReplayChat
-from trustassay.capabilities import ChatModel, ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatModel, ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
 

@@ -16,7 +16,7 @@ from trustassay.backends.lexical import LexicalEntailer
 from trustassay.backends.openai import OpenAIEmbedder
 from trustassay.backends.registry import schemes
 from trustassay.backends.resolve import chat, embedder, entailer, similarity
-from trustassay.capabilities import Embedder, EndpointLimits
+from trustassay.core.capabilities import Embedder, EndpointLimits
 from trustassay.errors import BackendError, UnknownNameError
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.lazily import needed
 from trustassay.backends.hf_embedders import SentenceTransformerEmbedder
-from trustassay.capabilities import Embedder
+from trustassay.core.capabilities import Embedder
 from trustassay.errors import BackendError
 
 torch, transformers = needed("torch"), needed("transformers")
 library = needed("sentence_transformers", "pip install '.[sentence-transformers]'")
 
-from tests.tiny_models import FILLER, pickled, train_nli  # noqa: E402
+from tests.tiny_models import FILLER, pickled, train_nli
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from trustassay.backends.similarity import (
     CosineSimilarity,
     LexicalSimilarity,
 )
-from trustassay.capabilities import Probabilities, Similarity, TokenVectors, Vectors
+from trustassay.core.capabilities import Probabilities, Similarity, TokenVectors, Vectors
 from trustassay.errors import UnknownNameError
 
 

@@ -9,7 +9,7 @@ from trustassay.backends.word_substitutes import (
     split_name,
     word_table,
 )
-from trustassay.capabilities import SubstitutesRequest
+from trustassay.core.capabilities import SubstitutesRequest
 
 KINDS = {
     "John": "given name", "Mary": "given name", "Lennon": "surname", "Paris": "place",

@@ -15,7 +15,7 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.batching import CHARACTERS_PER_TOKEN, BatchingPolicy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.store import CallStore
-from trustassay.capabilities import BatchLimits, Entailment, Probabilities
+from trustassay.core.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError
 
 

@@ -23,7 +23,7 @@ from trustassay.calls.prices import (
     estimate_tokens,
 )
 from trustassay.calls.store import Usage
-from trustassay.capabilities import ChatRequest
+from trustassay.core.capabilities import ChatRequest
 from trustassay.errors import BackendError
 
 GPT = "openai:gpt-4o-mini@https://api.openai.com/v1"

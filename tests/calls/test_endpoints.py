@@ -15,9 +15,9 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels
 from trustassay.calls.prices import Budget, BudgetReachedError, Prices
 from trustassay.calls.store import CallStore
-from trustassay.capabilities import ChatRequest, EndpointLimits, Reply
+from trustassay.core.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
-from trustassay_papers.request_counter import FolderRequestCounter
+from trustassay.papers.request_counter import FolderRequestCounter
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from tests import virtual_time
 from trustassay.calls.leases import LeaseGrant, LeaseRequest, Leases, LeaseService
 from trustassay.calls.retry import Endpoint
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import CallError
 
 RATE = 100

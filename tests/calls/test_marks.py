@@ -21,7 +21,7 @@ from tests.llm_server import LlmServer
 from trustassay.calls import batching, marks
 from trustassay.calls.marks import CallMarks
 from trustassay.calls.store import Keys, StoredCall, open_cache
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
 
 KEYS = [Keys("chat", "m").of([str(i)]) for i in range(4)]

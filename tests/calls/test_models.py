@@ -15,8 +15,8 @@ import pytest
 from tests.llm_server import LlmServer
 from trustassay import score
 from trustassay.api import plan
-from trustassay.capabilities import Vectors
-from trustassay.metric import Assessment, Context, Figure, Metric, Need, Summary
+from trustassay.core.capabilities import Vectors
+from trustassay.core.metric import Assessment, Context, Figure, Metric, Need, Summary
 from trustassay.runs.estimates import DEFAULT_LATENCY_S
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
 from trustassay.calls.multiple_choice import find_letter
-from trustassay.capabilities import ChatRequest, Message, OptionChoice, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Message, OptionChoice, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
 PROMPT = "Which town? A. Paris B. Rome C. Oslo\nAnswer:"

@@ -11,7 +11,7 @@ import pytest
 from tests.calls.simulated import Server, ask_all, during, limited, noise, usual_noise
 from tests.virtual_time import now, run
 from trustassay.calls.retry import Endpoint
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
 OK = "ok"

@@ -22,7 +22,7 @@ from tests.calls.simulated import (
 from tests.support import crossed, repeats
 from tests.virtual_time import now, run
 from trustassay.calls.retry import Endpoint
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 
 pytestmark = pytest.mark.slow
 

@@ -24,10 +24,10 @@ from trustassay.calls.replies import (
     reply_to_json,
 )
 from trustassay.calls.store import CACHE_FILE, CallStore, Keys, StoredCall
-from trustassay.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
+from trustassay.core.event_loop import run_anywhere
 from trustassay.errors import BackendError, CallError
-from trustassay.event_loop import run_anywhere
-from trustassay_papers.request_counter import FolderRequestCounter
+from trustassay.papers.request_counter import FolderRequestCounter
 
 ASKED = ChatRequest.of("Where?")
 OLD = {"text": "<think>hm</think>Paris.", "finish": "stop", "prompt_tokens": 3,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.virtual_time import now, run
 from trustassay.calls.retry import BACKOFF_MAX_S, Endpoint
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import BackendError, CallError
 
 Work = Callable[[], Awaitable[str]]

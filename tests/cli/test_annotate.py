@@ -12,12 +12,12 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
-from benchmarks.annotating import Served, many_raters, measure, stored
+from lab.benchmarks.annotating import Served, many_raters, measure, stored
 
 from tests.cli.conftest import Cli
+from tests.people.annotate.helpers import answers
 from tests.support import ROOT, jsonl, lines
-from tests.workflows.annotate.helpers import answers
-from trustassay.workflows.annotate.session import RatingsFile
+from trustassay.people.annotate.session import RatingsFile
 
 
 def test_a_sheet_there_and_back_and_how_far_its_raters_agree(cli: Cli, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """``score`` where a model answers first: nothing is asked twice, nothing is lost, nothing leaks."""
 
-# ruff: noqa: F401, F811 - fixtures are imported, and arguments bear their names
+# ruff: noqa: F401 - fixtures are imported, and arguments bear their names
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.cli.conftest import Cli
 from trustassay import cli as cli_package
 from trustassay.cli import main
 from trustassay.cli.main import COMMANDS
-from trustassay.options import ROW_OF_OPTION
+from trustassay.runs.options import ROW_OF_OPTION
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_command_that_moved_to_the_papers_is_still_found(cli: Cli, line: str) 
 def test_a_package_adds_a_command_by_an_entry_point(
     cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    added = EntryPoint("extra", "trustassay_papers.cli.select:app", main.ENTRY_POINTS)
+    added = EntryPoint("extra", "trustassay.cli.papers.select:app", main.ENTRY_POINTS)
     monkeypatch.setattr(main, "_find_entry_points", lambda: {"extra": added})
     assert "icl" in cli("extra", "--help").out
     assert "extra " in cli("--help").out

@@ -13,7 +13,7 @@ import pytest
 
 from tests.llm_server import LlmServer
 from tests.support import command, jsonl, run_command
-from trustassay.workflows.preferences import WinRateOptions, plan_win_rate, win_rate
+from trustassay.compare.preferences import WinRateOptions, plan_win_rate, win_rate
 
 JUDGES = """
 import re

@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli
 from tests.support import lines
 from trustassay.cli import demo
 
-AGAIN = "a prompt has changed since: python -m benchmarks.recording"
+AGAIN = "a prompt has changed since: python -m lab.benchmarks.recording"
 """What to do where a reply is missing."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.runs.test_ending import STEPS
 from tests.support import jsonl, records
-from trustassay import progress
+from trustassay.core import progress
 
 
 @pytest.fixture

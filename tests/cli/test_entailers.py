@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Cli
-from trustassay.capabilities import Probabilities
-from trustassay.data.labelled_pairs import LabelledPair, read_pairs
+from trustassay.core.capabilities import Probabilities
 from trustassay.errors import BackendError
-from trustassay.workflows.entailers import PassedCounts, measure_entailers
+from trustassay.input.labelled_pairs import LabelledPair, read_pairs
+from trustassay.people.entailers import PassedCounts, measure_entailers
 
 PASSAGE = "The harbour bridge was opened by the queen in 1932."
 ROWS = [

@@ -52,11 +52,11 @@ def test_another_file_of_that_name_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_files_are_small() -> None:
-    folder = files("trustassay.data") / "example"
+    folder = files("trustassay.input") / "example"
     assert sum(len(path.read_bytes()) for path in folder.iterdir() if path.is_file()) < 300_000
 
 
 @pytest.mark.parametrize("name", ["questions", "answers"])
 def test_there_are_sixty(name: str) -> None:
-    text = (files("trustassay.data") / "example" / f"{name}.jsonl").read_text(encoding="utf-8")
+    text = (files("trustassay.input") / "example" / f"{name}.jsonl").read_text(encoding="utf-8")
     assert len(text.splitlines()) == 60

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.workflows.towns import town_run, towns
+from tests.people.towns import town_run, towns
 from trustassay import score
 
 CITED = "grounding.answered_citation_f1"

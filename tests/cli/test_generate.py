@@ -1,6 +1,6 @@
 """``trustassay generate``: four styles, every fault of the input, and a stop at any moment."""
 
-# ruff: noqa: F401, F811 - fixtures are imported, and arguments bear their names
+# ruff: noqa: F401 - fixtures are imported, and arguments bear their names
 
 from __future__ import annotations
 

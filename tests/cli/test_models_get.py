@@ -16,9 +16,9 @@ from tests.cli.conftest import Cli
 from tests.hub import Hub, model_of
 from tests.support import jsonl, records
 from tests.tiny_gguf import write_gguf
+from trustassay.backends import fetch_model as fetching
 from trustassay.backends import recommended
 from trustassay.backends.recommended import RecommendedModel
-from trustassay.workflows import fetch_model as fetching
 
 LEXICAL = ("--metric", "grounding", "--entailer", "lexical")
 

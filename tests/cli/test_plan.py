@@ -1,6 +1,6 @@
 """``trustassay plan`` and ``score --dry-run``: what would be asked, and nothing is."""
 
-# ruff: noqa: F401, F811 - fixtures are imported, and arguments bear their names
+# ruff: noqa: F401 - fixtures are imported, and arguments bear their names
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.support import command, jsonl, lines, record, records, run_command, summary_of
-from trustassay import api
-from trustassay.errors import BackendError
 
 LEXICAL = ("--entailer", "lexical")
 SOUND = "sound.jsonl"
@@ -515,18 +512,3 @@ def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None
     assert "  not answered: no passages (1)\n" in said.stderr
     assert "0 of 1 answer could be judged: no passages (1)" in said.stderr
     assert "no sample has a score of factcheck; the first: not assessable: " in said.stderr
-
-
-@pytest.mark.parametrize("engine", ["ray", "ray:10.0.0.5:6379"])
-def test_without_the_package_of_the_cluster_nothing_is_started(
-    cli: Cli, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "trustassay_cluster.engine", None)
-    said = cli("score", SOUND, *LEXICAL, "--engine", engine, "--workers", "2", "--out", "run")
-    words = "--engine ray needs trustassay-cluster: pip install ./cluster in a clone of trustassay"
-    assert (said.status, said.out) == (2, "")
-    assert said.err.count(words) == 1
-    assert not (tmp_path / "run").exists()
-    with pytest.raises(BackendError, match=words):
-        api.score(tmp_path / SOUND, entailer="lexical", engine=engine, out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()

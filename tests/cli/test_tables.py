@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from tests.cli.conftest import Cli
 from tests.support import jsonl, records
-from trustassay.show.terminal import show_table
+from trustassay.report.terminal import show_table
 
 WIDTHS = (*range(20, 100, 3), 120, 160, 200)
 HEADINGS = ("figure", "value", "95 % interval", "n", "what it is")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.compare.made_runs import made_run, rows, shuffled
 from tests.many import HashedWords, many
-from tests.workflows.towns import JUNK, town_run, towns
+from tests.people.towns import JUNK, town_run, towns
 from trustassay import score
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import (

@@ -12,9 +12,9 @@ from tests.compare.made_runs import made_run, rows, shuffled
 from tests.many import HashedWords, many
 from tests.support import Probe, record
 from trustassay import Sample, score
-from trustassay.capabilities import Models
 from trustassay.compare.run_scores import describe_changed_settings
 from trustassay.compare.two_runs import compare
+from trustassay.core.capabilities import Models
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED
 from trustassay.errors import RunFolderError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
 
 asked: list[str] = []
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.capabilities import Models
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Pool
+from trustassay.core.capabilities import Models
+from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, Need, Pool
 
 
 @dataclass(frozen=True)

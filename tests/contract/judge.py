@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, Need, Share
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Mean, Metric, Need, Share
 
 PROMPT = "Is the answer true? Reply with yes or no.\nQuestion: {}\nAnswer: {}"
 

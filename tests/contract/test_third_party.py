@@ -16,7 +16,7 @@ from tests.contract.judge import ManyVotes
 from tests.support import summary_of
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.metric import Metric
+from trustassay.core.metric import Metric
 
 SAMPLES = [
     {"id": f"q{i}", "question": f"what is number {i}?", "response": f"number {i} is odd"}

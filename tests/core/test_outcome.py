@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.core.metric import BLANK_RESPONSE, REFUSED_PART, Assessment, Metric
 from trustassay.core.outcome import (
     BLANK,
     ERROR,
@@ -36,7 +37,6 @@ from trustassay.core.outcome import (
     round_percents,
 )
 from trustassay.judging.refusal import NO_ANSWER
-from trustassay.metric import BLANK_RESPONSE, REFUSED_PART, Assessment, Metric
 from trustassay.metrics import (
     FactCheck,
     Faithfulness,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import tables
+from lab.benchmarks import tables
 
 from tests.docs.pages import DOCS, PAGES, ROOT
 

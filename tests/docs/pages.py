@@ -118,7 +118,7 @@ def inside(folder: Path) -> Iterator[None]:
     sys.path.insert(0, str(folder))
     try:
         # Lines of progress come only where the machine is slow.
-        with contextlib.chdir(folder), patch("trustassay.progress.tell", lambda _: None):
+        with contextlib.chdir(folder), patch("trustassay.core.progress.tell", lambda _: None):
             yield
     finally:
         sys.path.remove(str(folder))

@@ -6,7 +6,7 @@ import runpy
 
 from tests.docs.pages import DOCS
 from tests.support import metric_names
-from trustassay.registry import metric_from_text
+from trustassay.core.registry import metric_from_text
 
 BUILT = runpy.run_path(str(DOCS / "_site/all_figures.py"))
 

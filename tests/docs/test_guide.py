@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benchmarks import tables
+from lab.benchmarks import tables
 from typer.testing import CliRunner
 
 import trustassay
@@ -21,8 +21,8 @@ from tests.docs.guide import (
     with_figures,
 )
 from tests.docs.pages import DOCS, PAGES, ROOT
+from trustassay.cli import guide
 from trustassay.cli.main import app
-from trustassay.workflows import guide
 
 pages = cache(guide.read_pages)
 SHIPPED = trustassay.entailer("embedded").name

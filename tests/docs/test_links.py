@@ -22,7 +22,7 @@ PAGES = sorted(
         ROOT / "papers/README.md",
         ROOT / "cluster/README.md",
         ROOT / "serve/README.md",
-        *(ROOT / "benchmarks/results").glob("*.md"),
+        *(ROOT / "lab/results").glob("*.md"),
         *DOCS.rglob("*.md"),
     ]
 )

@@ -17,7 +17,7 @@ from tests.docs.pages import DOCS, PAGES, ROOT
 SHIPPED = trustassay.entailer("embedded").name.partition(":")[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PICTURES = sorted((DOCS / "images").glob("*.svg"))
-RESULTS = sorted((ROOT / "benchmarks/results").glob("*.md"))
+RESULTS = sorted((ROOT / "lab/results").glob("*.md"))
 _NAMES = runpy.run_path(str(DOCS / "_site/versions.py"))
 others: Callable[[str], list[str]] = _NAMES["others"]
 
@@ -80,7 +80,7 @@ def test_measured_figures_are_taken_from_files(page: Path) -> None:
 
 def test_what_the_tool_says_of_the_entailer_is_in_the_results() -> None:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))[f"embedded:{SHIPPED}"]
-    folder = ROOT / "benchmarks/results"
+    folder = ROOT / "lab/results"
     table = (folder / "faithfulness.md").read_text(encoding="utf-8")
     for one in measured["sets"]["faithfulness"]:
         value, low, high = (f"{x:.3f}"[1:] for x in (one["auc"], *one["interval"]))

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar, cast
 
-from trustassay.capabilities import Entailment, Models
+from trustassay.core.capabilities import Entailment, Models
+from trustassay.core.sample import Document
 from trustassay.judging.claims import build_claims
 from trustassay.judging.second_reader import ROLE, SecondReader
 from trustassay.judging.verdict import ClaimFinding, ClaimVerifier, VerdictOptions
-from trustassay.sample import Document
 from trustassay.text.sentences import load_splitter
 
 T = TypeVar("T")

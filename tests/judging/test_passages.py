@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judging.readers import SPLIT, Reader, documents, run
+from trustassay.core.sample import Document
 from trustassay.judging.passages import (
     MAX_EXCERPT_WORDS,
     MAX_JOINED_SENTENCES,
@@ -20,7 +21,6 @@ from trustassay.judging.passages import (
     choose_windows,
     read_passage_text,
 )
-from trustassay.sample import Document
 from trustassay.text.words import content_words
 
 LAMPS = json.dumps([{"name": "red lamp", "price": 20}, {"name": "blue lamp", "price": 25}])

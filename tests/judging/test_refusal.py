@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.refusals import measured
+from lab.benchmarks.refusals import measured
 
 from trustassay import score
 from trustassay.errors import UnknownNameError
@@ -142,7 +142,7 @@ def test_precision_and_recall_on_labelled_responses(name: str, half: str) -> Non
 
 @pytest.mark.parametrize("name", ["phrases", "faithfulness"])
 def test_unusual_words_are_mostly_not_seen_as_the_documentation_says(name: str) -> None:
-    page = (ROOT / "benchmarks/results/refusals.md").read_text(encoding="utf-8")
+    page = (ROOT / "lab/results/refusals.md").read_text(encoding="utf-8")
     assert f"| `last` | `{name}` | {measured(name, 'last').figures} |" in page
 
 

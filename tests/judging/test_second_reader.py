@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judging.readers import NO, OPEN, YES, Reader, documents, run
-from trustassay.capabilities import Entailment
+from trustassay.core.capabilities import Entailment
 from trustassay.errors import UsageError
 from trustassay.judging.passages import Passages, choose_windows
 from trustassay.judging.second_reader import (

@@ -21,7 +21,7 @@ from tests.judging.readers import (
     verdicts,
     verifier,
 )
-from trustassay.capabilities import Entailment
+from trustassay.core.capabilities import Entailment
 from trustassay.judging.claims import Claim, build_claims
 from trustassay.judging.passages import Passages, PassageSentence
 from trustassay.judging.second_reader import SecondReader

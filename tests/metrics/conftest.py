@@ -8,8 +8,8 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from trustassay.metric import Assessment, Context, Metric
-from trustassay.registry import ENTRY_POINT_GROUP, load_metric_class
+from trustassay.core.metric import Assessment, Context, Metric
+from trustassay.core.registry import ENTRY_POINT_GROUP, load_metric_class
 
 OWN = sorted(
     entry.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trustassay.metric import Mean, Metric, Quantile, Total
+from trustassay.core.metric import Mean, Metric, Quantile, Total
 from trustassay.metrics.harmonicity import Harmonicity
 from trustassay.metrics.judge import Judge
 

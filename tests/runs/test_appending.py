@@ -1,7 +1,5 @@
 """A grown input: new samples alone are scored, into the folder of yesterday."""
 
-# ruff: noqa: F811 - an argument bears a fixture's name
-
 from __future__ import annotations
 
 import json

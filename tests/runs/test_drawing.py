@@ -1,7 +1,5 @@
 """A part of an input, drawn: which answers, by which order, and what is said of it."""
 
-# ruff: noqa: F811 - an argument bears a fixture's name
-
 from __future__ import annotations
 
 import random
@@ -17,11 +15,11 @@ import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.support import Recorder, jsonl, lines, record, records, repeats, results, summary_of
 from trustassay import rescore, score
-from trustassay.data.records import InputError
+from trustassay.core.sample import Sample
 from trustassay.errors import RunFolderError, UsageError
+from trustassay.input.records import InputError
 from trustassay.runs.drawing import SampleDraw, read_size
 from trustassay.runs.intake import BadInputError
-from trustassay.sample import Sample
 
 METRIC = "grounding"
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests.support import Probe, command, jsonl, lines, records, results, run_command
 from trustassay import score
+from trustassay.core.metric import Assessment, Summary
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Summary
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 

@@ -12,7 +12,7 @@ import pytest
 
 from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.capabilities import ChatRequest
+from trustassay.core.capabilities import ChatRequest
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     DEFAULT_REPLY_TOKENS,

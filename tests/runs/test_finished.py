@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import pytest
 
-from trustassay import Assessment, Metric, Run, registry, score
+from trustassay import Assessment, Metric, Run, score
 from trustassay.compare.gate import gate
 from trustassay.compare.gate_rules import EarlierRun
-from trustassay.metric import Context, Figure, Mean
+from trustassay.core import registry
+from trustassay.core.metric import Context, Figure, Mean
 from trustassay.runs.finished import describe_first_verdict, shorten_text
 
 

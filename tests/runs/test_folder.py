@@ -33,11 +33,11 @@ from tests.support import (
     summary_of,
 )
 from trustassay import rescore, score
-from trustassay.capabilities import Models
+from trustassay.core.capabilities import Models
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.errors import BackendError, RunFolderError
-from trustassay.metric import Assessment
 from trustassay.runs.folder import RunFolder
-from trustassay.sample import Sample
 
 METRICS = ["grounding"]
 

@@ -8,8 +8,8 @@ import pytest
 from tests.support import Recorder, records, summary_of
 from trustassay import Prices, Run, score
 from trustassay.calls.prices import Price, describe_price_table, find_published_price
-from trustassay.capabilities import ChatRequest, Reply
-from trustassay.entailer_quality import find_entailer_quality
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.judging.entailer_quality import find_entailer_quality
 from trustassay.metrics import Grounding
 
 FIRST = "A larger judge: --entailer openai:gpt-4o-mini, "

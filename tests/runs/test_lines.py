@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import clean
 from trustassay.runs.lines import (
     EvidenceOnDisk,
     encode_assessment,
@@ -20,7 +21,6 @@ from trustassay.runs.lines import (
     parse_sample_id,
     read_line,
 )
-from trustassay.sample import clean
 
 MARKS = ['], "calls": {', ', "evidence": [', "\\", '"', "}", "]", "\x00", "é", "\ud800", "😀", "\n"]
 _texts = st.text(st.characters(codec=None), max_size=8) | st.lists(

@@ -11,8 +11,8 @@ from trustassay import plan, score
 from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimilarity
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
+from trustassay.papers.cite import cite
 from trustassay.runs.counts import write_remarks
-from trustassay_papers.cite import cite
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
 ENGLISH = "The red lamp is in the green house by the door."

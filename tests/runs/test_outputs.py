@@ -10,9 +10,9 @@ import pytest
 
 from tests.support import YES, Probe, Recorder, lines, record, records, summary_of
 from trustassay import Sample, score
-from trustassay.capabilities import Models
+from trustassay.core.capabilities import Models
+from trustassay.core.metric import Assessment
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment
 from trustassay.runs import counts, results
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report

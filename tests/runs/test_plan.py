@@ -15,7 +15,8 @@ from trustassay import score
 from trustassay.api import plan
 from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Price, Prices
-from trustassay.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
+from trustassay.core.capabilities import ChatRequest, EndpointLimits, Models, Probabilities, Reply
+from trustassay.core.sample import Sample
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     DEFAULT_REPLY_TOKENS,
@@ -24,7 +25,6 @@ from trustassay.runs.estimates import (
     stretch_factor,
 )
 from trustassay.runs.plan import MAX_PROBE_REQUESTS
-from trustassay.sample import Sample
 
 NAME = "openai:m@http://h/v1"
 OPTIONS: dict[str, Any] = {"entailer": Recorder(lambda p, h: (0.5, 0.5, 0)), "cache": None}

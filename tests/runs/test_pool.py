@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from tests.support import jsonl
+from trustassay.core.sample import Sample
 from trustassay.runs.prepare import StoredPool
-from trustassay.sample import Sample
 
 
 def test_samples_are_found_by_place_and_by_id(tmp_path: Path) -> None:

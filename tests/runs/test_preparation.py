@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import trustassay_cluster
+import trustassay.ray
 from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.llm_server import LlmServer
 from tests.metrics.fewl.helpers import Known
 from tests.support import jsonl, lines, results
 from trustassay import api
 from trustassay.calls.store import CallStore
-from trustassay.capabilities import BatchLimits
+from trustassay.core.capabilities import BatchLimits
 from trustassay.errors import BackendError, RunFolderError
+from trustassay.ray.shards import merge_runs
 from trustassay.runs.prepare import Preparation
-from trustassay_cluster.shards import merge_runs
 
 FILES = ("samples.jsonl", "assessments.jsonl", "assessments.parquet", "report.html")
 N = 24
@@ -71,7 +71,7 @@ def sharded(
     source: Path, folder: Path, into: int, out: str = "merged", **options: Any
 ) -> tuple[Path, int]:
     """Score all shards and merge them; return the folder, and how many calls were repeated."""
-    found = trustassay_cluster.shard(source, into=into, out=folder / f"{out}-shards", whole=True)
+    found = trustassay.ray.shard(source, into=into, out=folder / f"{out}-shards", whole=True)
     runs = []
     for one in found.shards:
         runs.append(folder / f"{out}-{one.number}")
@@ -176,7 +176,7 @@ def test_a_preparation_that_fails_goes_on(tmp_path: Path) -> None:
     api.score(
         source, metrics=metric, similarity=Similar(), embedder=Embedder(), out=tmp_path / "whole"
     )
-    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay.ray.shard(source, into=2, out=tmp_path / "shards", whole=True)
     broken = Embedder(broken_from=1)
     runs = [tmp_path / f"{one.number}" for one in found.shards]
 
@@ -207,24 +207,24 @@ def test_what_cannot_be_compared_with_all_is_refused(tmp_path: Path) -> None:
     other = jsonl(tmp_path / "b.jsonl", rows[1:])
     options: dict[str, Any] = {"metrics": "fewl:weights=agreement", "similarity": Similar()}
     options |= {"embedder": Embedder(), "out": tmp_path / "run"}
-    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay.ray.shard(source, into=2, out=tmp_path / "shards", whole=True)
     shard = found.shards[0].path
     assert found.pool_path and found.pool_path.name == "a.jsonl.whole.jsonl"
     with pytest.raises(ValueError, match=r"fewl compares a sample with all others.*--whole"):
         api.score(shard, **options)
-    wrong = trustassay_cluster.shard(other, into=2, out=tmp_path / "other", whole=True).pool_path
+    wrong = trustassay.ray.shard(other, into=2, out=tmp_path / "other", whole=True).pool_path
     with pytest.raises(ValueError, match=r"have the SHA-256 .*b.jsonl.whole.jsonl has "):
         api.score(shard, pool=wrong, **options)
     assert not (tmp_path / "run").exists()
 
     faulty = jsonl(tmp_path / "c.jsonl", [*rows, answered(99, response=None)])
-    part = trustassay_cluster.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
+    part = trustassay.ray.shard(faulty, into=1, out=tmp_path / "faulty", whole=True)
     with pytest.raises(ValueError, match="1 samples of this shard cannot be scored"):
         api.score(part.shards[0].path, pool=part.pool_path, skip_bad=True, **options)
     assert not (tmp_path / "run").exists()
 
 
-def test_all_samples_may_move_before_the_merge(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_all_samples_may_move_before_the_merge(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [answered(i) for i in range(N)])
     said = cli("shard", "a.jsonl", "--into", "2", "--whole")
     assert "a.jsonl.whole.jsonl: all samples" in said.err
@@ -283,7 +283,7 @@ def test_the_run_of_a_shard_is_scored_again_beside_the_whole(tmp_path: Path) -> 
 def test_a_preparation_of_other_settings_is_not_merged(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "a.jsonl", [answered(i) for i in range(N)])
     named: dict[str, Any] = {"similarity": Similar(), "embedder": Embedder()}
-    found = trustassay_cluster.shard(source, into=2, out=tmp_path / "shards", whole=True)
+    found = trustassay.ray.shard(source, into=2, out=tmp_path / "shards", whole=True)
     runs = []
     for one, k in zip(found.shards, (3, 2), strict=True):
         runs.append(tmp_path / f"run-{one.number}")

@@ -23,9 +23,9 @@ from tests.support import (
     summary_of,
 )
 from trustassay import Sample, score
-from trustassay.capabilities import BatchLimits, ChatRequest, EndpointLimits, Models, Reply
+from trustassay.core.capabilities import BatchLimits, ChatRequest, EndpointLimits, Models, Reply
+from trustassay.core.metric import Assessment
 from trustassay.errors import AssessmentError, BackendError
-from trustassay.metric import Assessment
 from trustassay.runs.folder import RunFolder
 
 Ask = Callable[[Sample, Models], Any]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from trustassay.core.metric import Assessment
 from trustassay.core.outcome import FAILED, NOT_SCORED, SCORED, Outcome
-from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.runs.outcomes import determine_outcome, is_copy_of_passage
 

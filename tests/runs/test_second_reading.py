@@ -11,9 +11,9 @@ import pytest
 
 from tests.support import Recorder, lines, repeats, summary_of
 from trustassay import plan, rescore, score, scorer
-from trustassay.capabilities import BatchLimits
-from trustassay.data.records import InputError
+from trustassay.core.capabilities import BatchLimits
 from trustassay.errors import BackendError, UsageError
+from trustassay.input.records import InputError
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.metrics import Faithfulness
 from trustassay.runs.calibrator import Calibrator, CalibratorInput

@@ -11,9 +11,9 @@ import pytest
 
 from trustassay import score
 from trustassay.calls.backends import BackendKey, Backends
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.metric import Assessment, Context, Metric, Need
 from trustassay.errors import BackendError, UnknownNameError
-from trustassay.metric import Assessment, Context, Metric, Need
 from trustassay.runs.needs import choose_backends, name_models
 
 

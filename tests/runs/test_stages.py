@@ -11,15 +11,15 @@ import pytest
 
 from tests.support import jsonl
 from tests.support import lines as read_lines
-from trustassay.answering import Answering
 from trustassay.backends import resolve
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
-from trustassay.capabilities import Reply
+from trustassay.core.capabilities import Reply
+from trustassay.core.sample import Document, Sample
+from trustassay.runs.answering import Answering
 from trustassay.runs.execute import fill_samples
 from trustassay.runs.fill import FilledSample, FillOutcome, ResponseStage, fill_in_order
 from trustassay.runs.folder import RunFolder
-from trustassay.sample import Document, Sample
 
 Function = Callable[[str], Any]
 

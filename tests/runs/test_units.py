@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import jsonl, run_command
 from trustassay import score
-from trustassay.data.records import InputError
+from trustassay.input.records import InputError
 from trustassay.metrics import Reference
 from trustassay.runs.counts import read_units
 from trustassay.runs.folder import RunFolder

@@ -1,1 +1,1 @@
-# ruff: noqa: A005 - it mirrors src
+

@@ -1,6 +1,6 @@
 """Thresholds with a guarantee: by hand, p-values against scipy, and that the promise holds.
 
-``python -m benchmarks.calibrating`` has the simulation at full size.
+``python -m lab.benchmarks.calibrating`` has the simulation at full size.
 """
 
 from __future__ import annotations

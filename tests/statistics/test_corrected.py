@@ -149,7 +149,7 @@ def test_the_value_is_within_its_interval(rows: list[tuple[int, float]], label: 
 
 @pytest.mark.parametrize(("share", "accuracy"), [(0.05, 0.6), (0.1, 0.95), (0.5, 0.8)])
 def test_intervals_from_50_labels_hold(share: float, accuracy: float) -> None:
-    """The whole table: benchmarks/corrected.py."""
+    """The whole table: lab/benchmarks/corrected.py."""
     draws, hits = 150, 0
     random = np.random.default_rng(5)
     cells = np.outer([share, 1 - share], [accuracy, 1 - accuracy]).ravel()[[0, 1, 3, 2]]

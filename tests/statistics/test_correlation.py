@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.reproductions import bootstrap_interval, pearson_p
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab.benchmarks.reproductions import bootstrap_interval, pearson_p
 
 from tests.lazily import needed
 from trustassay.statistics import calibration

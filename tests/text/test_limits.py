@@ -5,10 +5,10 @@ import pytest
 
 from tests.metrics.grounding.helpers import docs, item
 from trustassay import score, scorer
+from trustassay.core.metric import Metric
+from trustassay.core.sample import Sample
 from trustassay.errors import AssessmentError
-from trustassay.metric import Metric
 from trustassay.metrics import Faithfulness, Grounding
-from trustassay.sample import Sample
 from trustassay.text.limits import TextLimits
 from trustassay.text.sentences import load_splitter
 

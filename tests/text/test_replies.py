@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import repeats
-from trustassay.answering.styles import parse_answers
 from trustassay.calls.multiple_choice import find_letter
 from trustassay.judging.claims import parse_claim_list
 from trustassay.metrics.fewl.references import read_yes_or_no
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
+from trustassay.papers.dataset import ClaimError, parse_claims
+from trustassay.runs.answering import parse_answers
 from trustassay.text.replies import MAX_REPLY_CHARACTERS, find_numbered_lines
 from trustassay.text.verdict_replies import find_verdict
-from trustassay_papers.dataset import ClaimError, parse_claims
 
 RUBRICS = {name: read_rubric(name) for name in SHIPPED}
 READERS: Mapping[str, Callable[[str], str | None]] = {

@@ -35,7 +35,7 @@ from llama_index.evaluation.trust_eval import (
 from llama_index.evaluation.trust_eval.evaluators import _NamedMetricEvaluator
 from llama_models import PASSAGES, Scripted, WordVectors
 
-from trustassay.registry import load_metric_class
+from trustassay.core.registry import load_metric_class
 
 BRIDGE = list(PASSAGES.values())[:1]
 RIGHT = "The stone bridge was opened in 1911."

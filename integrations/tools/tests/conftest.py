@@ -67,7 +67,7 @@ def no_network() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Work in a folder of its own with a cache of its own, without a key; leave nothing open."""
-    from trustassay_serve.integrations.resident import close_all
+    from trustassay.live.integrations.resident import close_all
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TRUSTASSAY_CACHE", str(tmp_path / "cache"))

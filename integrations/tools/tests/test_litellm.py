@@ -15,10 +15,10 @@ os.environ |= {  # no list of prices is fetched, no connection is left open
     "DISABLE_AIOHTTP_TRANSPORT": "True",
 }
 pytest.importorskip("litellm")
-pytest.importorskip("trustassay_serve")
+pytest.importorskip("trustassay.live")
 pytest.importorskip("prometheus_client")
 
-from serve.tests.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
+from tests.live.chats import BAD, GOOD, PASSAGE, QUESTION, Serving
 
 TOKEN = "token-of-the-service-1"
 MESSAGES = [

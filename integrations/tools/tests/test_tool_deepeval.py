@@ -18,8 +18,8 @@ from deepeval.test_case import LLMTestCase, RetrievedContextData
 from tutorials import run_section
 
 from trustassay import AssessmentError
-from trustassay.workflows import open_scorers
-from trustassay_serve.integrations.deepeval import TrustMetric
+from trustassay.live import open_scorers
+from trustassay.live.integrations.deepeval import TrustMetric
 
 QUIET = DisplayConfig(show_indicator=False, print_results=False)
 

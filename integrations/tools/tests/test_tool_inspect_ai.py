@@ -25,8 +25,8 @@ from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, Mo
 from inspect_ai.solver import generate
 from tutorials import run_section, section
 
-from trustassay.workflows import open_scorers
-from trustassay_serve.integrations.inspect_ai import trust_scorer
+from trustassay.live import open_scorers
+from trustassay.live.integrations.inspect_ai import trust_scorer
 
 
 def said(text: str) -> ModelOutput:

@@ -18,7 +18,7 @@ import tutorials
 from langfuse import EvaluatorInputs, Langfuse
 
 from trustassay import scorer
-from trustassay_serve.integrations.langfuse import TrustEvaluator
+from trustassay.live.integrations.langfuse import TrustEvaluator
 
 PASSAGE = "The stone bridge over the river was opened in 1911."
 DEEP: dict[str, Any] = {}

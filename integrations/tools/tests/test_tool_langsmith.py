@@ -19,8 +19,8 @@ from langsmith import Client
 from langsmith.schemas import Example
 from tutorials import run_section
 
-from trustassay.workflows import open_scorers
-from trustassay_serve.integrations.langsmith import async_trust_evaluator, trust_evaluator
+from trustassay.live import open_scorers
+from trustassay.live.integrations.langsmith import async_trust_evaluator, trust_evaluator
 
 
 def examples(*questions: str) -> list[Example]:

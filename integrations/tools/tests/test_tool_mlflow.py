@@ -17,7 +17,7 @@ import tutorials
 from mlflow.entities import Feedback, SpanType
 
 from trustassay import scorer
-from trustassay_serve.integrations.mlflow import NOT_SCORED, trust_scorer
+from trustassay.live.integrations.mlflow import NOT_SCORED, trust_scorer
 
 DEEP: dict[str, Any] = {}
 for _ in range(50_000):

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from trustassay import score
-from trustassay.event_loop import run_anywhere
+from trustassay.core.event_loop import run_anywhere
+from trustassay.live.push import pull, push
+from trustassay.live.trace_stores import Phoenix
 from trustassay.runs.folder import RunFolder
-from trustassay_serve.push import pull, push
-from trustassay_serve.trace_stores import Phoenix
 
 COMMAND = os.environ.get("PHOENIX") or shutil.which("phoenix")
 ANSWERS = ["The Tagus runs through Lisbon.", "Nothing of it is known to anybody."]

@@ -5,10 +5,3 @@ DEFAULT_EMBEDDER = "embedded"
 DEFAULT_SIMILARITY = "cosine"
 DEFAULT_SOURCES = "embedding,pos"
 """Sources of distractors."""
-OF_PAPERS = {
-    "dbpedia": "distractors",
-    "spotlight": "linker",
-    "spacy": "linker",
-    "word2vec": "distractors",
-}
-"""Schemes of the package of papers, with the kind of backend that each is."""

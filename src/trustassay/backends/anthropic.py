@@ -10,7 +10,7 @@ from typing import Any
 
 from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpEndpoint
-from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.core.capabilities import ChatRequest, Message, Reply
 
 API_VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 1024

@@ -22,7 +22,7 @@ import numpy as np
 
 from trustassay.backends.chat_text import strip_reasoning
 from trustassay.backends.endpoint_chat import run_in_time, run_then_close
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     ChatModel,
     ChatRequest,
     Entailment,
@@ -32,8 +32,8 @@ from trustassay.capabilities import (
     build_repair_turns,
     find_limits,
 )
+from trustassay.core.prompts import Prompt, PromptError, load_prompt
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError, check_choices
-from trustassay.prompts import Prompt, PromptError, load_prompt
 from trustassay.text.verdict_replies import (
     ENTAILMENT_LABELS,
     REPAIR,

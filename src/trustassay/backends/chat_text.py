@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
-from trustassay.sample import clean, is_blank
+from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.sample import clean, is_blank
 
 _SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
 
@@ -142,7 +142,7 @@ def _split_at_lone_end(text: str) -> tuple[str, str] | None:
 
 
 OWN_BYTES, OTHER_BYTES = 6.3, 7.5
-"""Stored bytes of a token, and of each alternative (``benchmarks/results/token-logprobs.json``)."""
+"""Stored bytes of a token, and of each alternative (``lab/results/token-logprobs.json``)."""
 _LENGTHS = "".join(map(chr, range(14, 32)))
 _TOKEN_MARK = re.compile(f"([\n{_LENGTHS}])")
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from trustassay.backends import lexical, telemetry, verifier
 from trustassay.backends.functions import check_labels
-from trustassay.capabilities import BatchLimits, Probabilities, Vectors
+from trustassay.core.capabilities import BatchLimits, Probabilities, Vectors
 from trustassay.errors import BackendError
 from trustassay.text.tables import spell_data
 

@@ -12,7 +12,7 @@ from trustassay.backends.embedded import (
     read_card,
     split_overlapping,
 )
-from trustassay.capabilities import TokenVectors
+from trustassay.core.capabilities import TokenVectors
 
 LAST_LAYER_OUTPUT = "/LayerNorm_12/LayerNormalization_output_0"
 """Output of the graph's last layer, shape (1, tokens, 384)."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint, RefusalError
-from trustassay.capabilities import ChatRequest, Message, Reply, find_limits
+from trustassay.core.capabilities import ChatRequest, Message, Reply, find_limits
 from trustassay.errors import CallError
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class EndpointChat(HttpBackend, ABC):
             KeyError, IndexError, TypeError, ValueError, AttributeError: it holds none.
         """
 
-    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
+    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:
         """Return the fields of a request that this API does not support."""
         return ()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.chat_text import chat_to_text
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     BatchLimits,
     ChatModel,
     ChatRequest,
@@ -193,11 +193,12 @@ def import_object(path: str) -> Any:
 class FunctionChat(_Function):
     """Wraps ``function(prompt)``, plain or async, which returns a text or a :class:`Reply`.
 
-    The function receives the text of the chat (:func:`~trustassay.backends.chat_text.chat_to_text`). If
-    its first parameter is called ``request`` or annotated as :class:`ChatRequest`, it receives the
-    whole request, with temperature, seed and the other parameters. It is called once for each of
-    ``n`` replies, unless it returns them all in one :class:`Reply`. A plain function is called in
-    threads, several at a time.
+    The function receives the text of the chat
+    (:func:`~trustassay.backends.chat_text.chat_to_text`). If its first parameter is called
+    ``request`` or annotated as :class:`ChatRequest`, it receives the whole request, with
+    temperature, seed and the other parameters. It is called once for each of ``n`` replies, unless
+    it returns them all in one :class:`Reply`. A plain function is called in threads, several at a
+    time.
     """
 
     what = "a chat model"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpEndpoint
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError
 
 COLLECTIONS = ("models", "tunedModels")

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
 from trustassay.backends.openai import parse_reply, restrict_to_schema
 from trustassay.backends.recommended import find_languages
-from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
+from trustassay.core.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
+from trustassay.core.sample import clean
 from trustassay.errors import BackendError, CallError, install_command
-from trustassay.sample import clean
 
 DEFAULT_CONTEXT_TOKENS = 4096
 """Tokens of a prompt and its reply, unless the URI says otherwise or the model takes fewer."""

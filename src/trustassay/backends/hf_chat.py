@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from trustassay.backends import hf_loading
 from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
-from trustassay.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
+from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
+from trustassay.core.sample import clean
 from trustassay.errors import BackendError
-from trustassay.sample import clean
 
 MAX_TOKENS = 512
 MAX_TOKENS_PER_CHARACTER = 4

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from trustassay.backends import hf_loading
-from trustassay.capabilities import TokenVectors, Vectors
+from trustassay.core.capabilities import TokenVectors, Vectors
+from trustassay.core.sample import clean
 from trustassay.errors import BackendError, install_command
-from trustassay.sample import clean
 
 
 class SentenceTransformerEmbedder(hf_loading.HubModel):

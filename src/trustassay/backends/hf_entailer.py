@@ -23,7 +23,7 @@ import numpy as np
 from trustassay.backends import hf_loading
 from trustassay.backends.functions import check_labels
 from trustassay.backends.hf_loading import Features
-from trustassay.capabilities import Probabilities
+from trustassay.core.capabilities import Probabilities
 from trustassay.errors import BackendError
 
 _COLUMN_OF_LABEL = {"entail": 0, "neutral": 1, "notentail": 1, "nonentail": 1, "contradict": 2}

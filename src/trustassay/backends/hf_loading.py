@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends.telemetry import quiet_hub
-from trustassay.capabilities import BatchLimits
+from trustassay.core.capabilities import BatchLimits
 from trustassay.errors import BackendError, install_command
 
 Features = dict[str, list[int]]

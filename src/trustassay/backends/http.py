@@ -19,10 +19,10 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from trustassay.capabilities import EndpointLimits, on_sending
+from trustassay.core.capabilities import EndpointLimits, on_sending
+from trustassay.core.sample import clean
+from trustassay.core.tracebacks import MIN_SECRET_CHARS, hide_key
 from trustassay.errors import BackendError, CallError, CallFault, UnknownNameError, did_you_mean
-from trustassay.sample import clean
-from trustassay.tracebacks import MIN_SECRET_CHARS, hide_key
 
 if TYPE_CHECKING:
     import aiohttp

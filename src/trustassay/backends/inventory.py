@@ -18,7 +18,7 @@ from trustassay.backends.endpoint_chat import run_in_time, run_then_close
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, import_object
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
 from trustassay.backends.resolve import make_blocking
-from trustassay.capabilities import ChatRequest, LocalChatModel
+from trustassay.core.capabilities import ChatRequest, LocalChatModel
 from trustassay.errors import BackendError, UnknownNameError
 
 REQUEST = ChatRequest.of("Say yes.", temperature=None, max_tokens=16)

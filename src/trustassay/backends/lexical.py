@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import BatchLimits, Probabilities
+from trustassay.core.capabilities import BatchLimits, Probabilities
 from trustassay.text.words import content_words, is_negation, plain_words
 
 STEEPNESS = 7.3
 HALFWAY = 0.63
 MISSING_NUMBER_WEIGHT = 1.4
 NEGATION_WEIGHT = 0.6
-"""Weights of the logistic function, as ``python -m benchmarks.entailers --fit`` gives them."""
+"""Weights of the logistic function, as ``python -m lab.benchmarks.entailers --fit`` gives them."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n")
 

@@ -18,7 +18,14 @@ import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, run_in_time, run_then_close, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
-from trustassay.capabilities import BatchLimits, ChatRequest, Message, Reply, TokenLogprob, Vectors
+from trustassay.core.capabilities import (
+    BatchLimits,
+    ChatRequest,
+    Message,
+    Reply,
+    TokenLogprob,
+    Vectors,
+)
 from trustassay.errors import CallError
 
 VECTOR_BYTES = 256_000

@@ -12,7 +12,6 @@ is imported when the scheme is used::
 """
 
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
-from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, OF_PAPERS, recommended
+from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER, recommended
 from trustassay.errors import BackendError, UnknownNameError, did_you_mean, requirement
 
 ENTRY_POINT_GROUP = "trustassay.backends"
@@ -111,7 +110,8 @@ def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
     """Register what it decorates as the loader of URIs ``NAME:REST`` for one kind of backend.
 
     The loader gets the part after the colon, if there is any, and options as keywords. It returns
-    an object of the kind's protocol (:mod:`trustassay.capabilities`), or a function to be wrapped.
+    an object of the kind's protocol (:mod:`trustassay.core.capabilities`), or a function to be
+    wrapped.
 
     Args:
         name: the scheme.
@@ -129,7 +129,8 @@ def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
         default: the URI of that backend if none follows.
         models: a pattern of names of models that suggest this scheme.
         price: the provider's ID in the table of published prices.
-        address: reads what follows the colon into the :class:`~trustassay.backends.http.EndpointAddress`
+        address: reads what follows the colon into the
+        :class:`~trustassay.backends.http.EndpointAddress`
             of an endpoint, which says where its key is; the loader gets that.
 
     Raises:
@@ -363,13 +364,8 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
             f"{name}: the package {of_package[0].package} has it as {kinds}, and not as {what}"
         )
         return UnknownNameError(message)
-    if OF_PAPERS.get(name) == kind:
-        return UnknownNameError(
-            f"{what} {name}: needs trustassay-papers, pip install ./papers in a clone"
-        )
-    every = {*schemes_by_name, *find_entry_points(), *OF_PAPERS} - {""}
     # Suggestions are limited to schemes of this kind.
-    fit = {candidate for candidate in every if OF_PAPERS.get(candidate, kind) == kind}
+    fit = {*schemes_by_name, *find_entry_points()} - {""}
     fit |= set(recommended.load_recommended() if kind in CHAT_MODEL_KINDS else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 
@@ -415,15 +411,6 @@ def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
 
     model, judging = split_entailment_options(uri)
     return ChatEntailer(load("chat model", model), judging, prefix)
-
-
-def load_near_words(path: str = "") -> Any:
-    """Return the nearest words of the word table; those of a file are under another scheme now."""
-    if not path:
-        return _import_when_called("backends.word_substitutes:NearWords")()
-    # The old form still works, with a note.
-    print("the source embedding:FILE is now word2vec:FILE, of trustassay-papers", file=sys.stderr)
-    return load("distractors", f"word2vec:{path}")
 
 
 def load_python_object(kind: str, path: str = "") -> Any:

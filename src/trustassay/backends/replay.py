@@ -6,8 +6,9 @@ The file is a run's ``calls.sqlite`` (or the run's folder), or JSON Lines, one r
     {"messages": [{"role": "user", "content": "Who?"}], "reply": {"text": "He."}, "repeat": 1}
 
 ``prompt`` is a chat of one user message; ``repeat`` is 0 by default; ``model`` may name who
-replied; a reply is a text, or an object with fields of :class:`~trustassay.capabilities.Reply`.
-The file is read completely; one that ends in ``.gz`` is decompressed.
+replied; a reply is a text, or an object with fields of
+:class:`~trustassay.core.capabilities.Reply`. The file is read completely; one that ends in ``.gz``
+is decompressed.
 
 From a run's file, the columns ``capability``, ``backend``, ``request`` and ``reply`` of the table
 ``calls`` are read, as docs/runs.md describes them.
@@ -25,7 +26,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trustassay.backends.chat_text import chat_to_text, says_nothing, shorten, unpack_logprobs
-from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.core.capabilities import ChatRequest, Message, Reply
 from trustassay.errors import BackendError, did_you_mean
 
 _HEADER = b"SQLite format 3\0"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.backends import DEFAULT_SIMILARITY
 from trustassay.backends.registry import load
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     ChatModel,
     Embedder,
     Entailer,
@@ -74,8 +74,8 @@ def similarity(choice: SimilarityChoice = DEFAULT_SIMILARITY) -> Similarity:
     """Return a similarity of two texts by name, wrap a function, or pass one through.
 
     ``novel`` (the words that two answers share, without the question's) and ``agreement`` (these,
-    and entailment in both directions) are :class:`~trustassay.capabilities.QuestionSimilarity` and
-    score triples. Raises as :func:`~trustassay.backends.registry.load`.
+    and entailment in both directions) are :class:`~trustassay.core.capabilities.QuestionSimilarity`
+    and score triples. Raises as :func:`~trustassay.backends.registry.load`.
     """
     result: Similarity = load("similarity", choice)
     return result

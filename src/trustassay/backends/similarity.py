@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trustassay.backends.lexical import compute_overlap
 from trustassay.backends.openai import OpenAIEmbedder
 from trustassay.backends.resolve import make_blocking
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     BatchLimits,
     Embedder,
     Entailer,
@@ -26,8 +26,8 @@ from trustassay.capabilities import (
     Vectors,
 )
 from trustassay.errors import BackendError
+from trustassay.statistics.token_matching import greedy_match
 from trustassay.text.words import content_words, plain_words
-from trustassay.token_matching import greedy_match
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float64]

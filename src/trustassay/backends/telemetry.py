@@ -8,7 +8,7 @@ transformers and huggingface_hub ask the hub for more than the model that the us
 of agent programs to put into the ``User-Agent``, and, if a model has only pickled weights, for a
 conversion by another host. Both are switched off; the model itself is downloaded as before. TRL
 reports every training to the hub by the same function of huggingface_hub, which is off as well. Ray
-is only imported by trustassay-cluster, which does the same for it.
+is only imported by ``ray/cluster.py``, which does the same for it.
 """
 
 import os

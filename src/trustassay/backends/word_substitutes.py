@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Prefix
 
 from trustassay.backends.embedded import load_encoder, read_card
-from trustassay.capabilities import BatchLimits, SubstitutesRequest, Vectors
+from trustassay.core.capabilities import BatchLimits, SubstitutesRequest, Vectors
 
 GIVEN, SURNAME, PLACE, PEOPLE = "given name", "surname", "place", "people"
 

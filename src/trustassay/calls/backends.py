@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trustassay.calls.kinds import capability
-from trustassay.capabilities import ChatModel
+from trustassay.core.capabilities import ChatModel
 from trustassay.errors import BackendError
 
 MODEL_ROLE = "model"

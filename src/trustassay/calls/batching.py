@@ -20,9 +20,9 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
-from trustassay.capabilities import BatchLimits
+from trustassay.core.capabilities import BatchLimits
+from trustassay.core.files import DiskFullError
 from trustassay.errors import BackendError
-from trustassay.files import DiskFullError
 
 ItemT = TypeVar("ItemT")
 ReplyT = TypeVar("ReplyT")
@@ -119,7 +119,7 @@ class Batcher(Generic[ItemT, ReplyT]):
     returns the seconds that the endpoint took.
     """
 
-    def __init__(  # noqa: PLR0913 - one maker calls it
+    def __init__(
         self,
         capability: str,
         backend: str,

@@ -54,8 +54,8 @@ class Capability(Generic[ItemT, ReplyT]):
     """One operation that a metric can use."""
 
     name: str
-    """Method of :class:`~trustassay.capabilities.Models`, and capability of a
-    :class:`~trustassay.metric.Need`.
+    """Method of :class:`~trustassay.core.capabilities.Models`, and capability of a
+    :class:`~trustassay.core.metric.Need`.
     """
     stored_as: str
     """Name in stored calls and in counts."""

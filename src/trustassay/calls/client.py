@@ -20,7 +20,7 @@ from trustassay.calls.marks import CallMarks, MarkedCalls
 from trustassay.calls.multiple_choice import choose
 from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestLimiter
 from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     BatchLimits,
     ChatRequest,
     Entailment,
@@ -88,7 +88,7 @@ class CallOptions:
 
     @classmethod
     def of(cls, **keywords: Any) -> Self:
-        """Build options from keywords (:class:`~trustassay.options.SpendingOptions`).
+        """Build options from keywords (:class:`~trustassay.runs.options.SpendingOptions`).
 
         A budget may be a text, and prices and the folder of the cache may be paths.
         """
@@ -305,8 +305,8 @@ class SampleModels:
     """The models as one sample's assessment sees them; counts the requests that it makes.
 
     Every capability is a method with its name, and the arguments make the request, as
-    :class:`~trustassay.capabilities.Models` describes for the built-in ones. ``reader`` is the role
-    of the entailer that is used where a request names none.
+    :class:`~trustassay.core.capabilities.Models` describes for the built-in ones. ``reader`` is the
+    role of the entailer that is used where a request names none.
     """
 
     def __init__(self, client: Client, reader: str = "") -> None:
@@ -400,7 +400,7 @@ class SampleModels:
         /,
         *,
         by: Literal["auto", "letter", "likelihood"] = "auto",
-        expected: int | None = None,  # noqa: ARG002 - for plans
+        expected: int | None = None,
         role: str = "model",
         name: str = "",
         **parameters: Any,

@@ -19,7 +19,7 @@ from trustassay.calls.prices import (
 from trustassay.calls.replies import find_empty_reply_error, mark_allowed_empty, store_empty_reply
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import Calls
-from trustassay.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, find_limits
+from trustassay.core.capabilities import ChatModel, ChatRequest, EndpointLimits, Reply, find_limits
 from trustassay.errors import BackendError, CallError
 
 T = TypeVar("T")

@@ -38,7 +38,7 @@ from trustassay.calls.capability import (
 )
 from trustassay.calls.endpoints import BatchCaller, ChatCaller
 from trustassay.calls.replies import CHAT_CODEC, build_checked_replies, clean_value
-from trustassay.capabilities import (
+from trustassay.core.capabilities import (
     ChatRequest,
     Embedder,
     Entailer,

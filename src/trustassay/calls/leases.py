@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from trustassay.calls.rate_limit import Pace, RateMeter
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 
 BLOCK_S = 0.1
 """Seconds' worth of calls that are leased at once, where a rate is known."""
@@ -187,7 +187,7 @@ class LeasedPace:
         self._request_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def wait_s(self, refused: int, now: float) -> float:  # noqa: ARG002 - as of Pace
+    def wait_s(self, refused: int, now: float) -> float:
         """Return the seconds until the first leased call may start; without one, request calls."""
         # A lapsed call is not used: the rate has moved on, and others have been leased its place.
         while self._calls and self._calls[0][0] < now - STALE_S:
@@ -197,7 +197,7 @@ class LeasedPace:
         self._ask(min(self._max_at_once, self._waiting + 1))
         return math.inf
 
-    def take(self, waiting: int, now: float) -> int:  # noqa: ARG002
+    def take(self, waiting: int, now: float) -> int:
         """Start a leased call, while ``waiting`` others wait; return its number."""
         self._waiting = waiting
         _, turn = self._calls.popleft()

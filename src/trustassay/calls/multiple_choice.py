@@ -10,9 +10,9 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Any, Literal
 
-from trustassay.capabilities import Models, OptionChoice, Reply, Turns
+from trustassay.core.capabilities import Models, OptionChoice, Reply, Turns
+from trustassay.core.event_loop import gather_all
 from trustassay.errors import BackendError
-from trustassay.event_loop import gather_all
 from trustassay.text.patterns import read_patterns
 from trustassay.text.replies import THIS_ANSWER, ProseReader, ReplyValue, clean_reply
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 from trustassay.backends.registry import find_price_provider
 from trustassay.calls.store import Usage
-from trustassay.capabilities import ChatRequest
+from trustassay.core.capabilities import ChatRequest
 from trustassay.errors import BackendError, CallError, UsageError
 
 # Notes of genai-prices, such as "verified on 2025-08-01".

@@ -17,9 +17,9 @@ from typing import Any
 from trustassay.backends.chat_text import pack_logprobs, strip_reasoning, unpack_logprobs
 from trustassay.calls.batching import Codec
 from trustassay.calls.store import Calls, StoredCall
-from trustassay.capabilities import ChatRequest, LocalChatModel, Reply
+from trustassay.core.capabilities import ChatRequest, LocalChatModel, Reply
+from trustassay.core.sample import clean, is_blank
 from trustassay.errors import BackendError, CallError
-from trustassay.sample import clean, is_blank
 
 _REPLY_FIELDS_IF_SET = ("reasoning", "may_be_empty")
 """Fields of a reply that are only written if they are set, as older stores lack them."""

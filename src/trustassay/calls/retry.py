@@ -13,7 +13,7 @@ from typing import TypeVar
 from trustassay.calls.leases import LeasedPace
 from trustassay.calls.outage import Outage, PendingCall
 from trustassay.calls.rate_limit import Pace, RateMeter
-from trustassay.capabilities import EndpointLimits
+from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.core.files import DiskFullError, has_no_room
 from trustassay.errors import BackendError
-from trustassay.files import DiskFullError, has_no_room
 
 SCHEMA_VERSION = 3
 SCHEMA = files(__package__).joinpath("store.sql").read_text(encoding="utf-8")

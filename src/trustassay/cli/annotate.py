@@ -10,16 +10,16 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.options import Fields, Limit, Seed, SkipBad
-from trustassay.show.terminal import say, show_table
+from trustassay.report.terminal import say, show_table
+from trustassay.runs.options import Fields, Limit, Seed, SkipBad
 
 if TYPE_CHECKING:
-    from trustassay.workflows.annotate.project import AnnotationProject
-    from trustassay.workflows.annotate.session import AnnotationSession
+    from trustassay.people.annotate.project import AnnotationProject
+    from trustassay.people.annotate.session import AnnotationSession
 
 
 @with_options
-def annotate(  # noqa: PLR0913 - one argument an option
+def annotate(
     *,
     source: Path | None,
     rater: list[str],
@@ -45,9 +45,9 @@ def annotate(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Let people rate answers in the browser, each through a link of their own."""
     from trustassay.metrics.judge import read_rubric
-    from trustassay.workflows.annotate.items import RatingInputOptions
-    from trustassay.workflows.annotate.project import AnnotateOptions, open_project
-    from trustassay.workflows.label.plan import read_plan
+    from trustassay.people.annotate.items import RatingInputOptions
+    from trustassay.people.annotate.project import AnnotateOptions, open_project
+    from trustassay.people.label.plan import read_plan
 
     # Files of ratings go one way at a time: out to people, or back from them.
     if export and sheets:
@@ -69,7 +69,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     for remark in project.material.remarks:
         say(remark)
     if export:
-        from trustassay.workflows.annotate.sheets import write_sheets
+        from trustassay.people.annotate.sheets import write_sheets
 
         for name, path in zip(project.steps, write_sheets(project, export), strict=True):
             say(f"{name}: {len(project.steps[name]):,} rows: {path}")
@@ -82,7 +82,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
 def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Path]) -> None:
     import asyncio
 
-    from trustassay.workflows.annotate.sheets import read_sheet, store_rows
+    from trustassay.people.annotate.sheets import read_sheet, store_rows
 
     # All sheets are read before a rating is stored: a fault in the last one stores nothing.
     rows = [row for path in sheets for row in read_sheet(project, path)]
@@ -96,7 +96,7 @@ def _import_sheets(project: "AnnotationProject", out: Path, sheets: Sequence[Pat
 @contextmanager
 def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[AnnotationSession]":
     """Open the file of ratings, locked for this process until the block ends, and continue it."""
-    from trustassay.workflows.annotate.session import AnnotationSession, RatingsFile
+    from trustassay.people.annotate.session import AnnotationSession, RatingsFile
 
     out.parent.mkdir(parents=True, exist_ok=True)
     # The file is locked while it is open, so that two servers cannot mix their ratings.
@@ -105,9 +105,9 @@ def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[Annotati
 
 
 def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public: str) -> None:
-    from trustassay.workflows import serving
-    from trustassay.workflows.annotate.server import build_annotation_application
-    from trustassay.workflows.listening import open_listener
+    from trustassay.people.annotate.server import build_annotation_application
+    from trustassay.report import serving
+    from trustassay.report.listening import open_listener
 
     # The port first: if it is taken, the file of ratings is not touched.
     with open_listener(host, port) as listener, _open_session(project, out) as session:
@@ -119,7 +119,8 @@ def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public
         for rater, state in session.raters.items():
             progress = f"{state.rated:,} of {len(state.steps):,} rated"
             say(
-                f"{rater}: {serving.format_address(host, listener)}/{links.tokens[rater]} ({progress})"
+                f"{rater}: {serving.format_address(host, listener)}/{links.tokens[rater]} "
+                f"({progress})"
             )
         say(f"ratings: {out}; Ctrl-C ends; run the same command again to continue")
         web_application = build_annotation_application(
@@ -152,10 +153,10 @@ def group() -> None:
 @with_options
 def check(*, file: str) -> None:
     """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
+    from trustassay.core.sample import Sample
     from trustassay.metrics.judge import read_rubric
     from trustassay.metrics.judge.replies import read_reply
     from trustassay.metrics.judge.votes import build_judge_prompt
-    from trustassay.sample import Sample
 
     result = read_rubric(file)
     rows = []

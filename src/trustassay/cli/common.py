@@ -14,16 +14,16 @@ import typer
 from trustassay.backends import DEFAULT_EMBEDDER, DEFAULT_ENTAILER
 from trustassay.backends.registry import describe_forms
 from trustassay.cli.interrupting import INTERRUPTED, at_work
+from trustassay.core.files import is_disk_full
+from trustassay.core.tracebacks import locate_error, write_internal_error
 from trustassay.errors import BackendError, FaultsError, UsageError
-from trustassay.files import is_disk_full
-from trustassay.options import FLAGS, AnswerOptions, Flag, RecordOptions, build_flag
-from trustassay.show.terminal import INTERNAL, complain, one_line, say
-from trustassay.tracebacks import locate_error, write_internal_error
+from trustassay.report.terminal import INTERNAL, complain, one_line, say
+from trustassay.runs.options import FLAGS, AnswerOptions, Flag, RecordOptions, build_flag
 
 if TYPE_CHECKING:
-    from trustassay.answering import Answering
     from trustassay.calls.retry import Endpoint
-    from trustassay.data.records import UnknownFields
+    from trustassay.input.records import UnknownFields
+    from trustassay.runs.answering import Answering
     from trustassay.runs.intake import BadInputError
 # Failures that are listed one by one; all are in the run's folder.
 FAILURES_SHOWN = 20
@@ -60,7 +60,7 @@ Json = Annotated[bool, build_flag("as_json")]
 def errors_for_people() -> Iterator[None]:
     """Turn errors that a user can fix into a message and exit status 2, others into status 70."""
     import_module("trustassay.api")  # before the work: an import is best not interrupted
-    from trustassay.data.records import UnknownFieldsError
+    from trustassay.input.records import UnknownFieldsError
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import BadInputError
 
@@ -120,8 +120,8 @@ def default_metrics(
         fields: the columns of the fields that the user named.
         named: the backends that the user gave.
     """
-    from trustassay.data.reading import InputFiles
-    from trustassay.workflows.choose_metric import choose_metric, describe_metrics
+    from trustassay.input.reading import InputFiles
+    from trustassay.runs.choose_metric import choose_metric, describe_metrics
 
     result = choose_metric(
         InputFiles.from_paths(source), fields, retrieves="retriever" in given_backends
@@ -152,7 +152,7 @@ def run_folder(
 
 def show_faults(error: "BadInputError") -> None:
     """Print every fault with its place; of a frequent kind, the first ones and a count."""
-    from trustassay.data.records import find_common_unknown_fields, summarise_faults
+    from trustassay.input.records import find_common_unknown_fields, summarise_faults
 
     for line in summarise_faults(error.faults):
         complain(one_line(line))
@@ -203,9 +203,9 @@ def build_answering(answer_options: AnswerOptions) -> "Answering":
     Raises:
         BadInputError, InputError, UsageError: the style, the prompt or the examples are not valid.
     """
-    from trustassay.answering import Answering
-    from trustassay.data.reading import read_samples
-    from trustassay.data.records import InputFault
+    from trustassay.input.reading import read_samples
+    from trustassay.input.records import InputFault
+    from trustassay.runs.answering import Answering
     from trustassay.runs.intake import BadInputError
 
     options: dict[str, Any] = dict(answer_options)

@@ -8,16 +8,9 @@ import typer
 from trustassay.cli.common import Json, Source, default_metrics, join_sources, run_folder
 from trustassay.cli.options import Only, list_given_flags, with_options
 from trustassay.cli.results import print_run, score_run, show_plan, show_worse
+from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
-from trustassay.files import write_atomic
-from trustassay.options import (
-    BackendChoices,
-    KnownLabelOptions,
-    RecordOptions,
-    Seed,
-    SpendingOptions,
-)
-from trustassay.show.terminal import (
+from trustassay.report.terminal import (
     complain,
     one_line,
     print_json,
@@ -25,6 +18,13 @@ from trustassay.show.terminal import (
     say,
     show_rows,
     show_table,
+)
+from trustassay.runs.options import (
+    BackendChoices,
+    KnownLabelOptions,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def compare(  # noqa: PLR0913 - one argument an option
+def compare(
     first: Path,
     second: Path,
     *,
@@ -79,7 +79,7 @@ def compare(  # noqa: PLR0913 - one argument an option
         print_json(comparison.to_dict())
 
 
-def _compare_by_judge(  # noqa: PLR0913 - the options of compare
+def _compare_by_judge(
     inputs: tuple[Path, Path, str],
     prompt: Path | None,
     folder: Path | None,
@@ -92,10 +92,10 @@ def _compare_by_judge(  # noqa: PLR0913 - the options of compare
 ) -> None:
     from trustassay.api import Run
     from trustassay.calls.client import CallOptions
+    from trustassay.compare import preferences
     from trustassay.metrics.pairwise import Pairwise
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.intake import default_folder
-    from trustassay.workflows import preferences
 
     first, second, judge = inputs
     metric = Pairwise(None if prompt is None else str(prompt))
@@ -158,7 +158,7 @@ def _show_comparison(comparison: "RunComparison") -> None:
 
 
 @with_options
-def rank(  # noqa: PLR0913 - one argument an option
+def rank(
     sources: list[str],
     *,
     metric: str | None,
@@ -208,7 +208,7 @@ def _show_ranking(result: "Ranking") -> None:
 
 
 @with_options
-def audit(  # noqa: PLR0913 - one argument an option
+def audit(
     source: Source,
     *,
     metric: str | None,
@@ -223,9 +223,9 @@ def audit(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Measure what moves a judge that must not: answers are changed in one thing at a time."""
     from trustassay.calls.client import CallOptions
-    from trustassay.registry import metric_from_text
+    from trustassay.core.registry import metric_from_text
+    from trustassay.people.audit import experiment
     from trustassay.runs.intake import InputOptions
-    from trustassay.workflows.audit import experiment
 
     fields = records.get("fields", {})
     metric_text = metric or (
@@ -262,7 +262,7 @@ STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDEC
 
 
 @with_options
-def gate(  # noqa: PLR0913 - one argument an option
+def gate(
     run: Path,
     *,
     at_least: list[str],
@@ -325,7 +325,7 @@ def _write_file(path: Path, content: bytes) -> None:
 def _show_gate(result: "Gate") -> None:
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
     from trustassay.compare.outcome_changes import describe_outcome_changes
-    from trustassay.show.text import format_figure
+    from trustassay.report.text import format_figure
 
     for outcomes in result.outcomes.values():
         say(one_line(outcomes.sentence))

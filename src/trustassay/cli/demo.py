@@ -2,7 +2,7 @@
 
 ``data/recorded`` holds 60 questions of this project and all replies of two small models that the
 methods need: ``answers.jsonl`` (answers from the model's knowledge), ``cited.jsonl`` (from
-passages) and ``replies.jsonl.gz``. The files are made by ``python -m benchmarks.recording``. A
+passages) and ``replies.jsonl.gz``. The files are made by ``python -m lab.benchmarks.recording``. A
 prompt that is changed afterwards has no recorded reply.
 """
 
@@ -20,12 +20,12 @@ from trustassay.cli.common import Entailer, Json
 from trustassay.cli.options import with_options
 from trustassay.cli.results import print_run, show_run
 from trustassay.errors import UsageError
-from trustassay.show.terminal import complain, print_json, say
+from trustassay.report.terminal import complain, print_json, say
 
 if TYPE_CHECKING:
     from trustassay.runs.finished import Run
 
-FOLDER = Path(str(files("trustassay") / "data" / "recorded"))
+FOLDER = Path(str(files("trustassay") / "input" / "recorded"))
 _EXAMPLES = FOLDER.parent / "example"
 PROMPT = FOLDER / "question.jinja"
 """The prompt with which the model was asked for its answers."""
@@ -168,7 +168,7 @@ def demo(
         if all(statuses):
             raise typer.Exit(1)
         return
-    with as_file(files("trustassay.data") / "demo.jsonl") as source:
+    with as_file(files("trustassay.input") / "demo.jsonl") as source:
         say(f"scoring the bundled answers with the entailer {entailer}")
         folder = out or default_folder(source, metrics=["grounding"], entailer=entailer)
         run = api.score(source, metrics=["grounding"], entailer=entailer, out=folder, progress=True)

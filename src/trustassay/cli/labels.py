@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError, did_you_mean
-from trustassay.options import Seed
-from trustassay.show.terminal import one_line, print_json, say, show_rows, show_table
-from trustassay.show.text import ends_text
+from trustassay.report.terminal import one_line, print_json, say, show_rows, show_table
+from trustassay.report.text import ends_text
+from trustassay.runs.options import Seed
 from trustassay.text.words import amount
 
 if TYPE_CHECKING:
-    from trustassay.data.ratings import Ratings
-    from trustassay.workflows.agree import RaterAgreement, RatingDispute
-    from trustassay.workflows.label.command import Labelling
-    from trustassay.workflows.label.population import LabelFigure, LabelNeed
-    from trustassay.workflows.study.command import LabelStudy
+    from trustassay.input.ratings import Ratings
+    from trustassay.people.agree import RaterAgreement, RatingDispute
+    from trustassay.people.label.command import Labelling
+    from trustassay.people.label.population import LabelFigure, LabelNeed
+    from trustassay.people.study.command import LabelStudy
 
 MAX_CASES = 3
 """Answers that are listed for each disagreement of two scores."""
@@ -29,7 +29,7 @@ MAX_DISAGREEMENTS = 8
 
 
 @with_options
-def study(  # noqa: PLR0913 - one argument an option
+def study(
     *,
     runs: list[Path],
     label: list[str],
@@ -47,8 +47,8 @@ def study(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Say which scores of a run to believe: each compared with labels by people."""
-    from trustassay.workflows.study import outputs
-    from trustassay.workflows.study.command import study as run_study
+    from trustassay.people.study import outputs
+    from trustassay.people.study.command import study as run_study
 
     # Before the study, which may take minutes.
     if table is not None and table.suffix.lower() not in (".csv", ".tsv", ".md"):
@@ -88,7 +88,7 @@ def study(  # noqa: PLR0913 - one argument an option
 
 
 def _show_label(label_study: LabelStudy) -> None:
-    from trustassay.workflows.study import outputs
+    from trustassay.people.study import outputs
 
     say("")
     say(one_line(f"label {outputs.describe_label(label_study)}"))
@@ -138,7 +138,7 @@ def _show_parting(label_study: LabelStudy) -> None:
 
 
 @with_options
-def calibrate(  # noqa: PLR0913 - one argument an option
+def calibrate(
     *,
     runs: list[Path],
     label: str,
@@ -159,7 +159,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Make scores into probabilities of being right, from labelled answers."""
-    from trustassay.workflows.calibrate import command
+    from trustassay.people.calibrate import command
 
     result = command.calibrate(
         runs,
@@ -194,7 +194,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
 
 
 @with_options
-def label(  # noqa: PLR0913 - one argument an option
+def label(
     *,
     runs: list[Path],
     number: int | None,
@@ -215,7 +215,7 @@ def label(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Choose the answers that people should rate next, and estimate the result for all."""
-    from trustassay.workflows.label.command import label as run_label
+    from trustassay.people.label.command import label as run_label
 
     # Typer would accept any text here.
     if unit not in ("question", "answer"):
@@ -339,7 +339,7 @@ def _has_golds(run: Path) -> bool:
 
 
 def _build_plan_options(labelling: Labelling, runs: list[Path]) -> list[str]:
-    from trustassay.workflows.label.command import default_plan
+    from trustassay.people.label.command import default_plan
 
     return [] if labelling.plan == default_plan(runs[0]) else ["--plan", str(labelling.plan)]
 
@@ -353,7 +353,7 @@ MAX_LEVELS_LISTED = 12
 
 
 @with_options
-def agree(  # noqa: PLR0913 - one argument an option
+def agree(
     *,
     source: Path | None,
     fields: Mapping[str, str],
@@ -366,8 +366,8 @@ def agree(  # noqa: PLR0913 - one argument an option
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not."""
-    from trustassay.workflows.agree import add_report_links, measure_agreement, read_units_of_items
-    from trustassay.workflows.agree_outputs import build_document
+    from trustassay.people.agree import add_report_links, measure_agreement, read_units_of_items
+    from trustassay.people.agree_outputs import build_document
 
     ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
     # The unit of intervals is the question, and only the run knows the questions.
@@ -398,9 +398,9 @@ def _gather_ratings(
     Raises:
         InputError: there are no ratings, or a judge is named that is no rater.
     """
-    from trustassay.data.ratings import read_ratings
-    from trustassay.data.records import InputError
-    from trustassay.workflows.judges import join_ratings, read_votes
+    from trustassay.input.ratings import read_ratings
+    from trustassay.input.records import InputError
+    from trustassay.people.judges import join_ratings, read_votes
 
     votes = read_votes(run) if run else None
     if source is None:
@@ -438,7 +438,7 @@ def _gather_ratings(
 
 
 def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute], top: int) -> None:
-    from trustassay.workflows import agree_outputs as outputs
+    from trustassay.people import agree_outputs as outputs
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
     say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))

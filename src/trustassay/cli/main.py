@@ -1,45 +1,113 @@
-"""The application ``trustassay``: its commands, those of other packages, and exit statuses."""
+"""The application ``trustassay``: its commands, those of other packages, and exit statuses.
 
-import os
+A command is imported when it is used, so that ``--help`` and each command start quickly.
+"""
+
+import importlib
 import sys
-import textwrap
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from trustassay.cli import annotate, compare, demo, labels, models, results, score
 from trustassay.cli.common import internal_error
+from trustassay.cli.completion import PROGRAM, prepare_completion
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.cli.options import quietable, with_options
-from trustassay.errors import UsageError
-from trustassay.options import Argument
-from trustassay.show.terminal import complain, exit_output_failed, prepare_streams
-from trustassay.workflows import guide
+from trustassay.report.terminal import exit_output_failed, prepare_streams
 
 ENTRY_POINTS = "trustassay.commands"
-"""The group of entry points by which a package adds a command: a :class:`typer.Typer`."""
-PAPERS = "papers"
-MOVED = {"cite": "papers cite", "probe": "papers"}
-"""Earlier names of commands that the package of papers has now."""
-OTHERS = "More"
-"""The group of commands that name none."""
-ELSEWHERE = {
-    "view": ("Scores", "serve", "See, compare and rate all runs below a folder, on a local page"),
-    "monitor": ("Scores", "serve", "Say whether answers got worse, from one run a day"),
-    "shard": ("Several machines", "cluster", "Divide an input into shards"),
-    "merge": ("Several machines", "cluster", "Put the runs of all shards together"),
-    "export": ("Several machines", "cluster", "Write a run's table in folders, also to s3://"),
-    "serve": ("For other programs", "serve", "Score answers over HTTP"),
-    "push": ("For other programs", "serve", "Send scores to the traces in Langfuse or Phoenix"),
-    "pull": ("For other programs", "serve", "Read traces of Langfuse or Phoenix into a file"),
-    "mcp": ("For other programs", "serve[mcp]", "Check answers for MCP clients"),
-    PAPERS: (OTHERS, "papers", "Repeat experiments of papers"),
-}
-"""Commands of packages in this repository that may not be installed: group in ``--help``, folder to
-install, and a description."""
+"""The group of entry points by which another package adds a command: a :class:`typer.Typer`."""
+MORE = "More"
+"""The group in ``--help`` of commands that name none."""
+
+
+class CommandEntry(NamedTuple):
+    """A command that is not yet imported."""
+
+    target: str
+    """``module:name`` of its function, or of a :class:`typer.Typer` with commands of its own; the
+    module is one of :mod:`trustassay.cli`."""
+    line: str
+    """What it does, for ``trustassay --help``."""
+    group: str
+    """The heading above it in ``trustassay --help``."""
+    quiet: bool = True
+    """Whether it has ``--quiet``: not where all lines that it prints are its result."""
+
+
+def _list_entries() -> dict[str, CommandEntry]:
+    """Return the commands by name, in the order of ``--help``."""
+    scores, before, people = "Scores", "Before a run", "People"
+    programs, machines = "For other programs", "Several machines"
+    rows: dict[str, tuple[Any, ...]] = {
+        "score": ("score:score", "Score files of answers; with --follow, as they arrive.", scores),
+        "report": (
+            "results:report",
+            "Write the report of a run again, or one page of several runs.",
+            scores,
+        ),
+        "gate": ("compare:gate", "Pass or fail a run, for continuous integration.", scores),
+        "compare": (
+            "compare:compare",
+            "Compare two runs; with --judge, any two files of answers.",
+            scores,
+        ),
+        "rank": ("compare:rank", "Rank models by what became of the same questions.", scores),
+        "rescore": ("score:rescore", "Score the samples of a run with other settings.", scores),
+        "demo": ("demo:demo", "Score the bundled example.", scores),
+        "generate": ("score:generate", "Answer a file of questions with a model.", before),
+        "plan": (
+            "score:plan",
+            "Show the calls, tokens, money and time that a run would need.",
+            before,
+        ),
+        "models": (
+            "models:group",
+            "List the backends that work here, try one, or fetch one.",
+            before,
+        ),
+        "annotate": ("annotate:annotate", "Let people rate answers in the browser.", people, False),
+        "label": ("labels:label", "Choose the answers that people should rate next.", people),
+        "study": ("labels:study", "Say how far each score of a run agrees with labels.", people),
+        "calibrate": ("labels:calibrate", "Turn scores into probabilities of being right.", people),
+        "agree": ("labels:agree", "Say how far raters agree.", people),
+        "audit": ("compare:audit", "Say what moves a judge that must not.", people),
+        "rubric": ("annotate:rubric", "Look at the rubrics of the metric judge.", people),
+        "entailers": (
+            "models:entailers",
+            "Measure entailers on your own labelled pairs.",
+            people,
+            False,
+        ),
+        "help": ("guide:help_command", "Search the guide, or print a page of it.", MORE, False),
+        "completion": (
+            "completion:completion",
+            "Print a script for completion at the Tab key.",
+            MORE,
+            False,
+        ),
+        "view": (
+            "view:view",
+            "See, compare and rate all runs below a folder, on a local page.",
+            scores,
+            False,
+        ),
+        "monitor": ("serve:monitor", "Say whether answers got worse, from one run a day.", scores),
+        "shard": ("shards:shard", "Divide an input into shards.", machines),
+        "merge": ("shards:merge", "Put the runs of all shards together.", machines),
+        "export": ("shards:export", "Write a run's table in folders, also to s3://.", machines),
+        "serve": ("serve:serve", "Score answers over HTTP.", programs, False),
+        "push": ("traces:push", "Send scores to the traces in Langfuse or Phoenix.", programs),
+        "pull": ("traces:pull", "Read traces of Langfuse or Phoenix into a file.", programs),
+        "mcp": ("serve:mcp", "Serve a tool to MCP clients that checks answers.", programs, False),
+        "papers": ("papers:app", "Repeat experiments of papers, and make their data sets.", MORE),
+    }
+    return {name: CommandEntry(*row) for name, row in rows.items()}
+
+
+COMMANDS = _list_entries()
 
 
 class Commands(TyperGroup):
@@ -47,10 +115,7 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names for ``--help`` and completion."""
-        return [
-            *super().list_commands(ctx),
-            *dict.fromkeys((*ELSEWHERE, *sorted(_find_entry_points()))),
-        ]
+        return [*dict.fromkeys((*COMMANDS, *sorted(_find_entry_points())))]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of ``--help`` in their groups, in the order of the first of each."""
@@ -61,38 +126,27 @@ class Commands(TyperGroup):
         for name in names:
             command = self.get_command(ctx, name)
             title = getattr(command, "rich_help_panel", None)
-            title = title if isinstance(title, str) else OTHERS
+            title = title if isinstance(title, str) else MORE
             text = command.get_short_help_str(formatter.width - width - 6)
             groups.setdefault(title, []).append((name.ljust(width), text))
-        for title in sorted(groups, key=lambda title: title == OTHERS):
+        for title in sorted(groups, key=lambda title: title == MORE):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the user named; for an unknown name, suggest similar ones."""
-        # Typer suggests names from ``commands``, which lacks the commands of other packages.
-        core_commands: Any = self.commands
-        self.commands = {name: core_commands.get(name) for name in self.list_commands(ctx)}
+        # Typer suggests names from ``commands``, where none is before it is used.
+        self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
         try:
             return super().resolve_command(ctx, args)
         finally:
-            self.commands = core_commands
+            self.commands = {}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command. A command of another package is imported here, and not before."""
-        if (core_command := super().get_command(ctx, cmd_name)) is not None:
-            return core_command
-        if cmd_name in _find_entry_points():
+        """Return a command; it is imported here, and not before."""
+        if cmd_name in COMMANDS:
             return _load_command(cmd_name)
-        # A command that has moved is found under its new name, with a note.
-        if (name := PAPERS if cmd_name in MOVED else cmd_name) not in ELSEWHERE:
-            return None
-        # The package is not installed: the command says how to install it.
-        if name not in _find_entry_points():
-            return _build_missing_command(name)
-        complain(f"trustassay: {cmd_name} is now: trustassay {MOVED[cmd_name]}")
-        papers = _load_command(PAPERS)
-        return papers if cmd_name == "probe" else papers.get_command(ctx, cmd_name)
+        return _load_plugin(cmd_name) if cmd_name in _find_entry_points() else None
 
 
 @cache
@@ -103,6 +157,26 @@ def _find_entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load_command(name: str) -> Any:
+    from trustassay.cli.options import quietable
+
+    entry = COMMANDS[name]
+    module, _, attribute = entry.target.partition(":")
+    thing = getattr(importlib.import_module(f"trustassay.cli.{module}"), attribute)
+    if isinstance(thing, typer.Typer):
+        thing.rich_markup_mode = None
+        command: Any = typer.main.get_group(thing)
+        command.short_help, command.rich_help_panel = entry.line, entry.group
+    else:
+        application = typer.Typer(rich_markup_mode=None)
+        function = quietable(thing) if entry.quiet else thing
+        application.command(short_help=entry.line, rich_help_panel=entry.group)(function)
+        command = typer.main.get_command(application)
+    command.name = name
+    return command
+
+
+@cache
+def _load_plugin(name: str) -> Any:
     application: typer.Typer = _find_entry_points()[name].load()
     application.rich_markup_mode = None  # the help looks like that of the other commands
     group = typer.main.get_group(application)
@@ -113,100 +187,8 @@ def _load_command(name: str) -> Any:
     return command
 
 
-@cache
-def _build_missing_command(name: str) -> Any:
-    """Return a command that tells how to install the package of the real one."""
-    group, folder, line = ELSEWHERE[name]
-    missing = typer.Typer(rich_markup_mode=None)
-
-    @missing.command(
-        name,
-        help=f"{line} (pip install ./{folder}).",
-        rich_help_panel=group,
-        # Any arguments are accepted: the user typed those of the real command.
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-        add_help_option=False,
-    )
-    def tell() -> None:
-        package = folder.partition("[")[0]
-        complain(
-            f"trustassay: {name} is of the package trustassay-{package}, which is not installed; "
-            f"in a clone of trustassay: pip install ./{folder}"
-        )
-        raise typer.Exit(2)
-
-    return typer.main.get_command(missing)
-
-
-PROGRAM = "trustassay"
-VARIABLE = "_TRUSTASSAY_COMPLETE"
-"""The environment variable by which a shell's script asks for completions."""
-
-
-def completion(
-    shell: Annotated[
-        Literal["bash", "zsh", "fish"],
-        typer.Argument(help="The shell that is to complete commands."),
-    ],
-) -> None:
-    """Print a script that makes a shell complete commands and options at the Tab key.
-
-    \b
-    trustassay completion bash >> ~/.bashrc
-    trustassay completion zsh >> ~/.zshrc
-    trustassay completion fish > ~/.config/fish/completions/trustassay.fish
-    """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    typer.echo(get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell))
-
-
-def prepare_completion() -> None:
-    """Let typer answer with completions if a shell's script started this process.
-
-    Typer then reads the commands itself.
-    """
-    if VARIABLE in os.environ:
-        # Only now: the import takes time that every other start would pay.
-        from typer.completion import completion_init  # type: ignore[attr-defined]
-
-        completion_init()
-
-
-MAX_PAGES_SHOWN = 5
-"""Pages of the guide that a search lists."""
-
-
-@with_options
-def help_command(
-    words: Annotated[
-        list[str] | None,
-        Argument("What to look for, or the name of a page, which is then printed."),
-    ],
-) -> None:
-    """Search the guide, which is installed with the program; without words, list its pages."""
-    pages = {page.name: page for page in guide.read_pages()}
-    if not words:
-        for page in pages.values():
-            typer.echo(f"{page.name:<28} {page.title}")
-        return
-    # The name of a page prints it; every other word is searched for.
-    if len(words) == 1 and words[0] in pages:
-        typer.echo(pages[words[0]].text)
-        return
-    query = " ".join(words)
-    result = guide.search(query, list(pages.values()))[:MAX_PAGES_SHOWN]
-    if not result:
-        raise UsageError(f"no page has {query!r}; `trustassay help` lists the pages")
-    for page in result:
-        typer.echo(f"{page.name}: {page.title}")
-        for line in textwrap.wrap(guide.find_excerpt(page, query), 92)[:2]:
-            typer.echo(f"    {line}")
-    typer.echo(f"\nto read one: trustassay help {result[0].name}")
-
-
 app = typer.Typer(
-    name="trustassay",
+    name=PROGRAM,
     cls=Commands,
     help="Measure how far an answer written by a language model can be trusted.",
     no_args_is_help=True,
@@ -215,47 +197,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
-    "Scores": {
-        "score": (score.score, "Score files of answers; with --follow, as they arrive."),
-        "report": (results.report, "Write the report of a run again, or one page of several runs."),
-        "gate": (compare.gate, "Pass or fail a run, for continuous integration."),
-        "compare": (compare.compare, "Compare two runs; with --judge, any two files of answers."),
-        "rank": (compare.rank, "Rank models by what became of the same questions."),
-        "rescore": (score.rescore, "Score the samples of a run with other settings."),
-        "demo": (demo.demo, "Score the bundled example."),
-    },
-    "Before a run": {
-        "generate": (score.generate, "Answer a file of questions with a model."),
-        "plan": (score.plan, "Show the calls, tokens, money and time that a run would need."),
-        "models": (models.group, "List the backends that work here, try one, or fetch one."),
-    },
-    "People": {
-        "annotate": (annotate.annotate, "Let people rate answers in the browser."),
-        "label": (labels.label, "Choose the answers that people should rate next."),
-        "study": (labels.study, "Say how far each score of a run agrees with labels."),
-        "calibrate": (labels.calibrate, "Turn scores into probabilities of being right."),
-        "agree": (labels.agree, "Say how far raters agree."),
-        "audit": (compare.audit, "Say what moves a judge that must not."),
-        "rubric": (annotate.rubric, "Look at the rubrics of the metric judge."),
-        "entailers": (models.entailers, "Measure entailers on your own labelled pairs."),
-    },
-    OTHERS: {
-        "help": (help_command, "Search the guide, or print a page of it."),
-        "completion": (completion, "Print a script for completion at the Tab key."),
-    },
-}
-"""By group in ``--help``: the function of each command, or its group of commands, and its line."""
-WITHOUT_QUIET = {"annotate", "entailers", "help", "completion"}
-"""Commands without ``--quiet``: all lines that they print are their result."""
-# ``--quiet`` is added to all commands, except those whose lines are their result.
-for title, of_group in COMMANDS.items():
-    for name, (run, line) in of_group.items():
-        if isinstance(run, typer.Typer):
-            app.add_typer(run, name=name, short_help=line, rich_help_panel=title)
-        else:
-            function = run if name in WITHOUT_QUIET else quietable(run)
-            app.command(name, short_help=line, rich_help_panel=title)(function)
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,12 +10,12 @@ from typer.core import TyperGroup
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
-from trustassay.options import Seed, SpendingOptions
-from trustassay.show.terminal import one_line, print_json, say, show_table
-from trustassay.show.text import with_interval
+from trustassay.report.terminal import one_line, print_json, say, show_table
+from trustassay.report.text import with_interval
+from trustassay.runs.options import Seed, SpendingOptions
 
 if TYPE_CHECKING:
-    from trustassay.workflows.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
+    from trustassay.people.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
 
 
 UNNAMED = "list"
@@ -77,9 +77,9 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 @with_options
 def get(*, name: str | None, check: bool, as_json: bool) -> None:
     """Fetch a recommended model, which then serves by its name; without a name, list them."""
+    from trustassay.backends.fetch_model import fetch_model
     from trustassay.backends.recommended import find_recommended, load_recommended
     from trustassay.backends.registry import find_fault
-    from trustassay.workflows.fetch_model import fetch_model
 
     if name is None:
         result = load_recommended().values()
@@ -126,8 +126,8 @@ def entailers(
     """Measure entailers on your own labelled pairs, side by side."""
     from trustassay.backends import resolve
     from trustassay.calls.client import CallOptions
-    from trustassay.data.labelled_pairs import read_pairs
-    from trustassay.workflows.entailers import measure_entailers
+    from trustassay.input.labelled_pairs import read_pairs
+    from trustassay.people.entailers import measure_entailers
 
     pairs = read_pairs(source, fields=fields, supported=supported)
     # Without a choice, the two that need no download.

@@ -1,7 +1,7 @@
 """Translate commands with typed options into what typer reads, and the values back.
 
 A parameter of a command is an option or a group of options. An option has its
-:class:`~trustassay.options.Flag` in the annotation, or in ``options.csv`` under
+:class:`~trustassay.runs.options.Flag` in the annotation, or in ``options.csv`` under
 ``COMMAND.PARAMETER``. A group is a typed dictionary or a dataclass. From a typed dictionary the
 command gets the options that the user gave, as keywords for Python. From a dataclass it gets all of
 them; ``options.csv`` has these under the name of the class in lower case.
@@ -19,9 +19,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_type
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.options import UNSET, Flag, build_flag, find_flag, read_annotation, read_pairs
-from trustassay.progress import silence
-from trustassay.show.terminal import only_last_line
+from trustassay.core.progress import silence
+from trustassay.report.terminal import only_last_line
+from trustassay.runs.options import UNSET, Flag, build_flag, find_flag, read_annotation, read_pairs
 
 HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
 """By command, the text and the examples in ``--help`` below its docstring."""

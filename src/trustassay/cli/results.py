@@ -15,21 +15,21 @@ import typer
 from trustassay.cli import common
 from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
 from trustassay.cli.options import with_options
+from trustassay.core.progress import StepProgress, format_duration
+from trustassay.core.tracebacks import TRACEBACKS
 from trustassay.errors import UsageError
-from trustassay.options import CalibratorFile, KnownLabelOptions, RecordOptions
-from trustassay.progress import StepProgress, format_duration
-from trustassay.show.terminal import complain, one_line, print_json, say, show_table
-from trustassay.show.text import with_error
+from trustassay.report.terminal import complain, one_line, print_json, say, show_table
+from trustassay.report.text import with_error
+from trustassay.runs.options import CalibratorFile, KnownLabelOptions, RecordOptions
 from trustassay.text.words import amount
-from trustassay.tracebacks import TRACEBACKS
 
 if TYPE_CHECKING:
     from trustassay.api import Run
     from trustassay.compare.answer_changes import AnswerChanges
-    from trustassay.metric import Figure, Summary
-    from trustassay.options import BackendChoices
+    from trustassay.core.metric import Figure, Summary
     from trustassay.runs.estimates import Plan, PlannedCalls
     from trustassay.runs.finished import LookSummary
+    from trustassay.runs.options import BackendChoices
 
 
 DEFAULT_RANK_METRIC = "fewl:form=agreement"
@@ -62,7 +62,7 @@ def score_run(
         Exception: as :func:`trustassay.score`.
     """
     from trustassay import api
-    from trustassay.data.places import scheme_of
+    from trustassay.input.places import scheme_of
 
     # A URI such as s3://... is an input and never a folder of a run.
     run_path = isinstance(source, str) and not scheme_of(source) and Path(source)
@@ -178,7 +178,7 @@ def show_summary(
         unit: the field that defines units, if the user chose one.
         before: the summary before the run grew; its figures are printed next to the new ones.
     """
-    from trustassay.show.notebook import headline_rows
+    from trustassay.report.notebook import headline_rows
 
     say(title)
     rows_by_figure = {key: cells for key, *cells in headline_rows(summary, figures)}
@@ -403,7 +403,7 @@ def _format_money(value: float) -> str:
 
 
 @with_options
-def report(  # noqa: PLR0913 - one argument an option
+def report(
     *,
     runs: list[Path],
     domain: common.Domain,
@@ -448,7 +448,7 @@ def _write_report(
     labels: KnownLabelOptions,
 ) -> Path:
     from trustassay.compare.corrected import LabelFiles, describe_corrected_shares
-    from trustassay.data.ratings import read_ratings
+    from trustassay.input.ratings import read_ratings
     from trustassay.runs.calibrator import read_calibrator
     from trustassay.runs.folder import RunFolder
     from trustassay.runs.probabilities import CALIBRATED

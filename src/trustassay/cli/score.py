@@ -12,7 +12,8 @@ from trustassay.cli.common import Json, Metrics
 from trustassay.cli.options import Only, list_given_flags, with_options
 from trustassay.cli.results import show_plan, show_run
 from trustassay.errors import UsageError
-from trustassay.options import (
+from trustassay.report.terminal import complain, one_line, say
+from trustassay.runs.options import (
     AnswerOptions,
     BackendChoices,
     CalibratorFile,
@@ -29,7 +30,6 @@ from trustassay.options import (
     Turns,
     Unit,
 )
-from trustassay.show.terminal import complain, one_line, say
 from trustassay.text.words import amount
 
 
@@ -58,7 +58,7 @@ class Following:
         """Score the file until the options say that it ends.
 
         Args:
-            settings: further options of :class:`~trustassay.workflows.watch.WatchOptions`.
+            settings: further options of :class:`~trustassay.live.follow.WatchOptions`.
         """
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
@@ -67,7 +67,7 @@ class Following:
             missing_flag = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {missing_flag}")
         from trustassay import api
-        from trustassay.workflows.watch import WatchOptions
+        from trustassay.live.follow import WatchOptions
 
         options = WatchOptions(
             self.threshold,
@@ -98,7 +98,7 @@ class Following:
 
 
 @with_options
-def score(  # noqa: PLR0913 - one argument an option
+def score(
     sources: common.Sources,
     *,
     metric: common.Metrics,
@@ -196,7 +196,7 @@ def score(  # noqa: PLR0913 - one argument an option
 
 
 @with_options
-def plan(  # noqa: PLR0913
+def plan(
     sources: common.Sources,
     *,
     metric: common.Metrics,
@@ -266,7 +266,7 @@ def rescore(
 
 
 @with_options
-def generate(  # noqa: PLR0913 - one argument an option
+def generate(
     source: common.Source,
     *,
     model: common.NeededModel,
@@ -279,7 +279,7 @@ def generate(  # noqa: PLR0913 - one argument an option
 ) -> None:
     """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
     from trustassay.calls.client import CallOptions
-    from trustassay.workflows import generate as generating
+    from trustassay.runs import generate as generating
 
     answering = common.build_answering(answers)
     options = generating.GenerateOptions(

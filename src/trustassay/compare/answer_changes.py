@@ -9,11 +9,11 @@ import numpy as np
 from trustassay.compare.outcome_changes import ROUNDING_ERROR
 from trustassay.compare.pairing import RunPairing
 from trustassay.compare.run_scores import RunScores
+from trustassay.core.json_form import JsonForm
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, PASSED, SCORED
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Bools, Places
 from trustassay.text.words import amount
-from trustassay.workflows.json_form import JsonForm
 
 MAX_LISTED_CHANGES = 500
 """How many changed answers of each kind are read and listed; all of them are counted."""
@@ -60,8 +60,8 @@ class AnswerChange:
 class AnswerChanges(JsonForm):
     """The answers whose outcome, score or verdict changed.
 
-    The largest changes come first, in the order of :func:`~trustassay.metric.compute_badness`. Each list
-    has at most :data:`MAX_LISTED_CHANGES` answers.
+    The largest changes come first, in the order of :func:`~trustassay.core.metric.compute_badness`.
+    Each list has at most :data:`MAX_LISTED_CHANGES` answers.
     """
 
     counts: Mapping[str, int]

@@ -20,13 +20,15 @@ from trustassay.compare.run_scores import (
     read_finished_run,
     read_scores,
 )
+from trustassay.core.json_form import JsonForm
 from trustassay.core.outcome import PASSED, SCORED
-from trustassay.data.ratings import Rating, read_ratings
-from trustassay.data.records import InputError
 from trustassay.errors import UsageError
+from trustassay.input.ratings import Rating, read_ratings
+from trustassay.input.records import InputError
+from trustassay.people.label.population import LabelSource, read_labels, read_population
+from trustassay.report.text import ends_text
 from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
 from trustassay.runs.folder import RunFolder, read_metric_infos
-from trustassay.show.text import ends_text
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
     LabelCorrectedShare,
@@ -39,15 +41,13 @@ from trustassay.statistics.corrected import (
 from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
-from trustassay.workflows.json_form import JsonForm
-from trustassay.workflows.label.population import LabelSource, read_labels, read_population
 
 RIGHT_FIGURE = "right"
 """The name of the corrected share as a figure: ``METRIC.right``."""
 METHOD_BY_STRATA, METHOD_BY_ERRORS = "stratified by outcome", "Rogan-Gladen"
 MIN_LABELS_OF_OUTCOME = 5
 """Labels that each outcome needs, or one for each answer if it has fewer answers (measured in
-benchmarks/results/corrected.json)."""
+lab/results/corrected.json)."""
 MAX_RANK_SUM_Z = 3.29
 """Rank-sum z above which labelled answers are not a random sample of their outcome: p = 0.001."""
 
@@ -206,7 +206,8 @@ def correct(
         paths: folders of finished runs; two runs are compared with each other.
         label_files: where the labels are.
         metrics: their names; by default all metrics that the runs have in common.
-        group_field: a field of the samples. Each of its groups is corrected by its own labels, and the best
+        group_field: a field of the samples. Each of its groups is corrected by its own labels, and
+        the best
             group is compared with the others.
         seed: of the resamples.
 

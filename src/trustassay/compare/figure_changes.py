@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trustassay.assessment import Direction, WeightedFigures
 from trustassay.compare.outcome_changes import ROUNDING_ERROR
 from trustassay.compare.pairing import RunPairing
 from trustassay.compare.run_scores import RunScores, find_better_direction
-from trustassay.metric import Figure, Mean, Share
-from trustassay.show.text import ends_text, format_figure
+from trustassay.core.assessment import Direction, WeightedFigures
+from trustassay.core.json_form import difference_as_json
+from trustassay.core.metric import Figure, Mean, Share
+from trustassay.report.text import ends_text, format_figure
 from trustassay.statistics import Floats, comparison
 from trustassay.statistics.intervals import MIN_UNITS, MIN_UNITS_FOR_MEANS
 from trustassay.statistics.resampling import draw_counts, generator
-from trustassay.workflows.json_form import difference_as_json
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ from trustassay.compare.run_scores import (
     read_pairs,
     read_scores,
 )
+from trustassay.core.json_form import flatten
+from trustassay.core.metric import Mean, MetricInfo, Quantile, Share
 from trustassay.core.outcome import (
     NOT_ANSWERED,
     NOT_SCORED,
@@ -55,7 +57,6 @@ from trustassay.core.outcome import (
     compute_question_weights,
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.metric import Mean, MetricInfo, Quantile, Share
 from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, load_metrics, read_metric_infos
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
@@ -63,7 +64,6 @@ from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.words import amount
-from trustassay.workflows.json_form import flatten
 
 MAX_UNSCORED = 5.0
 """Largest share of questions without a score, in per cent, at which a bound on a figure over scored

@@ -15,11 +15,11 @@ from typing import Any, Literal
 from trustassay.compare.answer_changes import AnswerChanges
 from trustassay.compare.figure_changes import FigureChange
 from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange
+from trustassay.core.json_form import as_json, fields_as_json
 from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
 from trustassay.statistics.intervals import Interval
 from trustassay.statistics.resampling import holm
-from trustassay.workflows.json_form import as_json, fields_as_json
 
 MAX_TIMES_MORE = 100
 """Advice names a number of further questions up to this multiple of the present number."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from trustassay.compare.pairing import RunPairing
 from trustassay.compare.run_scores import RunScores
+from trustassay.core.json_form import as_json, difference_as_json
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED, OutcomeKind
 from trustassay.statistics.comparison import Difference, mean_of_differences, share_rise_p
 from trustassay.statistics.intervals import MIN_UNITS
-from trustassay.workflows.json_form import as_json, difference_as_json
 
 UNWANTED_KINDS: Sequence[OutcomeKind] = (FAILED, NOT_ANSWERED, NOT_SCORED)
 """Outcomes whose rise is tested."""

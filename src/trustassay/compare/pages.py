@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from trustassay.compare.two_runs import RunComparison
-from trustassay.show import document
-from trustassay.show.text import ends_text, format_figure, p_text
+from trustassay.report import document
+from trustassay.report.text import ends_text, format_figure, p_text
 from trustassay.statistics.comparison import Difference
 
 MAX_LISTED_CHANGES = 200

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.json_form import fields_as_json
+from trustassay.core.sample import question_key
 from trustassay.errors import RunFolderError
 from trustassay.runs.counts import UNIT, compute_unit_keys
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
-from trustassay.sample import question_key
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.text.words import amount
-from trustassay.workflows.json_form import fields_as_json
 
 HashColumn = NDArray[np.uint64]
 

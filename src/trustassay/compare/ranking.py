@@ -19,17 +19,17 @@ from markupsafe import Markup
 from trustassay.compare.corrected import CorrectedShares, LabelFiles, correct
 from trustassay.compare.pairing import read_keys
 from trustassay.compare.run_scores import RunScores, choose_metric, read_finished_run, read_scores
+from trustassay.core.json_form import as_json, fields_as_json
+from trustassay.core.metric import MetricInfo
 from trustassay.core.outcome import PASSED, WITH_LINE, WITHOUT_LINE, OutcomeKind
-from trustassay.data.places import name_of
 from trustassay.errors import RunFolderError
-from trustassay.metric import MetricInfo
+from trustassay.input.places import name_of
+from trustassay.report import document
+from trustassay.report.text import ends_text, number
 from trustassay.runs.folder import RunFolder, read_metric_infos
-from trustassay.show import document
-from trustassay.show.text import ends_text, number
 from trustassay.statistics import Floats, ranking
 from trustassay.statistics.intervals import MIN_UNITS, reason_too_few
 from trustassay.statistics.resampling import generator
-from trustassay.workflows.json_form import as_json, fields_as_json
 
 MAX_LISTED_PAIRS = 20
 """Longest list of pairs of models that do not differ significantly."""

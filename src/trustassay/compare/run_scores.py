@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.assessment import Direction, WeightedColumns, WeightedFigures
 from trustassay.calls.backends import MODEL_ROLE
 from trustassay.compare.pairing import RunPairing, SampleKeys, pair_samples, read_keys
-from trustassay.core.outcome import Outcome, OutcomeKind, Outcomes
-from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.metric import (
+from trustassay.core.assessment import Direction, WeightedColumns, WeightedFigures
+from trustassay.core.metric import (
     Assessment,
     Figure,
     Mean,
@@ -23,6 +21,8 @@ from trustassay.metric import (
     Share,
     compute_badness,
 )
+from trustassay.core.outcome import Outcome, OutcomeKind, Outcomes
+from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.lines import hash64
@@ -43,7 +43,7 @@ class RunScores:
     scores: Floats
     """NaN where a sample has no score, shape (n,)."""
     badness: Floats
-    """By :func:`~trustassay.metric.compute_badness`, NaN without a score, shape (n,)."""
+    """By :func:`~trustassay.core.metric.compute_badness`, NaN without a score, shape (n,)."""
     verdicts: Sequence[str]
     """Empty where a sample has no verdict."""
     kinds: Sequence[OutcomeKind]

@@ -19,9 +19,9 @@ from trustassay.compare.run_scores import (
     read_finished_run,
     read_pairs,
 )
+from trustassay.core.json_form import as_json, fields_as_json
+from trustassay.core.metric import MetricInfo
 from trustassay.core.outcome import PASSED
-from trustassay.metric import MetricInfo
-from trustassay.workflows.json_form import as_json, fields_as_json
 
 
 @dataclass(frozen=True)

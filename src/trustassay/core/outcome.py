@@ -4,7 +4,7 @@ A metric with a line between good and bad answers gives each question one outcom
 it is *not answered*. A metric without a line counts *scored* and *not scored*. The shares are of
 all questions asked, so they add up to 100 %:
 
-1. Each answer gets its :class:`Outcome` (:meth:`trustassay.metric.Metric.outcome`).
+1. Each answer gets its :class:`Outcome` (:meth:`trustassay.core.metric.Metric.outcome`).
 2. All answers to one question together weigh one question: copies of an answer under new ids
    change no share.
 3. The interval of a share is over independent units, such as questions or conversations.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from trustassay.views import EvidenceRow, Mark
+from trustassay.core.evidence import EvidenceRow, Mark
 
 ClaimVerdict: TypeAlias = Literal["supported", "not found", "contradicted", "no claim"]
 

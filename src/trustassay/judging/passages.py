@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from trustassay.capabilities import Entailment, Models
-from trustassay.sample import Document
+from trustassay.core.capabilities import Entailment, Models
+from trustassay.core.sample import Document
 from trustassay.text.channels import strip_html
 from trustassay.text.mapped import MappedText
 from trustassay.text.sentences import Splitter

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from trustassay.capabilities import Entailment, Models
+from trustassay.core.capabilities import Entailment, Models
+from trustassay.core.event_loop import gather_all
 from trustassay.errors import UsageError
-from trustassay.event_loop import gather_all
 from trustassay.judging.passages import PassageWindow, ask_reader
 
 ROLE = "second"
@@ -34,8 +34,8 @@ def combine_readers(first: Entailment, second: Entailment) -> Entailment:
     """Return the probabilities of two readers together.
 
     The log-odds of entailment are the mean of both readers': weights fitted to human labels came
-    out nearly equal (``benchmarks/second_reader.py``). The remaining probability is divided between
-    neutral and contradiction in the second reader's proportion.
+    out nearly equal (``lab/benchmarks/second_reader.py``). The remaining probability is divided
+    between neutral and contradiction in the second reader's proportion.
     """
     logit = (_compute_logit(first.entailment) + _compute_logit(second.entailment)) / 2
     entailment = 1 / (1 + math.exp(-logit))

@@ -2,7 +2,7 @@
 
 The reply alone would be supported by any passage with "30 days" in it. With its question it is "the
 warranty last 30 days". Verbs keep the form that they have in the question, which hardly disturbs
-entailment models (measured by ``benchmarks/short_replies.py``).
+entailment models (measured by ``lab/benchmarks/short_replies.py``).
 """
 
 import re

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from trustassay.capabilities import Entailment, Models
-from trustassay.event_loop import gather_all
+from trustassay.core.capabilities import Entailment, Models
+from trustassay.core.event_loop import gather_all
+from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
@@ -37,7 +38,6 @@ from trustassay.judging.passages import (
 )
 from trustassay.judging.second_reader import SecondReader
 from trustassay.judging.short_replies import complete_reply, make_sentence
-from trustassay.sample import Document
 from trustassay.text.citations import strip_citations
 from trustassay.text.grammar import WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
@@ -51,7 +51,7 @@ BORDERLINE_MARGIN = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
 NEUTRAL_WEIGHT = 0.1
 """Weight of the neutral probability against a claim, where contradiction has weight 1. Measured by
-``benchmarks/ordering.py``, as is :data:`MISSING_DETAIL_FACTOR`."""
+``lab/benchmarks/ordering.py``, as is :data:`MISSING_DETAIL_FACTOR`."""
 MISSING_DETAIL_FACTOR = 0.5
 """Factor on the support of a claim with a detail that no passage has."""
 MAX_QUOTE_CHARACTERS = 400

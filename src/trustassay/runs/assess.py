@@ -14,9 +14,12 @@ from typing import Any, cast
 
 from trustassay.calls.client import Client, SampleModels
 from trustassay.calls.kinds import capability
-from trustassay.capabilities import Models
+from trustassay.core.capabilities import Models
+from trustassay.core.files import DiskFullError
+from trustassay.core.metric import Assessment, Context, Metric
+from trustassay.core.sample import Sample, is_blank
+from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import AssessmentError, BackendError
-from trustassay.files import DiskFullError
 from trustassay.judging.second_reader import (
     PART_READ_BY_SECOND,
     REASON_READ_ALONE,
@@ -24,12 +27,9 @@ from trustassay.judging.second_reader import (
     ROLE,
     SecondReader,
 )
-from trustassay.metric import Assessment, Context, Metric
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import encode_assessment
-from trustassay.sample import Sample, is_blank
 from trustassay.text.language import OTHER_LANGUAGE, detect_language
-from trustassay.tracebacks import describe_error, write_failure
 
 
 async def assess_sample(

@@ -16,8 +16,8 @@ from typing import Any, Literal, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.data.records import InputError
-from trustassay.files import write_atomic
+from trustassay.core.files import write_atomic
+from trustassay.input.records import InputError
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.calibration import Combination, LogOddsTerm
 from trustassay.statistics.comparison import DistributionSummary

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, Outcomes
-from trustassay.entailer_quality import LARGER_ENTAILER
+from trustassay.core.progress import StepProgress
+from trustassay.core.sample import is_blank, question_key
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment, Metric, MetricInfo
-from trustassay.progress import StepProgress
+from trustassay.judging.entailer_quality import LARGER_ENTAILER
+from trustassay.report.choice import AnswerSelector, MetricFinding, finding_of
+from trustassay.report.distributions import Histogram, ScoreGroups
+from trustassay.report.first_card import ReviewCounts, problem_of
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.runs.lines import decode_object, hash64, read_lines, read_located_lines
 from trustassay.runs.outcomes import RunOutcomes, determine_outcome
-from trustassay.sample import is_blank, question_key
-from trustassay.show.choice import AnswerSelector, MetricFinding, finding_of
-from trustassay.show.distributions import Histogram, ScoreGroups
-from trustassay.show.first_card import ReviewCounts, problem_of
 from trustassay.statistics import Bools, Places
 from trustassay.text.language import OTHER_LANGUAGE
 from trustassay.text.limits import TOO_LONG

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.data.records import InputError
+from trustassay.core.sample import Sample, question_key
 from trustassay.errors import UsageError
+from trustassay.input.records import InputError
 from trustassay.runs.counts import ANSWER, QUESTION, read_domain
 from trustassay.runs.lines import hash64
-from trustassay.sample import Sample, question_key
 from trustassay.statistics import Bools
 
 HASH_COUNT = 2**64

@@ -19,7 +19,7 @@ import numpy as np
 from trustassay.backends.chat_text import OTHER_BYTES, OWN_BYTES
 from trustassay.calls.prices import Prices, TokenCounts, estimate_tokens
 from trustassay.calls.store import CallStore, CallUsage
-from trustassay.capabilities import ChatRequest
+from trustassay.core.capabilities import ChatRequest
 
 MIN_STORED_REPLIES = 4
 """The least number of stored replies to learn from; fewer say too little."""

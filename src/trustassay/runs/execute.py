@@ -24,12 +24,13 @@ from trustassay.calls.client import Client, SampleModels, check_budget, open_cal
 from trustassay.calls.endpoints import describe_limited_endpoints, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
-from trustassay.data.reading import paths_of
+from trustassay.core.event_loop import TaskLimiter, run_in_thread
+from trustassay.core.files import open_atomic
+from trustassay.core.metric import Assessment, Metric
+from trustassay.core.progress import Progress, tell
+from trustassay.core.sample import Sample, clean
 from trustassay.errors import UsageError
-from trustassay.event_loop import TaskLimiter, run_in_thread
-from trustassay.files import open_atomic
-from trustassay.metric import Assessment, Metric
-from trustassay.progress import Progress, tell
+from trustassay.input.reading import paths_of
 from trustassay.runs.assess import assess_sample
 from trustassay.runs.counts import DRAWN, GROWN, UNIT
 from trustassay.runs.fill import (
@@ -86,7 +87,6 @@ from trustassay.runs.second_reading import (
     check_second,
     list_second_read_metrics,
 )
-from trustassay.sample import Sample, clean
 
 DEFAULT_RUN_SAMPLES_AT_ONCE = 256
 """Default number of samples in progress at once."""

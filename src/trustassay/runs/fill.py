@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Seque
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from trustassay.answering import Answering
-from trustassay.answering.styles import (
+from trustassay.calls.backends import MODEL_ROLE, Backends
+from trustassay.calls.client import SampleModels
+from trustassay.core.capabilities import tokens_match_text
+from trustassay.core.metric import Metric
+from trustassay.core.sample import TOKENS_FIELD, Document, Problem, Sample
+from trustassay.errors import BackendError, UsageError
+from trustassay.runs.answering import (
+    Answering,
     AnswerPairing,
     build_diverse_request,
     parse_answers,
     parse_pairs,
 )
-from trustassay.calls.backends import MODEL_ROLE, Backends
-from trustassay.calls.client import SampleModels
-from trustassay.capabilities import tokens_match_text
-from trustassay.errors import BackendError, UsageError
-from trustassay.metric import Metric
-from trustassay.options import check_bounds
-from trustassay.sample import TOKENS_FIELD, Document, Problem, Sample
+from trustassay.runs.options import check_bounds
 
 STAND_IN_TEXT = "A stand-in."
 """A placeholder for a text that is not there yet."""
@@ -87,13 +87,13 @@ class Stage(ABC):
     """Fills one field of samples, or two that belong together."""
 
     field: ClassVar[str]
-    """The field, as in :attr:`~trustassay.metric.Metric.fills`."""
+    """The field, as in :attr:`~trustassay.core.metric.Metric.fills`."""
 
     @abstractmethod
     def lacks(self, sample: Sample) -> bool:
         """Return whether a sample is to be filled."""
 
-    def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
+    def problems(self, sample: Sample) -> list[Problem]:
         """Return the reasons why a sample that lacks the field cannot be filled."""
         return []
 

@@ -1,8 +1,8 @@
 """A finished run as Python users see it, and its answers that need a look, the worst first.
 
-An answer needs a look if a metric says so by its line (:attr:`~trustassay.metric.Metric.line`), or
-if it could not be scored. The report opens with the same count and sentence. For metrics without a
-line the worst scores are listed.
+An answer needs a look if a metric says so by its line
+(:attr:`~trustassay.core.metric.Metric.line`), or if it could not be scored. The report opens with
+the same count and sentence. For metrics without a line the worst scores are listed.
 """
 
 import heapq
@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trustassay.calls.batching import RequestCounts
 from trustassay.calls.retry import Endpoint
+from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.core.outcome import Outcomes
+from trustassay.core.sample import Sample
 from trustassay.errors import install_command
-from trustassay.metric import Assessment, Metric, MetricInfo, Summary
+from trustassay.report.choice import NO_SCORE, AnswerPriority, need_of, worst_of
+from trustassay.report.first_card import ReviewCounts
+from trustassay.report.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
 from trustassay.runs.counts import AnswerPlace, read_judged_rows, read_outcomes
 from trustassay.runs.fill import FillOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import StoredAssessments
 from trustassay.runs.outcomes import build_outcome_columns
-from trustassay.sample import Sample
-from trustassay.show.choice import NO_SCORE, AnswerPriority, need_of, worst_of
-from trustassay.show.first_card import ReviewCounts
-from trustassay.show.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +48,7 @@ class WorstAnswer:
     reason: str
     """Why a reader should look, in one line."""
     badness: float
-    """From 0 to 1, 1 the worst (:func:`~trustassay.metric.compute_badness`)."""
+    """From 0 to 1, 1 the worst (:func:`~trustassay.core.metric.compute_badness`)."""
 
     @property
     def id(self) -> str:
@@ -92,8 +92,8 @@ class LookSummary(NamedTuple):
     verdicts: Mapping[str, Counter[str]]
     """How often each metric gave each verdict."""
     scores: Mapping[str, Sequence[int]]
-    """By metric, the number of scores in each of :data:`~trustassay.show.notebook.BINS` equal parts
-    of its range."""
+    """By metric, the number of scores in each of :data:`~trustassay.report.notebook.BINS` equal
+    parts of its range."""
 
     def sentence(self) -> str:
         """Return how many answers need a look, as one sentence without its full stop."""

@@ -26,15 +26,15 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.files import Appender, cut_unfinished, open_atomic
+from trustassay.core.metric import ORIGIN, Assessment, Metric, MetricInfo
+from trustassay.core.registry import metric_from_settings
+from trustassay.core.sample import Sample, SampleError
+from trustassay.core.tracebacks import TRACEBACKS
 from trustassay.errors import RunFolderError, UnknownNameError
-from trustassay.files import Appender, cut_unfinished, open_atomic
-from trustassay.metric import ORIGIN, Assessment, Metric, MetricInfo
-from trustassay.registry import metric_from_settings
 from trustassay.runs import lines
 from trustassay.runs.lines import StepCallback
-from trustassay.sample import Sample, SampleError
 from trustassay.statistics import Places
-from trustassay.tracebacks import TRACEBACKS
 
 T = TypeVar("T")
 REPAIRS = {

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from trustassay.calls.backends import Backends
+from trustassay.core.event_loop import run_in_thread
+from trustassay.core.files import Appender, cut_unfinished, open_atomic
+from trustassay.core.metric import Assessment, Inventory, Metric
+from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.event_loop import run_in_thread
-from trustassay.files import Appender, cut_unfinished, open_atomic
-from trustassay.metric import Assessment, Inventory, Metric
 from trustassay.runs.counts import DRAWN, GROWN
 from trustassay.runs.fill import Stage
 from trustassay.runs.folder import (
@@ -47,7 +48,6 @@ from trustassay.runs.lines import (
 from trustassay.runs.needs import resolve_metrics
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import SECOND_FILE, list_second_read_metrics
-from trustassay.sample import Problem, Sample, SampleError
 
 SENT_INPUT = "samples sent one by one"
 """The input of a scorer's run in ``run.json``."""

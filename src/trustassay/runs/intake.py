@@ -23,22 +23,22 @@ from typing import Any, Self
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, build_cache_path
-from trustassay.data.arrow import ArrowStream, find_frame_index
-from trustassay.data.places import find_place, name_of
-from trustassay.data.reading import ALL, LAST, LocatedSample, read_samples
-from trustassay.data.records import (
+from trustassay.core.files import name_in_errors, open_atomic
+from trustassay.core.metric import Inventory, Metric
+from trustassay.core.progress import Progress, tell
+from trustassay.core.sample import Problem, Sample
+from trustassay.errors import PortableError, UsageError
+from trustassay.input.arrow import ArrowStream, find_frame_index
+from trustassay.input.places import find_place, name_of
+from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
+from trustassay.input.records import (
     InputError,
     InputFault,
     find_common_unknown_fields,
     summarise_faults,
 )
-from trustassay.data.source_files import is_standard_input, store_standard_input
-from trustassay.errors import PortableError, UsageError
-from trustassay.files import name_in_errors, open_atomic
+from trustassay.input.source_files import is_standard_input, store_standard_input
 from trustassay.judging.second_reader import SecondReaderOptions
-from trustassay.metric import Inventory, Metric
-from trustassay.options import check_bounds
-from trustassay.progress import Progress, tell
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.counts import ANSWER, QUESTION, describe_draw, read_domain
 from trustassay.runs.drawing import SampleDraw
@@ -46,7 +46,7 @@ from trustassay.runs.fill import FillOptions, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encode_sample, hash64
 from trustassay.runs.needs import check_served
-from trustassay.sample import Problem, Sample
+from trustassay.runs.options import check_bounds
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
 
 WHY = "why"
@@ -70,9 +70,9 @@ class InputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
-    """How a run is carried out; see :class:`~trustassay.options.ScoreOptions`. Only ``fields``,
-    ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``, ``pool``,
-    ``filling`` and ``second`` can change a result.
+    """How a run is carried out; see :class:`~trustassay.runs.options.ScoreOptions`. Only
+    ``fields``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``,
+    ``pool``, ``filling`` and ``second`` can change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
@@ -312,7 +312,7 @@ async def admit_samples(
     """
     has_model = backends.find("chat", MODEL_ROLE) is not None
     check = build_check(metrics, stages, has_model=has_model, pool=options.pool)
-    check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
+    check_all: Check = lambda sample: [*also(sample), *check(sample)]
     drawing = None
     if options.sample is not None:
         drawing = SampleDraw(options.sample, options.sample_by or "", options.unit, options.seed)

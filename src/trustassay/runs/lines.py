@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample, clean
 from trustassay.errors import RunFolderError
-from trustassay.metric import Assessment
-from trustassay.sample import Sample, clean
 
 # The spaces are those that ``json.dumps`` writes by default.
 BEFORE_EVIDENCE = b', "evidence": ['

@@ -20,7 +20,9 @@ from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, check_em
 from trustassay.calls.capability import Capability
 from trustassay.calls.client import check_keys, has_replies
 from trustassay.calls.kinds import capabilities, capability
-from trustassay.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
+from trustassay.core.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
+from trustassay.core.metric import Inventory, Metric, Need
+from trustassay.core.registry import metric_from_settings
 from trustassay.errors import (
     BackendError,
     CallError,
@@ -30,8 +32,6 @@ from trustassay.errors import (
     did_you_mean,
 )
 from trustassay.judging.second_reader import ROLE as SECOND
-from trustassay.metric import Inventory, Metric, Need
-from trustassay.registry import metric_from_settings
 
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL_ROLE: ("--model", "the model under assessment"),
@@ -347,7 +347,8 @@ def _check_defaults(demands: Iterable[Demand], given_backends: Mapping[str, Any]
         if first.default != demand.default:
             raise UsageError(
                 f"{first.metric.name} would take {first.default} and {demand.metric.name} "
-                f"{demand.default}; one run has one: name it ({list_backend_options()[demand.option_name]})"
+                f"{demand.default}; one run has one: name it "
+                f"({list_backend_options()[demand.option_name]})"
             )
 
 
@@ -381,7 +382,8 @@ def check_served(metrics: Iterable[Metric], backends: Backends, inventory: Inven
         field = demand.need.field
         if field and not getattr(inventory, field) and demand.place not in backends.by_key:
             raise UsageError(
-                f"{demand.metric.name}: needs {demand.describe_backend()}, or {field} in the samples; no sample "
+                f"{demand.metric.name}: needs {demand.describe_backend()}, or {field} in the "
+                "samples; no sample "
                 "has any"
             )
 
@@ -488,15 +490,15 @@ class _Absent:
 class _AbsentChat(_Absent):
     perturbs_embeddings = True  # by its stored replies
 
-    async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
+    async def reply(self, request: ChatRequest) -> Reply:
         raise CallError(self.refusal("model "), "closed")
 
 
 class _AbsentEntailer(_Absent):
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
         raise BackendError(self.refusal())
 
 
 class _AbsentSource(_Absent):
-    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
         raise BackendError(self.refusal())

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trustassay.core import outcome as outcomes
+from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
-from trustassay.metric import Assessment, Metric, MetricInfo
 from trustassay.runs.lines import HashSet, hash64
 from trustassay.statistics import Places
 

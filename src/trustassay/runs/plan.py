@@ -20,11 +20,12 @@ from trustassay.calls.backends import Backends, is_remote
 from trustassay.calls.client import CallOptions, Client, SampleModels, build_cache_path
 from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
-from trustassay.capabilities import EndpointLimits, Models, OptionChoice, Reply, Turns
+from trustassay.core.capabilities import EndpointLimits, Models, OptionChoice, Reply, Turns
+from trustassay.core.metric import Context, Metric
+from trustassay.core.progress import Progress
+from trustassay.core.sample import Sample
 from trustassay.errors import BackendError
 from trustassay.judging.second_reader import ROLE
-from trustassay.metric import Context, Metric
-from trustassay.progress import Progress
 from trustassay.runs.assess import assess_other_language
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
@@ -48,7 +49,6 @@ from trustassay.runs.intake import (
 from trustassay.runs.lines import encode_sample
 from trustassay.runs.needs import resolve_metrics
 from trustassay.runs.prepare import StoredPool
-from trustassay.sample import Sample
 
 MAX_PROBE_REQUESTS = 32
 """Requests of a local model that are computed to measure its speed."""

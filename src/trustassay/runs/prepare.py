@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
-from trustassay.capabilities import Models
+from trustassay.core.capabilities import Models
+from trustassay.core.files import open_atomic
+from trustassay.core.metric import Metric
+from trustassay.core.progress import tell
+from trustassay.core.sample import Sample
+from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import AssessmentError, BackendError, RunFolderError
-from trustassay.files import open_atomic
-from trustassay.metric import Metric
-from trustassay.progress import tell
 from trustassay.runs.fill import FillFailure, Stage, collect_stage_settings
 from trustassay.runs.lines import hash64, read_lines, read_located_lines
-from trustassay.sample import Sample
-from trustassay.tracebacks import describe_error, write_failure
 
 
 class StoredPool:

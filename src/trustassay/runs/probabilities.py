@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.data.records import InputError
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import question_key
+from trustassay.input.records import InputError
 from trustassay.judging.second_reader import ROLE as SECOND
-from trustassay.metric import Assessment
+from trustassay.report.answers import AnswerChance, ChancesSummary
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import read_rows
 from trustassay.runs.folder import RunFolder, read_metric_infos, to_stored
 from trustassay.runs.lines import StepCallback, do_nothing
 from trustassay.runs.needs import list_needed_backends
-from trustassay.sample import question_key
-from trustassay.show.answers import AnswerChance, ChancesSummary
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import compare_distribution
 from trustassay.statistics.resampling import cluster_numbers, holm

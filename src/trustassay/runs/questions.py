@@ -3,8 +3,8 @@
 import heapq
 from collections.abc import Iterable
 
+from trustassay.core.sample import question_key
 from trustassay.runs.lines import hash64
-from trustassay.sample import question_key
 
 QUESTIONS = "questions"
 """The key in ``summary.json``; runs of earlier versions have none."""

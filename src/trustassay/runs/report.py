@@ -5,30 +5,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.core.metric import Metric, MetricInfo, Summary
 from trustassay.core.outcome import Outcomes
-from trustassay.data.places import name_of
-from trustassay.data.ratings import Rating, Ratings
-from trustassay.data.records import InputError
-from trustassay.entailer_quality import EntailerQuality, find_entailer_quality
+from trustassay.core.progress import SILENT, StepProgress
 from trustassay.errors import RunFolderError
-from trustassay.metric import Metric, MetricInfo, Summary
-from trustassay.progress import SILENT, StepProgress
-from trustassay.runs import counts, probabilities
-from trustassay.runs.calibrator import read_calibrator
-from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
-from trustassay.runs.intake import WHY
-from trustassay.runs.lines import StepCallback, hash64
-from trustassay.runs.outcomes import determine_outcome
-from trustassay.show.answers import (
+from trustassay.input.places import name_of
+from trustassay.input.ratings import Rating, Ratings
+from trustassay.input.records import InputError
+from trustassay.judging.entailer_quality import EntailerQuality, find_entailer_quality
+from trustassay.report.answers import (
     AnswerRatings,
     MetricColumn,
     RaterRatings,
     RatingsSummary,
     answer_of,
 )
-from trustassay.show.distributions import LONGEST_NAME
-from trustassay.show.first_card import ReviewCounts, lines_of, problem_of
-from trustassay.show.page import (
+from trustassay.report.distributions import LONGEST_NAME
+from trustassay.report.first_card import ReviewCounts, lines_of, problem_of
+from trustassay.report.page import (
     AskedQuestion,
     PooledMetric,
     PooledPage,
@@ -38,6 +32,12 @@ from trustassay.show.page import (
     write_page,
     write_template,
 )
+from trustassay.runs import counts, probabilities
+from trustassay.runs.calibrator import read_calibrator
+from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.intake import WHY
+from trustassay.runs.lines import StepCallback, hash64
+from trustassay.runs.outcomes import determine_outcome
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
@@ -45,7 +45,7 @@ LARGER_JUDGE = "larger_judge"
 """Key in ``summary.json`` of the estimated price of a larger judge."""
 
 
-def write_report(  # noqa: PLR0913 - what a page can show
+def write_report(
     folder: RunFolder,
     metrics_here: Sequence[Metric] = (),
     *,

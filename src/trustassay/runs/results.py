@@ -14,11 +14,13 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 from trustassay.backends.chat_entailer import entailment_prompt
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, TokenCounts
 from trustassay.calls.store import CallStore, Usage
-from trustassay.entailer_quality import LARGER_ENTAILER, find_entailer_quality
+from trustassay.core.files import open_atomic
+from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
+from trustassay.core.progress import SILENT, StepProgress, StoppedError
+from trustassay.core.sample import clean
+from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import RunFolderError
-from trustassay.files import open_atomic
-from trustassay.metric import Assessment, Metric, MetricInfo, Summary
-from trustassay.progress import SILENT, StepProgress, StoppedError
+from trustassay.judging.entailer_quality import LARGER_ENTAILER, find_entailer_quality
 from trustassay.runs import counts
 from trustassay.runs.calibrator import Calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
@@ -29,8 +31,6 @@ from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationRes
 from trustassay.runs.questions import QUESTIONS, sketch_questions
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
-from trustassay.sample import clean
-from trustassay.tracebacks import describe_error, write_failure
 
 
 def write_results(

@@ -23,23 +23,23 @@ from numpy.typing import NDArray
 
 from trustassay.calls.backends import BackendKey, Backends
 from trustassay.calls.client import Client
+from trustassay.core.event_loop import TaskLimiter
+from trustassay.core.metric import Assessment, Metric, MetricInfo, compute_badness
+from trustassay.core.progress import Progress, tell
+from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
-from trustassay.event_loop import TaskLimiter
 from trustassay.judging.second_reader import (
     PART_READ_BY_SECOND,
     ROLE,
     SecondReader,
     SecondReaderOptions,
 )
-from trustassay.metric import Assessment, Metric, MetricInfo, compute_badness
-from trustassay.progress import Progress, tell
+from trustassay.report.first_card import problem_of
 from trustassay.runs.assess import assess_sample
 from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.prepare import Prepared, StoredPool
-from trustassay.sample import Sample
-from trustassay.show.first_card import problem_of
 from trustassay.statistics.intervals import (
     MIN_UNITS,
     Interval,

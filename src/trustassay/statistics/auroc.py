@@ -1,6 +1,6 @@
 """Intervals and tests of AUROCs, for few answers, values near 1, and answers that share units.
 
-``python -m benchmarks.coverage --only auroc`` measures how often they contain the true value.
+``python -m lab.benchmarks.coverage --only auroc`` measures how often they contain the true value.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Confidence intervals of shares, means and quantiles that also hold for few samples.
 
 All of them are computed from sums, without resampling: they are fast and depend on no seed.
-``python -m benchmarks.coverage`` measures how often they contain the true value.
+``python -m lab.benchmarks.coverage`` measures how often they contain the true value.
 """
 
 import math

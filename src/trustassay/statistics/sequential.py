@@ -23,7 +23,7 @@ from trustassay.statistics import Floats, Places
 STAKES = np.array([0.5, 1.0])
 """Stakes as shares of the largest bet that cannot lose everything; each has half of the capital.
 Any choice keeps the promise; these decide early where nearly all values agree
-(``benchmarks.uncertainty_auto``)."""
+(``lab.benchmarks.uncertainty_auto``)."""
 SUM_TOLERANCE = 1e-9
 """A sum this close to N b counts as neither below nor above it."""
 

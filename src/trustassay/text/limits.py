@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
+from trustassay.core.sample import Sample
 from trustassay.errors import AssessmentError
-from trustassay.sample import Sample
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -1,7 +1,7 @@
 """Finds sentences that decline to answer, and the topics that they say the documents do not cover.
 
 The patterns are English. They find the common wordings; of new, varied wordings they find about a
-fifth (``benchmarks/results/refusals.md``).
+fifth (``lab/results/refusals.md``).
 """
 
 import re

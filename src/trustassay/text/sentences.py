@@ -111,7 +111,8 @@ def _load_punkt(language: str) -> Splitter:
     except (LookupError, ValueError):
         if (model := _load_punkt_model(language)) is None:
             raise BackendError(
-                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: {install_command('punkt')}, "
+                f"splitter punkt needs NLTK's punkt_tab data for {language!r}: "
+                f"{install_command('punkt')}, "
                 "or python -m nltk.downloader punkt_tab (or choose another, for instance "
                 "splitter=sentencex)"
             ) from None

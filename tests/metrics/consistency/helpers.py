@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.capabilities import ChatRequest, Message, Reply
+from trustassay.core.capabilities import ChatRequest, Message, Reply
 
 RIGHT = "The lamp stands in the red house."
 COLOURS = [f"colour{i}" for i in range(40)]

@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 import pytest
-from benchmarks.results import read_result
+from lab.results import read_result
 
 from tests.support import ROOT
 from trustassay.metrics import Consistency

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.metrics.consistency.helpers import RIGHT, Asked, Chooser, sample
-from tests.show.conftest import HOSTILE
+from tests.report.conftest import HOSTILE
 from trustassay import score
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.checks import ChoiceEvidence
 

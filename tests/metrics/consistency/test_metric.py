@@ -18,8 +18,8 @@ from tests.metrics.consistency.helpers import (
     sample,
 )
 from trustassay import score
+from trustassay.core.metric import Assessment
 from trustassay.errors import BackendError, UnknownNameError
-from trustassay.metric import Assessment
 from trustassay.metrics import Consistency
 from trustassay.statistics.resampling import generator
 

@@ -190,7 +190,7 @@ def test_stored_replies_of_a_run_that_asked_nothing_again_serve(tmp_path: Path) 
     assert "cannot be used here" in (unread.error or "")
 
 
-def test_open_answers_and_unreadable_replies_are_on_the_terminal(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_open_answers_and_unreadable_replies_are_on_the_terminal(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "in.jsonl", [sample(i, distractors=5) for i in range(4)])
     (tmp_path / "mute.py").write_text(
         f"RIGHT = {RIGHT!r}\n{MODULE}\n\ndef mute(prompt):\n"
@@ -216,7 +216,7 @@ def test_a_run_that_stopped_early_lacks_the_calls_of_one_that_does_not(tmp_path:
     assert "cannot be used here" in (failed["q2"] or "")
 
 
-def test_the_command_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_the_command_line(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "choosing_here.py").write_text(f"RIGHT = {RIGHT!r}\n{MODULE}")
     monkeypatch.syspath_prepend(tmp_path)
     jsonl(tmp_path / "in.jsonl", [sample(i, distractors=5) for i in range(4)])

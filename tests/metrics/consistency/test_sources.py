@@ -14,11 +14,11 @@ import pytest
 from tests.metrics.consistency.helpers import Scripted, read
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import ChatRequest, Reply
-from trustassay.metric import Assessment
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.checks import MAX_POOL_SAMPLES, read_pool_samples
-from trustassay.sample import Sample
 
 ANSWERS = {
     "Who built the first temple?": "King Solomon built the first temple.",

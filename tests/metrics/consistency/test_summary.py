@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics import Consistency
 from trustassay.metrics.consistency.maths import (
     ChoiceCheck,

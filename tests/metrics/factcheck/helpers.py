@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import ChatRequest, Passage, Reply
+from trustassay.core.capabilities import ChatRequest, Passage, Reply
 from trustassay.errors import BackendError
 
 NEUTRAL = (0.0, 1.0, 0.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.metrics.factcheck.helpers import Corpus, Judge, sample, words_of
 from tests.support import Recorder
 from trustassay import score
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics import FactCheck
 from trustassay.metrics.factcheck.metric import Facts
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.capabilities import Entailment
+from trustassay.core.capabilities import Entailment
 from trustassay.metrics.factcheck.metric import SCORES, decide_verdict
 from trustassay.text.verdict_replies import ENTAILMENT_LABELS
 

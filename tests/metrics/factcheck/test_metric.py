@@ -10,8 +10,8 @@ import pytest
 from tests.metrics.factcheck.helpers import Broken, Corpus, Judge, sample, words_of
 from tests.support import Recorder
 from trustassay import score
+from trustassay.core.metric import Assessment
 from trustassay.errors import UnknownNameError, UnparsedError
-from trustassay.metric import Assessment
 from trustassay.metrics import FactCheck
 
 GOOD, BAD = (0.8, 0.1, 0.1), (0.1, 0.1, 0.8)

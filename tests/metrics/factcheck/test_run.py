@@ -14,7 +14,7 @@ from tests.metrics.factcheck.helpers import Corpus, Judge, sample, words_of
 from tests.support import Recorder, command, jsonl, killed_at_work, results, run_command
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.metrics import FactCheck
 
 BOTH = words_of({"red": (0.6, 0.2, 0.2), "blue": (0.1, 0.2, 0.7)})

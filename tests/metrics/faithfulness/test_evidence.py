@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.metrics.faithfulness.test_metric import tells
 from tests.support import Recorder
 from trustassay import score
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.judging.evidence import ClaimVerdict
-from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.metrics.faithfulness.metric import FaithfulnessTrace, worst_verdict
-from trustassay.sample import Sample
 
 HOSTILE = "<script>alert(1)</script> {{ 7*7 }} \u202e"
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.support import Recorder
 from trustassay import score
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.errors import UnknownNameError
-from trustassay.metric import Assessment
 from trustassay.metrics import Faithfulness
 from trustassay.runs.counts import write_remarks
-from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 

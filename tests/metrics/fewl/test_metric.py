@@ -14,8 +14,8 @@ from tests.metrics.fewl.helpers import Angles, Known, Speaker, broken
 from tests.support import crossed, summary_of
 from trustassay import score
 from trustassay.api import plan, rescore
+from trustassay.core.metric import Assessment
 from trustassay.errors import CallError
-from trustassay.metric import Assessment
 from trustassay.metrics.fewl import Fewl, references
 from trustassay.metrics.fewl.references import explain_silence
 from trustassay.runs.intake import BadInputError

@@ -24,8 +24,8 @@ from tests.metrics.grounding.helpers import (
     values_of,
 )
 from trustassay import score
-from trustassay.data.reading import read_samples
 from trustassay.errors import UnknownNameError
+from trustassay.input.reading import read_samples
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding.options import PROFILES
 from trustassay.runs.intake import BadInputError

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.metrics.grounding.helpers import Item, Knows, docs, item, run_of
 from trustassay import Summary
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics import Grounding
 from trustassay.metrics.grounding.summary import FIGURES
 from trustassay.statistics import intervals

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trustassay.capabilities import ChatRequest, Reply, Vectors
+from trustassay.core.capabilities import ChatRequest, Reply, Vectors
 from trustassay.errors import CallError
 
 Answer = Callable[[str], str]

@@ -13,10 +13,10 @@ import pytest
 import trustassay
 from tests.metrics.harmonicity.helpers import Model, Words
 from trustassay import Run, plan, rescore, score
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.metric import Assessment, Context, Metric, Need
+from trustassay.core.registry import metric_from_text
 from trustassay.errors import BackendError
-from trustassay.metric import Assessment, Context, Metric, Need
-from trustassay.registry import metric_from_text
 
 QUESTION = "Who sailed around Africa first?"
 BALL = "harmonicity:perturbation=embeddings,radius=0.05"

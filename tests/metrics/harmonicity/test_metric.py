@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.results import read_result
+from lab.results import read_result
 
 from tests.metrics.harmonicity.helpers import Model, Stripping, Words, refusing
 from tests.support import ROOT
 from trustassay import Assessment, Run, score
 from trustassay.api import plan, rescore
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.capabilities import ChatRequest, Reply, Vectors
+from trustassay.core.capabilities import ChatRequest, Reply, Vectors
+from trustassay.core.registry import metric_from_text
 from trustassay.errors import CallError
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.metrics.harmonicity.asking import STABILITY_BOUNDS
-from trustassay.registry import metric_from_text
 
 QUESTION = "What big city is near the famous road?"
 
@@ -602,7 +602,7 @@ def test_a_meaning_is_stable_below_a_half_whatever_the_embedder() -> None:
 
 
 def test_the_bound_is_the_measured_one_of_the_shipped_embedder() -> None:
-    """New weights have a new name: run ``python -m benchmarks.stability`` for them."""
+    """New weights have a new name: run ``python -m lab.benchmarks.stability`` for them."""
     told = read_result("stability")
     assert told["embedder"] == EmbeddedEmbedder().name
     assert STABILITY_BOUNDS["embedded"] == math.floor(100 * told["threshold"]) / 100

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trustassay import assessment
-from trustassay.metric import Assessment
+from trustassay.core import assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics.harmonicity import Harmonicity, SemanticHarmonicity
 from trustassay.statistics.intervals import binomial_interval, mean_interval, quantile_interval
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from trustassay.capabilities import ChatRequest, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Reply, TokenLogprob
 from trustassay.errors import CallError
 
 Rule = Callable[[str, ChatRequest], str | Reply]

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from trustassay import Run, score
-from trustassay.data.ratings import read_ratings
+from trustassay.input.ratings import read_ratings
 from trustassay.metrics import Judge
-from trustassay.workflows.judges import decompose_variances, join_ratings, read_votes
+from trustassay.people.judges import decompose_variances, join_ratings, read_votes
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 

@@ -13,7 +13,7 @@ from tests.metrics.judge.helpers import Scripted, answers, said
 from tests.support import summary_of
 from trustassay import Run, score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import ChatRequest
+from trustassay.core.capabilities import ChatRequest
 from trustassay.metrics import Judge
 
 LEVELS = [5, 4, 3, 2, 1]
@@ -349,7 +349,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: 
 
 
 def test_it_is_found_by_its_name() -> None:
-    from trustassay.registry import metric_from_settings, metric_from_text
+    from trustassay.core.registry import metric_from_settings, metric_from_text
 
     metric = metric_from_text("judge:rubric=answer,repeats=30,threshold=3,early=yes")
     assert metric == Judge(rubric="answer", repeats=30, threshold=3, early=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.capabilities import TokenLogprob
+from trustassay.core.capabilities import TokenLogprob
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.metrics.judge.votes import level_logprobs

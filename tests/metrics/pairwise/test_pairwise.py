@@ -12,7 +12,7 @@ import pytest
 
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
 from trustassay.metrics.pairwise import Pairwise
 from trustassay.runs.intake import BadInputError
 

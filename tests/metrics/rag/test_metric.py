@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.metrics.faithfulness.test_evidence import rows
 from tests.support import Recorder
 from trustassay import score
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
-from trustassay.metric import Assessment
 from trustassay.metrics import Rag
-from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 PARIS = "Paris is the capital of France."

@@ -15,15 +15,15 @@ import pytest
 from tests.support import command, jsonl, killed_at_work, results, run_command
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import Message, TokenVectors
+from trustassay.core.capabilities import Message, TokenVectors
+from trustassay.core.metric import Inventory
+from trustassay.core.registry import metric_from_settings, metric_from_text
+from trustassay.core.sample import Sample
 from trustassay.errors import BackendError
-from trustassay.metric import Inventory
 from trustassay.metrics import Reference
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.measures import LEXICAL, PARTS
-from trustassay.registry import metric_from_settings, metric_from_text
 from trustassay.runs.intake import BadInputError
-from trustassay.sample import Sample
 
 TOKENS = [name for name in LEXICAL if PARTS[name].family == "tokens"]
 SAMPLES = [

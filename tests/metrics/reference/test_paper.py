@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.reproductions import pearson_p
+from lab.benchmarks.reproductions import pearson_p
 
 from tests.lazily import needed
-from trustassay.data import LocatedSample, read_samples
+from trustassay.core.sample import Sample
+from trustassay.input import LocatedSample, read_samples
 from trustassay.metrics.reference.measures import GoldComparison, explain_missing, lexical_parts
 from trustassay.metrics.reference.metric import golds_of
-from trustassay.sample import Sample
 from trustassay.statistics.correlation import pearson
 
 needed("rouge_score", reason="pip install '.[reference]'")

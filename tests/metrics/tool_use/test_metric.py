@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.metrics.faithfulness.test_evidence import rows
 from tests.support import Recorder
 from trustassay import score
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 from trustassay.metrics import ToolUse
-from trustassay.sample import Sample
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 TAGUS = "The Tagus is 1,007 km long."

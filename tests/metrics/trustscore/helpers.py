@@ -9,7 +9,7 @@ from typing import Any
 from tests.metrics.consistency.helpers import read
 from tests.metrics.factcheck.helpers import words_of
 from tests.support import Recorder
-from trustassay.capabilities import ChatRequest, Reply, SubstitutesRequest
+from trustassay.core.capabilities import ChatRequest, Reply, SubstitutesRequest
 
 FACTS = words_of({"says yes": (0.9, 0.1, 0.0), "says no": (0.0, 0.1, 0.9)})
 PASSAGES = {"support": "It says yes.", "neutral": "It says little.", "contradict": "It says no."}

@@ -12,10 +12,10 @@ from tests.metrics.factcheck.helpers import Corpus, Judge
 from tests.metrics.trustscore.helpers import PASSAGES, Keeper, Source, sample, who
 from tests.support import Recorder
 from trustassay import score
-from trustassay.metric import Assessment
+from trustassay.core.metric import Assessment
+from trustassay.core.registry import metric_from_settings
 from trustassay.metrics import Consistency, FactCheck, TrustScore
 from trustassay.metrics.trustscore.metric import TABLE
-from trustassay.registry import metric_from_settings
 from trustassay.runs.needs import list_demands
 
 

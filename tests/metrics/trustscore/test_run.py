@@ -14,10 +14,10 @@ from tests.metrics.trustscore.test_metric import LONG
 from tests.support import results
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.sample import Sample
 from trustassay.metrics import TrustScore
 from trustassay.metrics.trustscore.metric import TrustEvidence
-from trustassay.sample import Sample
 
 ROWS = [sample(i, response=LONG) for i in range(4)]
 METRICS = [TrustScore(checks=3), TrustScore(checks=3, claims=True)]

@@ -11,13 +11,13 @@ import pytest
 
 from trustassay import score
 from trustassay.api import plan, rescore
-from trustassay.capabilities import ChatRequest, Reply
+from trustassay.core.capabilities import ChatRequest, Reply
+from trustassay.core.registry import metric_from_text
+from trustassay.core.testing import ScriptedChat, ScriptedEntailer
 from trustassay.errors import CallError, UsageError
 from trustassay.metrics.harmonicity import Harmonicity
 from trustassay.metrics.uncertainty import Uncertainty
-from trustassay.registry import metric_from_text
 from trustassay.statistics.sequential import decide_sides
-from trustassay.testing import ScriptedChat, ScriptedEntailer
 
 SAMPLE = {
     "id": "q",

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.capabilities import TokenVectors
+from trustassay.core.capabilities import TokenVectors
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.maths import Matrices
 
 CASES = json.loads((Path(__file__).parent / "peers.json").read_text("utf-8"))["cases"]
-"""By ``python -m benchmarks.uncertainty_peers``."""
+"""By ``python -m lab.benchmarks.uncertainty_peers``."""
 
 
 def matrices(case: Mapping[str, Any]) -> Matrices:

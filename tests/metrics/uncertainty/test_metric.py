@@ -15,12 +15,12 @@ import pytest
 
 from trustassay import Assessment, score
 from trustassay.api import plan
-from trustassay.capabilities import ChatRequest, Reply, TokenLogprob, TokenVectors
+from trustassay.core.capabilities import ChatRequest, Reply, TokenLogprob, TokenVectors
+from trustassay.core.testing import ScriptedChat, ScriptedEntailer
 from trustassay.errors import BackendError, CallError, UsageError
 from trustassay.metrics.uncertainty import Uncertainty
 from trustassay.metrics.uncertainty.options import PARTS, select_parts
 from trustassay.runs.intake import BadInputError
-from trustassay.testing import ScriptedChat, ScriptedEntailer
 
 QUESTION = "What is the capital of Australia?"
 

@@ -12,19 +12,25 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from trustassay.capabilities import Models, OptionChoice
-from trustassay.distractors import Distractor, find_distractors, find_same_kind_answers
-from trustassay.distractors.tokens import contains_words, is_same_answer, normalise
+from trustassay.core.capabilities import Models, OptionChoice
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, Mark, Piece, diff_words
+from trustassay.core.metric import Context, Figure, Metric, Pool, UnreadableReply, ask_twice
+from trustassay.core.prompts import load_examples, load_prompt, prompt_property
+from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import UsageError, check_choices, check_least
-from trustassay.event_loop import gather_all
-from trustassay.metric import Context, Figure, Metric, Pool, UnreadableReply, ask_twice
 from trustassay.metrics.consistency import maths
+from trustassay.metrics.consistency.distractors import find_distractors
 from trustassay.metrics.consistency.maths import ANSWER_PLACES, LETTERS, ChoiceCheck
-from trustassay.prompts import load_examples, load_prompt, prompt_property
-from trustassay.sample import Sample, is_blank
+from trustassay.metrics.consistency.slots import find_same_kind_answers
+from trustassay.metrics.consistency.tokens import (
+    Distractor,
+    contains_words,
+    is_same_answer,
+    normalise,
+)
 from trustassay.statistics.resampling import generator
 from trustassay.text.citations import strip_citations
-from trustassay.views import EvidenceRow, EvidenceRows, Mark, Piece, diff_words
 
 By = Literal["letter", "likelihood", "auto"]
 Parser = Literal["letter", "exact"]
@@ -221,7 +227,7 @@ class ChoiceRow(EvidenceRow, required=("options", "right")):
     chosen: str | None
     """The letter that was chosen; ``None`` if the reply names none."""
     way: str
-    """How it was determined (:class:`~trustassay.capabilities.OptionChoice`)."""
+    """How it was determined (:class:`~trustassay.core.capabilities.OptionChoice`)."""
     probabilities: Sequence[float] | None = None
     """Of the letters, if they were compared by likelihood."""
     reply: str | None = None

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from trustassay.assessment import collect_units, compute_summary
-from trustassay.capabilities import Models
-from trustassay.judging.refusal import NO_ANSWER
-from trustassay.metric import (
+from trustassay.core.assessment import collect_units, compute_summary
+from trustassay.core.capabilities import Models
+from trustassay.core.evidence import View
+from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
@@ -20,6 +20,8 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
+from trustassay.core.sample import Problem, Sample, find_missing
+from trustassay.judging.refusal import NO_ANSWER
 from trustassay.metrics.consistency import maths
 from trustassay.metrics.consistency.checks import (
     ELSEWHERE,
@@ -32,7 +34,6 @@ from trustassay.metrics.consistency.checks import (
     read_pool_samples,
 )
 from trustassay.metrics.consistency.maths import ANSWER_PLACES, LETTERS, position_bias
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.intervals import (
     MIN_UNITS_FOR_MEANS,
     Interval,
@@ -42,7 +43,6 @@ from trustassay.statistics.intervals import (
 )
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.words import amount
-from trustassay.views import View
 
 RATIO_FIGURES: Mapping[str, tuple[str, str]] = {
     "assessable": ("assessed", "answers"),
@@ -246,12 +246,12 @@ class Consistency(ConsistencyOptions):
             return "it could not be assessed whether the model chooses its own answer again"
         return None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+    def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the choices, each with what was offered and what was taken."""
         counts = self.unparsed == "inconsistent"
         return View(data=ChoiceEvidence.read(assessment.evidence, unparsed_counts=counts))
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return shares of answers and of choices, with intervals over answers."""
         sums = RowSums(len(_SUM_COLUMNS))
         # Collects the sums on the way: the assessments can be read only once.

@@ -12,15 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from trustassay.capabilities import Entailment, Message
-from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
-from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
-from trustassay.judging.claims import strip_answer
-from trustassay.judging.details import KnownDetails
-from trustassay.judging.passages import Passages, ask_reader, build_premise, read_passage_text
-from trustassay.judging.refusal import NO_ANSWER
-from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE
-from trustassay.metric import (
+from trustassay.core.capabilities import Entailment, Message
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, Mark, View
+from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
@@ -31,8 +25,15 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
-from trustassay.prompts import prompt_property
-from trustassay.sample import Document, Problem, Sample, find_missing, is_blank
+from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
+from trustassay.core.prompts import prompt_property
+from trustassay.core.sample import Document, Problem, Sample, find_missing, is_blank
+from trustassay.errors import AssessmentError, UnparsedError, UsageError, check_choices, check_least
+from trustassay.judging.claims import strip_answer
+from trustassay.judging.details import KnownDetails
+from trustassay.judging.passages import Passages, ask_reader, build_premise, read_passage_text
+from trustassay.judging.refusal import NO_ANSWER
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE
 from trustassay.text.limits import TextWork
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.sentences import load_splitter
@@ -46,7 +47,6 @@ from trustassay.text.verdict_replies import (
     find_verdict,
 )
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
 By = Literal["entailer", "model"]
 Rule = Literal["support", "stronger"]

@@ -6,19 +6,19 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.event_loop import gather_all
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceLink, EvidenceRows, JudgedPiece, PassageNote, View
+from trustassay.core.metric import Assessment, Context, Figure, Need, directions, read_figures
+from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.judging import verdict as judging
 from trustassay.judging.evidence import ClaimVerdict, JudgedClaim
 from trustassay.judging.refusal import drop_asides
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_deciding_statements
-from trustassay.metric import Assessment, Context, Figure, Need, directions, read_figures
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.grounding.evidence import Refusal
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.words import amount
-from trustassay.views import EvidenceLink, EvidenceRows, JudgedPiece, PassageNote, View
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
 ANSWER_VERDICTS = ("supported", "not found", "contradicted", "no claim", "refused")

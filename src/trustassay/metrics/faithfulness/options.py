@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from trustassay.core.metric import Context, Metric
+from trustassay.core.prompts import prompt_property
+from trustassay.core.sample import Document
 from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.judging.claims import Claim, build_claims, parse_claim_list
 from trustassay.judging.refusal import Detector, find_refusal, load_detector
 from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, find_inner_names
-from trustassay.metric import Context, Metric
-from trustassay.prompts import prompt_property
-from trustassay.sample import Document
 from trustassay.text.limits import TextWork
 from trustassay.text.sentences import Splitter, load_splitter
 

@@ -14,10 +14,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.assessment import compute_summary
-from trustassay.capabilities import Models
+from trustassay.core.assessment import compute_summary
+from trustassay.core.capabilities import Models
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
+from trustassay.core.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Pool,
+    Summary,
+    directions,
+    read_figures,
+)
+from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.errors import AssessmentError
-from trustassay.metric import Assessment, Context, Figure, Pool, Summary, directions, read_figures
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
 from trustassay.metrics.fewl.references import (
@@ -31,12 +41,10 @@ from trustassay.metrics.fewl.references import (
     group_questions,
     split_references,
 )
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.auroc import auroc_interval
 from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import count_units
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, EvidenceRows, View
 
 CHANCE_AUROC = 50.0  # AUROC in percent of a score that says nothing
 MIN_AGREEMENT = 0.2
@@ -384,7 +392,7 @@ class Fewl(FewlOptions):
                 phrases.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(phrases)
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the mean of the score beside its baselines.
 
         Figures that need labels take answers with a label of 0 or less for wrong and all others for
@@ -422,7 +430,7 @@ class Fewl(FewlOptions):
             return "the references say as much of it of other questions"
         return "the references say something else" if parts["agreement"] < MIN_AGREEMENT else None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+    def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the references with their weights and similarities."""
         return View(data=FewlTrace.read(assessment.evidence))
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from trustassay.core.metric import Inventory, Metric, Need
 from trustassay.errors import UsageError, check_choices, check_least
-from trustassay.metric import Inventory, Metric, Need
 from trustassay.metrics.fewl.maths import Divergence, Form
 
 Weights = Literal["auto", "ours", "uniform", "ideal", "single-best", "agreement"]
@@ -94,7 +94,7 @@ class FewlOptions(Metric):
         """Whether the score needs wrong and corrected answers."""
         return self.pairs > 0 and self.weighting in ("ours", "single-best")
 
-    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
+    def resolve(self, inventory: Inventory) -> Self:
         """Return these options with ``auto`` written out."""
         return dataclasses.replace(
             self, weights=self.weighting, penalty=self.penalising, declined=self.declining

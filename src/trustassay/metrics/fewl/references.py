@@ -15,17 +15,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.capabilities import Models, Vectors
+from trustassay.core.capabilities import Models, Vectors
+from trustassay.core.evidence import EvidenceRow
+from trustassay.core.metric import Pool
+from trustassay.core.prompts import load_prompt
+from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import AssessmentError
 from trustassay.judging.refusal import refuses_outright
-from trustassay.metric import Pool
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.options import FewlOptions
-from trustassay.prompts import load_prompt
-from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
 from trustassay.text.replies import ProseReader, clean_reply
-from trustassay.views import EvidenceRow
 
 RaterKey = tuple[str, int]
 """Identifies a rater throughout a file: a name, and the number of its answer, from 1. A pair, since

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import EvidenceLink, EvidenceRow, Mark, PassageNote
+from trustassay.core.evidence import EvidenceLink, EvidenceRow, Mark, PassageNote
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 
 SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
@@ -29,7 +29,8 @@ class CitationRow(EvidenceRow):
     document: int
     """The number as written, from 1; 0 or a number beyond the documents is invalid."""
     verdict: str | None
-    """A key of :data:`~trustassay.metrics.grounding.maths.VERDICT_REASONS`; ``None`` if it was not judged."""
+    """A key of :data:`~trustassay.metrics.grounding.maths.VERDICT_REASONS`; ``None`` if it was not
+    judged."""
     entailment: float | None
     """Probability that this passage alone entails the sentence, if it was asked for."""
     why: str

@@ -9,7 +9,10 @@ from functools import cached_property
 from itertools import chain, product
 from typing import ClassVar
 
-from trustassay.capabilities import Entailment
+from trustassay.core.capabilities import Entailment
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View
+from trustassay.core.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.core.outcome import (
     BLANK,
     NO_CLAIM,
@@ -19,7 +22,7 @@ from trustassay.core.outcome import (
     REFUSED_WRONGLY,
     Outcome,
 )
-from trustassay.event_loop import gather_all
+from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.judging.claims import (
     REASON_NO_PART,
     REASON_REFERENCES,
@@ -33,12 +36,10 @@ from trustassay.judging.details import KnownDetails
 from trustassay.judging.passages import Passages, add_title, ask_reader, read_passage_text
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_deciding_statements
 from trustassay.judging.verdict import correct_for_title, find_covering_sentence
-from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.metrics.grounding import evidence, maths
 from trustassay.metrics.grounding.evidence import CitedSentence, Coverage, GoldAnswerRow, Refusal
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.metrics.grounding.summary import FIGURES, WeightedAnswers, summarise
-from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.text.citations import (
     cites_document,
     find_citations,
@@ -48,7 +49,6 @@ from trustassay.text.citations import (
 from trustassay.text.limits import TextWork
 from trustassay.text.unicode import fold_text
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRow, EvidenceRows, JudgedPiece, View
 
 Flags = Sequence[Sequence[int]]
 
@@ -658,7 +658,7 @@ class Grounding(GroundingOptions):
             },
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""
         return summarise(self, assessments)
 

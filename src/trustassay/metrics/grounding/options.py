@@ -8,11 +8,11 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any, ClassVar, Literal, Self
 
-from trustassay.capabilities import Entailment
+from trustassay.core.capabilities import Entailment
+from trustassay.core.metric import Inventory, Metric
+from trustassay.core.sample import Sample
 from trustassay.errors import UnknownNameError, UsageError, check_choices, check_least, did_you_mean
 from trustassay.judging.refusal import Detector, load_detector
-from trustassay.metric import Inventory, Metric
-from trustassay.sample import Sample
 from trustassay.text.sentences import Splitter, load_splitter
 from trustassay.text.words import normalise, normalise_squad
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from trustassay.assessment import collect_units, split_chunks
-from trustassay.metric import Assessment, Figure, Summary, read_figures
+from trustassay.core.assessment import collect_units, split_chunks
+from trustassay.core.metric import Assessment, Figure, Summary, read_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics import Bools, Floats, Places, intervals

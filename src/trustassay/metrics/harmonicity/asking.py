@@ -11,9 +11,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import jinja2
 import numpy as np
 
-from trustassay.capabilities import Models, Reply, Vectors
+from trustassay.core.capabilities import Models, Reply, Vectors
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, Piece, diff_words
+from trustassay.core.metric import Metric
+from trustassay.core.prompts import Prompt, load_prompt
+from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import AssessmentError, CallError, UsageError, check_choices, check_least
-from trustassay.metric import Metric
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MAX_CHANGES,
@@ -24,10 +27,7 @@ from trustassay.metrics.harmonicity.perturbations import (
     perturb,
     show_change,
 )
-from trustassay.prompts import Prompt, load_prompt
-from trustassay.sample import Sample, is_blank
 from trustassay.statistics.resampling import generator
-from trustassay.views import EvidenceRow, EvidenceRows, Piece, diff_words
 
 Original = Literal["ask", "response"]
 PAPER_BOUND = 0.05
@@ -37,7 +37,7 @@ STABILITY_BOUNDS: Mapping[str, float] = {
     "openai:text-embedding-ada-002": PAPER_BOUND,
 }
 """Gamma from which an answer is not stable, by embedder: measured for ``embedded`` by
-``python -m benchmarks.stability``, from the paper for its own embedder."""
+``python -m lab.benchmarks.stability``, from the paper for its own embedder."""
 DEFAULT_EMBEDDER = "embedded"
 
 

@@ -9,10 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.assessment import Mean, Statistic, Total, compute_summary
-from trustassay.capabilities import Models, Vectors
+from trustassay.core.assessment import Mean, Statistic, Total, compute_summary
+from trustassay.core.capabilities import Models, Vectors
+from trustassay.core.evidence import View
+from trustassay.core.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Need,
+    Summary,
+    directions,
+    read_figures,
+)
+from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.errors import AssessmentError, UsageError, check_least
-from trustassay.metric import Assessment, Context, Figure, Need, Summary, directions, read_figures
 from trustassay.metrics.harmonicity import maths
 from trustassay.metrics.harmonicity.asking import (
     EmptyReply,
@@ -25,9 +35,7 @@ from trustassay.metrics.harmonicity.asking import (
     embed_texts,
     read_recorded,
 )
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics.resampling import generator
-from trustassay.views import View
 
 _COUNT_DIRECTIONS = directions(neither="perturbations refused empty cut unseen")
 
@@ -100,7 +108,7 @@ class Perturbing(PerturbingOptions):
         shows = result if result.answers else None
         return View(data=result, shows_response=tells_response, shared_key=shows, reason=reason)
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return means, shares and quantiles of the scores, with intervals over samples."""
         # Figures without a declared statistic are in _STATISTICS.
         statistics = {k: figure.statistic or _STATISTICS[k] for k, figure in self.figures.items()}

@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.assessment import compute_interval, compute_summary
-from trustassay.capabilities import Models
-from trustassay.core.outcome import NOT_ANSWERED, Outcome
-from trustassay.errors import AssessmentError
-from trustassay.judging.claims import strip_answer
-from trustassay.judging.passages import ask_reader
-from trustassay.metric import (
+from trustassay.core.assessment import compute_interval, compute_summary
+from trustassay.core.capabilities import Models
+from trustassay.core.evidence import EvidenceRows, View
+from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
@@ -28,6 +25,11 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
+from trustassay.core.outcome import NOT_ANSWERED, Outcome
+from trustassay.core.sample import Problem, Sample, find_missing
+from trustassay.errors import AssessmentError
+from trustassay.judging.claims import strip_answer
+from trustassay.judging.passages import ask_reader
 from trustassay.metrics.judge.options import JudgeOptions
 from trustassay.metrics.judge.votes import (
     GoldRow,
@@ -42,10 +44,8 @@ from trustassay.metrics.judge.votes import (
     values_of,
     votes_of,
 )
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.statistics import Floats, Places, agreement
 from trustassay.text.unicode import fold_text
-from trustassay.views import EvidenceRows, View
 
 MAX_DRAWN_ANSWERS = 60
 """Answers whose votes the report draws: the first ones."""
@@ -476,7 +476,7 @@ class Judge(JudgeOptions):
             return None if value >= 1 else f"judged as {assessment.verdict}"
         return "judged below the threshold" if assessment.verdict == "fails" else None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+    def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the votes of each judge."""
         rows = EvidenceRows(assessment.evidence, VoteRow, GoldRow)
         by_judge: dict[str, list[VoteRow]] = {}
@@ -487,7 +487,7 @@ class Judge(JudgeOptions):
             data={"judges": judges, "golds": rows.select(GoldRow), "rest": rows.other_items}
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return scores, scatter, faults, and agreement with the expected levels."""
         expected: list[tuple[float, float]] = []
         panels: list[dict[str, tuple[float, float]]] = []

@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from trustassay.core.metric import Metric
+from trustassay.core.prompts import Prompt
 from trustassay.errors import UsageError, check_choices, check_least, did_you_mean
-from trustassay.metric import Metric
-from trustassay.prompts import Prompt
 
 Aggregate = Literal["mean", "median", "majority", "expected"]
 By = Literal["model", "entailer"]

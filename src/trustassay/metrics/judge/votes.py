@@ -14,15 +14,15 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Message, Models, Reply, TokenLogprob
-from trustassay.event_loop import gather_all
-from trustassay.metric import UnreadableReply, ask_twice, reply_unless_empty
+from trustassay.core.capabilities import Message, Models, Reply, TokenLogprob
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRow
+from trustassay.core.metric import UnreadableReply, ask_twice, reply_unless_empty
+from trustassay.core.prompts import Prompt, build_fence, load_prompt
+from trustassay.core.sample import Sample
 from trustassay.metrics.judge.options import JudgeOptions, Rubric
 from trustassay.metrics.judge.replies import read_reply
-from trustassay.prompts import Prompt, build_fence, load_prompt
-from trustassay.sample import Sample
 from trustassay.statistics.intervals import binomial_interval
-from trustassay.views import EvidenceRow
 
 VoteVerdict = Literal["passes", "fails", "undecided"]
 

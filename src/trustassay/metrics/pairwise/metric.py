@@ -15,12 +15,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.assessment import collect_units
-from trustassay.capabilities import Message
-from trustassay.core.outcome import NOT_ANSWERED, Outcome
-from trustassay.errors import AssessmentError, check_least
-from trustassay.event_loop import gather_all
-from trustassay.metric import (
+from trustassay.core.assessment import collect_units
+from trustassay.core.capabilities import Message
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
+from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
@@ -33,8 +32,10 @@ from trustassay.metric import (
     read_figures,
     reply_unless_empty,
 )
-from trustassay.prompts import build_fence, load_prompt, prompt_property
-from trustassay.sample import Problem, Sample
+from trustassay.core.outcome import NOT_ANSWERED, Outcome
+from trustassay.core.prompts import build_fence, load_prompt, prompt_property
+from trustassay.core.sample import Problem, Sample
+from trustassay.errors import AssessmentError, check_least
 from trustassay.statistics import Floats
 from trustassay.statistics.intervals import (
     MIN_UNITS,
@@ -43,7 +44,6 @@ from trustassay.statistics.intervals import (
     mean_interval,
     reason_too_few,
 )
-from trustassay.views import EvidenceRow, EvidenceRows, View
 
 PairVerdict = Literal["win", "loss", "unsure", "inconsistent", "unreadable"]
 OPTIONS = ("reply a", "reply b", "not sure")
@@ -363,7 +363,7 @@ class Pairwise(Metric):
             },
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
         """Return the win rate in both conventions, and the effect of the order."""
         equal = 0
         sums = RowSums(16)  # the table of each question as a row
@@ -412,7 +412,7 @@ class Pairwise(Metric):
             "unreadable": "the judge's reply could not be read",
         }.get(assessment.verdict or "")
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+    def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the other answer and both choices."""
         rows = EvidenceRows(assessment.evidence, OtherAnswer, PairChoice)
         other = next(iter(rows.select(OtherAnswer)), OtherAnswer("", ""))

@@ -7,12 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from trustassay.errors import UsageError
-from trustassay.event_loop import gather_all
-from trustassay.judging.claims import Claim
-from trustassay.judging.evidence import JudgedClaim
-from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
-from trustassay.metric import (
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.metric import (
     REFUSED_PART,
     Assessment,
     Context,
@@ -21,12 +18,15 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
+from trustassay.core.sample import Document, Problem, Sample, find_missing
+from trustassay.errors import UsageError
+from trustassay.judging.claims import Claim
+from trustassay.judging.evidence import JudgedClaim
+from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
-from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
-from trustassay.views import EvidenceRows, JudgedPiece, Mark, View
 
 CAUSES = {
     (False, False): "retriever",

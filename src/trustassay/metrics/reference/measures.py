@@ -20,12 +20,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
-from trustassay.capabilities import Models
+from trustassay.core.capabilities import Models
+from trustassay.core.prompts import Prompt, load_prompt
+from trustassay.core.sample import Sample
 from trustassay.errors import AssessmentError, UnknownNameError, did_you_mean, install_command
-from trustassay.prompts import Prompt, load_prompt
-from trustassay.sample import Sample
+from trustassay.statistics.token_matching import MatchScores, greedy_match, harmonic_mean
 from trustassay.text.words import normalise_squad
-from trustassay.token_matching import MatchScores, greedy_match, harmonic_mean
 
 Family = Literal[
     "tokens", "bleu", "rouge_l", "meteor", "chrf", "bertscore", "bartscore", "gptscore"

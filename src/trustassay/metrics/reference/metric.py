@@ -9,15 +9,8 @@ from functools import cache, cached_property
 from itertools import starmap, zip_longest
 from typing import Any, ClassVar, NamedTuple, Self
 
-from trustassay.errors import (
-    BackendError,
-    UnknownNameError,
-    UsageError,
-    check_choices,
-    check_least,
-    did_you_mean,
-)
-from trustassay.metric import (
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, Mark, View
+from trustassay.core.metric import (
     BLANK_PART,
     Assessment,
     Context,
@@ -29,11 +22,18 @@ from trustassay.metric import (
     Summary,
     directions,
 )
+from trustassay.core.sample import Problem, Sample, find_missing
+from trustassay.errors import (
+    BackendError,
+    UnknownNameError,
+    UsageError,
+    check_choices,
+    check_least,
+    did_you_mean,
+)
 from trustassay.metrics.reference import measures
 from trustassay.metrics.reference.measures import PARTS, Aggregate, ReferencePart
-from trustassay.sample import Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
-from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
 HEADLINE = "token_recall"
 """The part that agrees best with people where answers are sentences and gold answers phrases."""
@@ -185,7 +185,7 @@ class Reference(Metric):
             if name in self.chosen or name in self.left_out
         }
 
-    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
+    def resolve(self, inventory: Inventory) -> Self:
         """Resolve ``auto`` by the libraries that are installed."""
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
@@ -290,7 +290,7 @@ class Reference(Metric):
             return None
         return f"it has nothing in common with the gold answers ({self.scored.name})"
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
+    def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the gold answers, each with the value against it."""
         part = self.scored
         kind = gold_row(part.name)

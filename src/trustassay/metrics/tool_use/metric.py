@@ -6,12 +6,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from trustassay.core.outcome import FAILED, Outcome
-from trustassay.event_loop import gather_all
-from trustassay.judging.claims import Claim
-from trustassay.judging.details import KnownDetails
-from trustassay.judging.verdict import ClaimFinding
-from trustassay.metric import (
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import (
+    EvidenceLink,
+    EvidenceRow,
+    EvidenceRows,
+    JudgedPiece,
+    Mark,
+    PassageNote,
+    View,
+)
+from trustassay.core.metric import (
     REFUSED_PART,
     Assessment,
     Context,
@@ -20,6 +25,11 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
+from trustassay.core.outcome import FAILED, Outcome
+from trustassay.core.sample import Document, Problem, Sample, find_missing
+from trustassay.judging.claims import Claim
+from trustassay.judging.details import KnownDetails
+from trustassay.judging.verdict import ClaimFinding
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
     WORDS,
@@ -29,20 +39,10 @@ from trustassay.metrics.tool_use.arguments import (
     find_unsupported,
     values_in,
 )
-from trustassay.sample import Document, Problem, Sample, find_missing
 from trustassay.text.limits import TextWork
 from trustassay.text.tables import spell_data
 from trustassay.text.unicode import fold_text
 from trustassay.text.words import plain_words
-from trustassay.views import (
-    EvidenceLink,
-    EvidenceRow,
-    EvidenceRows,
-    JudgedPiece,
-    Mark,
-    PassageNote,
-    View,
-)
 
 NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"
 FAULTS = {

@@ -6,11 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
-from trustassay.errors import AssessmentError, UsageError
-from trustassay.event_loop import gather_all
-from trustassay.judging.claims import build_claims
-from trustassay.judging.second_reader import PART_READ_BY_SECOND
-from trustassay.metric import (
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, Mark, View
+from trustassay.core.metric import (
     Assessment,
     Context,
     Direction,
@@ -21,15 +19,17 @@ from trustassay.metric import (
     directions,
     read_figures,
 )
+from trustassay.core.sample import Problem, Sample
+from trustassay.errors import AssessmentError, UsageError
+from trustassay.judging.claims import build_claims
+from trustassay.judging.second_reader import PART_READ_BY_SECOND
 from trustassay.metrics.consistency import Consistency
 from trustassay.metrics.consistency.checks import ConsistencyOptions
 from trustassay.metrics.factcheck import FactCheck
 from trustassay.metrics.factcheck.metric import Rule
-from trustassay.sample import Problem, Sample
 from trustassay.text.limits import TextWork
 from trustassay.text.sentences import load_splitter
 from trustassay.text.verdict_replies import EntailmentLabel
-from trustassay.views import EvidenceRow, EvidenceRows, Mark, View
 
 TABLE: Mapping[tuple[EntailmentLabel, bool], float] = {
     ("support", True): 1.0,

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.metric import Assessment
-from trustassay.sample import Sample
-from trustassay.views import EvidenceRow, EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.metric import Assessment
+from trustassay.core.sample import Sample
 
 LEAST_SURE = 0.5
 """Probability below which a token is stored as evidence."""

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trustassay.capabilities import TokenVectors
+from trustassay.core.capabilities import TokenVectors
 from trustassay.statistics import Floats, Places
-from trustassay.token_matching import greedy_match
+from trustassay.statistics.token_matching import greedy_match
 
 SPECTRUM_BOUND = 0.9
 """Bound of the Laplacian's eigenvalues that count for the eccentricity, as in LM-Polygraph."""

@@ -10,12 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.capabilities import Entailment, Models, TokenLogprob, tokens_match_text
+from trustassay.core.capabilities import Entailment, Models, TokenLogprob, tokens_match_text
+from trustassay.core.event_loop import gather_all
+from trustassay.core.evidence import View
+from trustassay.core.metric import Assessment, Context, Summary, directions, reply_unless_empty
+from trustassay.core.prompts import load_prompt
+from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import AssessmentError, CallError
-from trustassay.event_loop import gather_all
 from trustassay.judging.claims import Claim, build_claims, strip_answer
 from trustassay.judging.passages import ask_reader
-from trustassay.metric import Assessment, Context, Summary, directions, reply_unless_empty
 from trustassay.metrics.uncertainty import maths, words
 from trustassay.metrics.uncertainty.evidence import (
     LEAST_SURE,
@@ -35,13 +38,10 @@ from trustassay.metrics.uncertainty.options import (
 )
 from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relate_alternatives
 from trustassay.metrics.uncertainty.words import ReplyCollector
-from trustassay.prompts import load_prompt
-from trustassay.sample import Sample, is_blank
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.sequential import decide_sides, min_further_values
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
-from trustassay.views import View
 
 NO_TOKENS = "needs token log-probabilities of the answer"
 

@@ -10,6 +10,9 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import Literal, cast
 
+from trustassay.core.metric import Figure, Mean, Metric, Need, Share
+from trustassay.core.prompts import Prompt
+from trustassay.core.sample import Problem, Sample
 from trustassay.errors import (
     BackendError,
     UnknownNameError,
@@ -19,11 +22,8 @@ from trustassay.errors import (
     did_you_mean,
     install_command,
 )
-from trustassay.metric import Figure, Mean, Metric, Need, Share
 from trustassay.metrics.harmonicity.metric import Harmonicity
 from trustassay.metrics.uncertainty.tokens import find_token_problems
-from trustassay.prompts import Prompt
-from trustassay.sample import Problem, Sample
 from trustassay.text.sentences import Splitter, load_splitter
 
 Family = Literal[

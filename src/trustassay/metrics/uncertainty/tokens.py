@@ -5,9 +5,9 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.capabilities import Models, TokenLogprob, tokens_match_text
-from trustassay.event_loop import gather_all
-from trustassay.sample import TOKENS_FIELD, Problem, Sample, is_blank
+from trustassay.core.capabilities import Models, TokenLogprob, tokens_match_text
+from trustassay.core.event_loop import gather_all
+from trustassay.core.sample import TOKENS_FIELD, Problem, Sample, is_blank
 from trustassay.text.words import amount
 
 REPLY_LOGPROBS = "resample_logprobs"

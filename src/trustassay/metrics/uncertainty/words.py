@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.event_loop import gather_all
+from trustassay.core.event_loop import gather_all
+from trustassay.core.metric import Context, reply_unless_empty
 from trustassay.judging.claims import Claim
-from trustassay.metric import Context, reply_unless_empty
 from trustassay.metrics.harmonicity.asking import PromptPerturber
 from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.options import UncertaintyOptions

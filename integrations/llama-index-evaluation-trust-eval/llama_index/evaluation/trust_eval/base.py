@@ -21,14 +21,14 @@ from llama_index.evaluation.trust_eval.offline import OfflineAnswerer
 
 import trustassay
 from trustassay import Answering, Document, Sample
-from trustassay.data.reading import read_samples
-from trustassay.data.records import InputFault
+from trustassay.backends.bm25 import bm25_retriever
+from trustassay.core.progress import tell
 from trustassay.errors import BackendError
+from trustassay.input.reading import read_samples
+from trustassay.input.records import InputFault
 from trustassay.metrics import Grounding
-from trustassay.progress import tell
-from trustassay.retrieval.bm25 import bm25_retriever
-from trustassay.workflows.generate import GenerateOptions, generate
-from trustassay_papers.dataset import BuildOptions, build
+from trustassay.papers.dataset import BuildOptions, build
+from trustassay.runs.generate import GenerateOptions, generate
 
 __all__ = ["TrustScoreEvaluator"]
 

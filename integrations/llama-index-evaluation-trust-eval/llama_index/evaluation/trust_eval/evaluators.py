@@ -29,10 +29,10 @@ from llama_index.evaluation.trust_eval.nodes import (
 
 import trustassay
 from trustassay import Assay, Assessment
+from trustassay.core.metric import Metric
 from trustassay.core.outcome import NOT_ANSWERED, PASSED
-from trustassay.metric import Metric
-from trustassay.registry import metric_from_text
-from trustassay.workflows.scorer import ThreadScorer
+from trustassay.core.registry import metric_from_text
+from trustassay.live.scorer import ThreadScorer
 
 __all__ = [
     "BehaviouralTrustScoreEvaluator",

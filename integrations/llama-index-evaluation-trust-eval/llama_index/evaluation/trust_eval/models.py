@@ -16,7 +16,7 @@ from llama_index.core.indices.base import BaseIndex
 from llama_index.core.llms import LLM
 from llama_index.evaluation.trust_eval.nodes import documents_of
 
-from trustassay.capabilities import ChatRequest, EndpointLimits, Passage, Reply
+from trustassay.core.capabilities import ChatRequest, EndpointLimits, Passage, Reply
 from trustassay.errors import BackendError
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.answering.styles import REFUSAL_SENTENCE
 from trustassay.backends.embedded import EmbeddedEmbedder
+from trustassay.runs.answering import REFUSAL_SENTENCE
 from trustassay.text.sentences import load_splitter
 
 __all__ = ["OfflineAnswerer"]

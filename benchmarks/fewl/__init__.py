@@ -1,1 +1,0 @@
-"""FEWL's forms side by side on data with labels: ``benchmarks/results/fewl-tables.md``."""

@@ -1,0 +1,1 @@
+"""Measurements and training: nothing here ships."""

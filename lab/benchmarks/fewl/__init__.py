@@ -1,0 +1,1 @@
+"""FEWL's forms side by side on data with labels: ``lab/results/fewl-tables.md``."""

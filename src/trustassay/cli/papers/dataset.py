@@ -1,0 +1,315 @@
+"""``trustassay papers dataset``: data sets of grounded questions, and MixedQA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from trustassay.cli import common
+from trustassay.cli.options import Only, with_options
+from trustassay.cli.papers.ending import end_if_stopped, show_failed
+from trustassay.cli.results import show_plan
+from trustassay.errors import UsageError
+from trustassay.report.terminal import one_line, say, show_table
+from trustassay.runs.options import (
+    AnswerOptions,
+    Argument,
+    Fields,
+    Flag,
+    Limit,
+    Seed,
+    SkipBad,
+    SpendingOptions,
+)
+
+if TYPE_CHECKING:
+    from trustassay.papers.mixedqa import MixResult
+
+
+def _questions_flag(what: str) -> Any:
+    return Flag(what, metavar="[SPLIT=]PATH")
+
+
+@with_options
+def mixedqa(
+    *,
+    out: Annotated[
+        Path,
+        Flag("Folder of the set, of what was dropped, of the report and of all calls."),
+    ],
+    nq: Annotated[
+        list[str],
+        _questions_flag("Natural Questions (open). SPLIT is test or dev. Default: by the name."),
+    ],
+    webq: Annotated[list[str], _questions_flag("WebQuestions.")],
+    triviaqa: Annotated[list[str], _questions_flag("TriviaQA.")],
+    hotpotqa: Annotated[list[str], _questions_flag("HotpotQA.")],
+    popqa: Annotated[list[str], _questions_flag("PopQA.")],
+    model: Annotated[
+        list[str],
+        Flag(
+            "A model that answers, a URI as of generate. More than once for several.", metavar="URI"
+        ),
+    ],
+    answers: Annotated[
+        list[str],
+        Flag(
+            "A file of answers that a model gave already, as INPUT of score. More than once "
+            "for several.",
+            metavar="NAME=FILE",
+        ),
+    ],
+    per_source: Annotated[int, Flag("Questions kept of each set.", least=1)] = 200,
+    asking: Annotated[AnswerOptions, Only("prompt", "examples", "temperature", "max_tokens")],
+    seed: Seed,
+    skip_bad: SkipBad,
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+    dry_run: Annotated[
+        bool, Flag("Say what would be asked at least; ask nothing.", name="--dry-run")
+    ] = False,
+) -> None:
+    """Draw a set as MixedQA of TrustScore: open questions that all models answered.
+
+    Test splits come before dev splits. Run a stopped command again to continue. Layouts:
+    docs/data.md; filters: papers/README.md.
+
+    \b
+    trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
+        --out mixed \\
+        --model openai:gpt-4o-mini --model hf:MODEL --dry-run
+    trustassay papers dataset mixedqa --hotpotqa hotpot_dev_distractor_v1.json \\
+        --out mixed \\
+        --answers flan=flan.jsonl --answers llama=llama.jsonl --per-source 50
+    """
+    # Imported here, so that `trustassay --help` is fast.
+    from trustassay.calls.client import CallOptions
+    from trustassay.papers import mixedqa as mixing
+    from trustassay.papers.mixedqa.question_sets import QuestionFile
+
+    # 1. The files, the recorded answers, and the options.
+    paths_by_set = {
+        "nq": nq,
+        "webq": webq,
+        "triviaqa": triviaqa,
+        "hotpotqa": hotpotqa,
+        "popqa": popqa,
+    }
+    # Checked at once, before a model is loaded.
+    files = [QuestionFile.of(name, path) for name, paths in paths_by_set.items() for path in paths]
+    answer_files = [_parse_answer_file(option) for option in answers]
+    options = mixing.MixOptions(
+        per_source,
+        seed,
+        common.build_answering({"style": "closed-book", **asking}),
+        skip_bad,
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    # 2. A plan only.
+    if dry_run:
+        # A plan cannot know how many replies the filters will drop.
+        plan, beyond = mixing.plan_mix(files, model, out, answer_files, options)
+        show_plan(plan, as_json=False)
+        say(f"each dropped question is replaced by another one, of {beyond:,}")
+        return
+    # 3. Draw; say what failed, what was drawn, and what is missing.
+    result = mixing.mix(files, model, out, answer_files, options)
+    common.show_endpoints(result.endpoints)
+    if result.unfinished:
+        _show_unfinished(result.unfinished)
+        raise typer.Exit(1)
+    _show_counts(result, out)
+    # The set is written, but smaller than requested: the status says so.
+    if result.short:
+        say(
+            f"fewer than {per_source:,} questions that all models answered: "
+            f"{', '.join(result.short)}"
+        )
+        raise typer.Exit(1)
+
+
+def _parse_answer_file(option: str) -> tuple[str, Path]:
+    name, separator, path = option.partition("=")
+    if not (separator and name and path):
+        raise UsageError(f"--answers: expected NAME=FILE, got {option!r}")
+    return name, Path(path)
+
+
+def _show_unfinished(failed: Mapping[str, str]) -> None:
+    for name, error in list(failed.items())[: common.FAILURES_SHOWN]:
+        say(one_line(f"  {name}: {error}"))
+    if (more := len(failed) - common.FAILURES_SHOWN) > 0:
+        say(f"  ... and {more:,} more")
+    say(f"failed: {len(failed):,} calls, so nothing was written; run the command again")
+
+
+def _show_counts(result: MixResult, out: Path) -> None:
+    sources = result.report["sources"]
+    filters = sorted(
+        {name for source_counts in sources.values() for name in source_counts["dropped"]}
+    )
+    rows = [
+        (
+            source,
+            f"{source_counts['questions']:,}",
+            *(f"{source_counts['dropped'].get(name, 0):,}" for name in filters),
+            f"{source_counts['asked']:,}",
+            f"{source_counts['kept']:,}",
+        )
+        for source, source_counts in sources.items()
+    ]
+    # Only filters that dropped something have a column.
+    show_table(("source", "questions", *filters, "asked", "kept"), rows, ())
+    rows = []
+    for name in result.report["models"]:
+        dropped_by_source = [
+            source_counts["replies_dropped"][name] for source_counts in sources.values()
+        ]
+        counts = {
+            reason: sum(dropped[reason] for dropped in dropped_by_source)
+            for reason in dropped_by_source[0]
+        }
+        rows.append((name, *(f"{count:,}" for count in counts.values())))
+    # One row for each model, summed over the sources.
+    show_table(("replies dropped", *counts), rows, (), wide=True)
+    say(f"{result.samples:,} samples in {out / 'samples.jsonl'}")
+
+
+DEFAULT_COMMAND = "trust-eval"
+"""The command that runs if none is named."""
+
+
+class _DatasetGroup(TyperGroup):
+    """Runs the default command if the first argument is not a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # `dataset questions.jsonl ...` was the whole command before there were two.
+        if args and args[0] not in {*self.commands, *ctx.help_option_names}:
+            args = [DEFAULT_COMMAND, *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_DatasetGroup, no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Build a data set: trust-eval (where no command is named), or mixedqa.
+
+    \b
+    trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl \\
+        --model openai:gpt-4o-mini --out mixed
+    """
+
+
+@app.command(DEFAULT_COMMAND)
+@with_options
+def trust_eval(
+    *,
+    source: Annotated[
+        Path,
+        Argument(
+            "Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
+            "a folder saved by datasets.",
+            metavar="QUESTIONS",
+        ),
+    ],
+    out: Annotated[Path, Flag("The data set to write, JSON Lines.")],
+    corpus: Annotated[
+        Path | None,
+        Flag(
+            "The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
+            "or an index."
+        ),
+    ] = None,
+    retriever: Annotated[
+        str | None,
+        Flag("In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.", metavar="URI"),
+    ] = None,
+    words: Annotated[
+        int | None,
+        Flag(
+            "Cut documents into passages of N words. Default: 100 for plain text; "
+            "records are not cut.",
+            least=1,
+        ),
+    ] = None,
+    claims: Annotated[
+        str,
+        Flag(
+            "Gold claims: given (those in the records, else the gold answers), sentences (of "
+            "the gold answers), or model (asked of --model)."
+        ),
+    ] = "given",
+    entailer: common.Entailer,
+    model: common.Model = None,
+    candidates: Annotated[int, Flag("Passages to retrieve for each question.", least=1)] = 100,
+    documents: Annotated[int, Flag("Documents to keep of these.", least=1)] = 5,
+    threshold: Annotated[
+        float,
+        Flag("Entailment probability from which a passage counts as supporting."),
+    ] = 0.5,
+    limit: Limit,
+    seed: Seed,
+    fields: Fields,
+    skip_bad: SkipBad,
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+) -> None:
+    """Build a grounded data set from questions, gold answers and a corpus.
+
+    Run a stopped command again to continue. Score answers to the result with --metric grounding.
+
+    \b
+    trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
+    trustassay papers dataset eli5.jsonl --corpus wiki.tsv --claims sentences \\
+        --entailer embedded \\
+        --out data.jsonl
+    trustassay papers dataset questions.csv \\
+        --retriever "bm25:wiki.tsv?index=wiki.bm25" --out data.jsonl
+    """
+    from trustassay.backends.bm25 import bm25_retriever
+    from trustassay.backends.registry import read
+    from trustassay.calls.client import CallOptions
+    from trustassay.papers import dataset as datasets
+
+    # 1. The options; they are checked before the corpus is read.
+    if (corpus is None) == (retriever is None):
+        raise UsageError("give either --corpus or --retriever")
+    options = datasets.BuildOptions(
+        claims=cast("datasets.Claims", claims),
+        candidates=candidates,
+        documents=documents,
+        threshold=threshold,
+        seed=seed,
+        fields=fields,
+        limit=limit,
+        skip_bad=skip_bad,
+        progress=True,
+        calls=CallOptions.of(**spending),
+    )
+    # 2. The retriever: an index of the corpus, or one that exists.
+    if corpus is not None:
+        passage_retriever = bm25_retriever(corpus, words=words, progress=True)
+    else:
+        # `bm25:PATH?index=FOLDER`: the path and the options of the URI.
+        _, path, bm25_options = read("retriever", retriever or "")
+        passage_retriever = bm25_retriever(path, **bm25_options, words=words, progress=True)
+    # 3. Build; an unfinished data set ends with a message and status 1.
+    built = datasets.build(source, out, passage_retriever, entailer, model, options)
+    if built.resumed:
+        say(f"{built.resumed:,} questions were already done")
+    common.show_endpoints(built.endpoints)
+    end_if_stopped(built.stopped)
+    say(
+        f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+        f"from {documents} documents"
+    )
+    show_failed(built.failed, built.written)
+
+
+app.command("mixedqa")(mixedqa)

@@ -1,0 +1,142 @@
+"""``trustassay papers distractors``: show the wrong answers that a consistency check offers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from trustassay.cli import common
+from trustassay.cli.options import Only, with_options
+from trustassay.cli.papers.ending import end_if_stopped, show_failed
+from trustassay.report.terminal import exit_output_failed, one_line, say, visible
+from trustassay.runs.options import Flag, RecordOptions, Seed, SpendingOptions
+
+MAX_DISTRACTORS_SHOWN = 8
+"""Distractors of an answer that are printed without --json."""
+
+
+@with_options
+def distractors(
+    *,
+    source: common.Source,
+    sources: Annotated[
+        str,
+        Flag(
+            "Where substitutes come from, with commas: embedding (nearest words), pos (the same "
+            "part of speech), word2vec:FILE, dbpedia[:URL] (entities of the same types; needs "
+            "--linker), llm (needs --generator), python:MODULE:OBJECT. In this order, but "
+            "embedding and pos last.",
+            name="--source",
+            metavar="NAME,...",
+        ),
+    ] = "embedding,pos",
+    linker: Annotated[
+        str | None,
+        Flag(
+            "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. Without: "
+            "runs of capital letters and known names.",
+            metavar="URI",
+        ),
+    ] = None,
+    generator: Annotated[
+        str | None,
+        Flag(
+            "A chat model whose wrong answers come first, the source llm; a URI as of generate's "
+            "--model. Other sources then fill up to ten.",
+            metavar="URI",
+        ),
+    ] = None,
+    pool: Annotated[
+        bool, Flag("Also use answers to other questions of the file.", name="--pool")
+    ] = False,
+    most: Annotated[int, Flag("Distractors of an answer, at most.", least=1)] = 40,
+    out: Annotated[Path | None, Flag("Write all as JSON Lines instead of printing.")] = None,
+    as_json: Annotated[
+        bool, Flag("Print all as JSON Lines on standard output.", name="--json")
+    ] = False,
+    seed: Seed,
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+) -> None:
+    """Show wrong answers that look like the given ones: what a consistency check is made of.
+
+    One word or entity is replaced at a time, the most informative first. Gold answers are kept out.
+    With --out, run a stopped command again to continue.
+
+    \b
+    trustassay papers distractors answers.jsonl --limit 5
+    trustassay papers distractors answers.jsonl --out distractors.jsonl --pool
+    trustassay papers distractors answers.jsonl \\
+        --source embedding=word2vec:vectors.bin,pos --json
+    trustassay papers distractors answers.jsonl --source dbpedia,embedding,pos \\
+        --linker spotlight
+    """
+    from trustassay.calls.client import CallOptions
+    from trustassay.papers import distractors as finding
+    from trustassay.text.words import amount
+
+    # 1. The sources and what they need.
+    backends, names = finding.load_backends(sources, linker, generator)
+    options = finding.DistractorOptions(
+        sources=names,
+        pool=pool,
+        most=most,
+        seed=seed,
+        progress=True,
+        calls=CallOptions.of(**spending),
+        **records,
+    )
+    # Without --out the records go through a temporary file: printing and writing share all code.
+    with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
+        path = out or Path(temporary_folder) / "distractors.jsonl"
+        # 2. Find the distractors of all answers.
+        result = finding.find_in_file(source, path, backends, options)
+        end_if_stopped(result.stopped)
+        if out is None:
+            _print_records(path, as_json=as_json)
+    # 3. Counts.
+    if result.resumed:
+        say(f"{amount(result.resumed, 'answer')} done already")
+    say(
+        f"{amount(result.counts['distractors'], 'distractor')} of "
+        f"{amount(result.written, 'answer')}" + f" in {out}" * bool(out)
+    )
+    # With a chat model the counts tell how much each source added.
+    if counts_by_source := [
+        f"{n:,} {key}" for key, n in result.counts.items() if key not in finding.COUNT_KEYS
+    ]:
+        say(one_line(f"by source: {', '.join(counts_by_source)}"))
+    if too_few := result.written - result.counts["assessable"]:
+        say(
+            f"{too_few:,} answers have fewer than {finding.MIN_DISTRACTORS} distractors: not "
+            "assessable"
+        )
+    show_failed(result.failed, result.written)
+
+
+def _print_records(path: Path, *, as_json: bool) -> None:
+    try:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                # The records are already JSON Lines.
+                print(line.rstrip("\n") if as_json else _format_record(json.loads(line)))
+        # A closed pipe, as of `head`, must raise here and not at exit.
+        print(end="", flush=True)
+    except OSError as error:
+        exit_output_failed(error)
+
+
+def _format_record(record: dict[str, Any]) -> str:
+    """Return an answer and its first distractors as readable lines."""
+    distractors = record["distractors"]
+    lines = [f"{record['id']}: {record['question']}", f"  {record['response']}"]
+    for distractor in distractors[:MAX_DISTRACTORS_SHOWN]:
+        origin = f"level {distractor['level']}, {distractor['source']}"
+        lines.append(f"    {distractor['replaced']} -> {distractor['replacement']}  ({origin})")
+    if len(distractors) > MAX_DISTRACTORS_SHOWN:
+        lines.append(f"    ... and {len(distractors) - MAX_DISTRACTORS_SHOWN} more")
+    if not distractors:
+        lines.append("    none: not assessable")
+    return "\n".join(visible(one_line(line)) for line in lines) + "\n"

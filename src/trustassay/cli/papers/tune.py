@@ -1,0 +1,86 @@
+"""``trustassay papers tune``: fine-tune a local model on chosen answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.cli import common
+from trustassay.cli.options import with_options
+from trustassay.report.terminal import print_json, say
+from trustassay.runs.options import Argument, Flag, Seed
+
+
+@with_options
+def tune(
+    data: Annotated[
+        Path,
+        Argument(
+            "Conversations in the chat format, JSON Lines, as select sft writes them.",
+            metavar="DATA",
+        ),
+    ],
+    *,
+    model: Annotated[
+        str,
+        Flag("The model to tune: hf:ID, or a folder."),
+    ],
+    out: Annotated[
+        Path,
+        Flag("The folder of the tuned model. Run the same command again to continue."),
+    ],
+    full: Annotated[
+        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
+    ] = False,
+    epochs: Annotated[float, Flag("Passes over the data.")] = 3.0,
+    steps: Annotated[
+        int | None,
+        Flag("Steps of the optimizer, in place of --epochs.", least=1),
+    ] = None,
+    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
+    learning_rate: Annotated[
+        float | None,
+        Flag("Default: 2e-4, with --full 2e-5."),
+    ] = None,
+    max_length: Annotated[
+        int,
+        Flag("Tokens of a conversation; longer ones are left out.", least=2),
+    ] = 1024,
+    seed: Seed,
+    as_json: common.Json,
+) -> None:
+    """Fine-tune a local model on chosen answers, with TRL; needs pip install '.[papers]'.
+
+    Only the answers are learnt. The result is a whole model, which hf:FOLDER loads.
+
+    \b
+    trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m --out tuned
+    trustassay generate chosen/test_questions.jsonl --model hf:./tuned \\
+        --out answers.jsonl
+    """
+    from trustassay.papers import tune as tuning
+
+    # 1. The options, in the order of the dataclass.
+    options = tuning.TuneOptions(
+        full, epochs, steps, batch, learning_rate, max_length, seed, progress=True
+    )
+    # 2. Train, or continue, or return the finished result.
+    result = tuning.tune(data, model, out, options)
+    # Only after an interruption.
+    if result.resumed:
+        say(f"continued from step {result.resumed:,}")
+    # 3. What was learnt, and where it is.
+    if result.too_long:
+        say(f"left out: {result.too_long:,} conversations that are too long")
+    say(
+        f"{result.conversations:,} conversations, {result.steps:,} steps; loss "
+        f"{result.first_loss:.3f} in the first tenth, {result.last_loss:.3f} in the last"
+    )
+    say(f"model: {out} (hf:{_format_folder(out)}); losses: {out / 'loss.jsonl'}")
+    if as_json:
+        print_json(result.to_dict())
+
+
+def _format_folder(path: Path) -> str:
+    """Return a folder as in an ``hf:`` URI; without "./" it would be an id of Hugging Face."""
+    return str(path) if path.is_absolute() or str(path).startswith(".") else f"./{path}"

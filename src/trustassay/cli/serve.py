@@ -1,0 +1,398 @@
+"""The commands that entry points add to trustassay: ``serve``, ``mcp``, ``monitor``, ``view``.
+
+The functions import what they need when they run, so that ``--help`` loads no server.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from trustassay.cli.common import Json
+from trustassay.cli.interrupting import INTERRUPTED
+from trustassay.cli.options import Only, with_options
+from trustassay.core.files import write_atomic
+from trustassay.errors import UsageError
+from trustassay.live.options import AlarmTargets, Monitoring
+from trustassay.report.terminal import complain, one_line, print_json, say, show_table
+from trustassay.runs.options import (
+    Argument,
+    BackendChoices,
+    Fields,
+    Flag,
+    ScorerOptions,
+    SpendingOptions,
+    read_pairs,
+)
+
+if TYPE_CHECKING:
+    from trustassay.live import Part, Service
+    from trustassay.live.verdicts import BlockingRules
+
+
+@dataclass(frozen=True)
+class Integrations:
+    """What is served besides ``/v1/score``, and which answers are withheld there."""
+
+    upstream: Annotated[
+        str | None,
+        Flag(
+            "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
+            "POST /v1/chat/completions.",
+            metavar="URL",
+        ),
+    ]
+    upstream_key: Annotated[
+        str,
+        Flag(
+            "The environment variable with the key for --upstream. Default: the key that the "
+            "client sends.",
+            metavar="NAME",
+            default="",
+        ),
+    ]
+    upstream_timeout: Annotated[
+        float, Flag("Seconds that --upstream has for an answer.", default=600.0, least=0.1)
+    ]
+    guardrail: Annotated[bool, Flag("Answer LiteLLM's generic guardrail API.")]
+    mcp: Annotated[bool, Flag("Serve the tool check_answer to MCP clients at /mcp.")]
+    otlp: Annotated[
+        bool,
+        Flag("Take traces as OTLP sends them at /v1/traces, and score each when it is complete."),
+    ]
+    settle: Annotated[
+        float,
+        Flag("Seconds after its root until a trace of --otlp is complete.", default=5.0, least=0.0),
+    ]
+    events: Annotated[
+        str | None,
+        Flag(
+            "Where each score of --otlp goes as an event gen_ai.evaluation.result: the address of "
+            "OTLP for logs (http://127.0.0.1:4318/v1/logs), or a file.",
+            metavar="URL|FILE",
+        ),
+    ]
+    explanations: Annotated[
+        bool, Flag("Send the reasons of scores with --events, too; they may quote an answer.")
+    ]
+    documents_in: Annotated[
+        list[str],
+        Flag(
+            "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
+            "given more than once.",
+            metavar="ROLE",
+            default=["tool"],
+        ),
+    ]
+    block_below: Annotated[
+        list[str],
+        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
+    ]
+    block_above: Annotated[
+        list[str],
+        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
+    ]
+    block_unscored: Annotated[bool, Flag("Also withhold answers without a verdict.")]
+    block_message: Annotated[
+        str | None, Flag("What is said in place of an answer that is withheld.")
+    ]
+
+    def build_parts(
+        self, metrics: Sequence[str], tokens: Sequence[str]
+    ) -> "list[Callable[[Service], Part]]":
+        """Return a function for each requested part, which builds it for a service.
+
+        Args:
+            metrics: the metrics that are scored, for the thresholds.
+            tokens: the tokens of the service itself, which are never passed on to an upstream.
+
+        Raises:
+            ValueError: an option does not fit the others, or cannot be read.
+            BackendError: the address cannot be used, or a package is missing.
+        """
+        from trustassay.live.guardrail import guardrail_part
+        from trustassay.live.proxy import proxy_part
+        from trustassay.live.upstream import Upstream
+        from trustassay.live.verdicts import DOCUMENT_ROLES, AnswerJudging
+
+        if unknown_roles := sorted(set(self.documents_in) - set(DOCUMENT_ROLES)):
+            roles = " or ".join(DOCUMENT_ROLES)
+            raise UsageError(f"--documents-in: expected {roles}, got {unknown_roles[0]!r}")
+        if self.upstream_key and not self.upstream:
+            raise UsageError("--upstream-key needs --upstream")
+        blocking = self._read_blocking(metrics)
+        # Only these two stand between a program and its model, and so can withhold an answer.
+        if blocking and not (self.upstream or self.guardrail):
+            raise UsageError("--block-... need --upstream or --guardrail")
+        judging = AnswerJudging(self.documents_in, blocking)
+        result: list[Callable[[Service], Part]] = []
+        if self.upstream:
+            upstream = Upstream(self.upstream, self.upstream_key, tokens, self.upstream_timeout)
+            # The service does not exist yet: each part is a function that gets it when it serves.
+            result.append(lambda service: proxy_part(service, upstream, judging))
+        if self.guardrail:
+            result.append(lambda service: guardrail_part(service, judging))
+        # imported only here, since it needs a package that may be missing
+        if self.mcp:
+            from trustassay.live.mcp import mcp_part
+
+            result.append(mcp_part)
+        if self.otlp:
+            result.append(self._build_traces_part())
+        # Events belong to traces; without --otlp they would be ignored without a word.
+        elif self.events or self.explanations:
+            raise UsageError("--events and --explanations need --otlp")
+        return result
+
+    def _build_traces_part(self) -> "Callable[[Service], Part]":
+        from trustassay.live.evaluation_events import open_sink
+        from trustassay.live.otlp import TraceReceiver, traces_part
+
+        # The sink is opened here and not in the part: a wrong address ends the command before it
+        # serves.
+        sink = open_sink(self.events, say) if self.events else None
+
+        def part(service: "Service") -> "Part":
+            receiver = TraceReceiver(
+                service, self.settle, sink, explanations=self.explanations, tell=say
+            )
+            return traces_part(service, receiver, sink)
+
+        return part
+
+    def _read_blocking(self, metrics: Sequence[str]) -> "BlockingRules":
+        from trustassay.core.registry import metric_from_text
+        from trustassay.live.verdicts import BlockingRules, read_thresholds
+
+        scored_metrics = [metric_from_text(metric) for metric in metrics]
+        expected = "METRIC=SCORE, as in faithfulness=0.5"
+        below = read_pairs(self.block_below, "--block-below", expected)
+        above = read_pairs(self.block_above, "--block-above", expected)
+        # The metrics are built here only to check thresholds against their ranges.
+        thresholds = read_thresholds(below, "below", scored_metrics) + read_thresholds(
+            above, "above", scored_metrics
+        )
+        # An empty message means the default one of `Blocking`.
+        message_option: dict[str, Any] = (
+            {"message": self.block_message} if self.block_message else {}
+        )
+        return BlockingRules(thresholds, self.block_unscored, **message_option)
+
+
+Metrics = Annotated[
+    list[str],
+    Flag(
+        "A metric and its options. May be given more than once.",
+        "--metric",
+        "NAME[:OPTION=VALUE,...]",
+        default=["faithfulness"],
+    ),
+]
+Scoring = Annotated[ScorerOptions, Only("seed", "samples_at_once", "longest_answer")]
+
+
+@with_options
+def serve(
+    *,
+    metric: Metrics,
+    backends: BackendChoices,
+    out: Annotated[Path | None, Flag("A run's folder to which all samples and results are added.")],
+    host: Annotated[
+        str,
+        Flag(
+            "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
+        ),
+    ],
+    port: Annotated[
+        int,
+        Flag("The port to listen at; 0 takes a free one.", default=8770, least=0, most=65535),
+    ],
+    capacity: Annotated[
+        int, Flag("Samples accepted and not finished, at once.", default=1024, least=1)
+    ],
+    per_minute: Annotated[
+        int, Flag("Requests of one token or address in a minute.", default=6000, least=1)
+    ],
+    largest_body: Annotated[int, Flag("Bytes of a request's body.", default=2**22, least=1)],
+    connections: Annotated[int, Flag("Connections that are open at once.", default=2048, least=1)],
+    slow: Annotated[
+        float,
+        Flag("Seconds in which a client must have sent a request.", default=10.0, least=0.1),
+    ],
+    integrations: Integrations,
+    scoring: Scoring,
+    fields: Fields,
+    spending: SpendingOptions,
+) -> None:
+    """Score answers over HTTP: POST /v1/score takes one sample or many.
+
+    Also /health, /metrics for Prometheus, and /openapi.json. With --upstream, --guardrail and --mcp
+    answers are judged between a program and its model. With TRUSTASSAY_SERVE_TOKEN set, each
+    request needs the token (several, with commas); --host other than this machine needs it set.
+    SIGTERM or Ctrl-C ends when everything accepted is answered. With --out, what was accepted and
+    not scored when the process was killed is scored at the next start.
+
+    \b
+    trustassay serve
+    trustassay serve --metric faithfulness --metric grounding --out runs/live
+    trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    trustassay serve --upstream https://api.openai.com/v1 \\
+        --block-below faithfulness=0.5
+    TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
+    """
+    import os
+
+    from trustassay import api
+    from trustassay.live.server import serve as serve_at
+    from trustassay.live.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
+    from trustassay.report.listening import is_loopback, open_listener
+
+    tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
+    # refused before any model is loaded
+    if not tokens and not is_loopback(host):
+        raise UsageError(
+            f"--host {host}: other machines could send requests; set a token for them in "
+            f"{TOKEN_VARIABLE} (16 characters or more), or leave --host out"
+        )
+    parts = integrations.build_parts(metric, tokens)
+    settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
+    options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
+    open_scorer = api.scorer(metrics=metric, out=out, **options)
+    with open_listener(host, port) as at:
+        if not is_loopback(host):
+            # said after the port is bound, so that a port in use is the only message
+            say("warning: nothing is encrypted; put a proxy that speaks TLS before it")
+        finished = serve_at(open_scorer, settings, at, say, parts)
+    if out is not None and finished:
+        say(f"run:    {out}")
+    if not finished:
+        # Only a folder remembers accepted samples.
+        later = "" if out is None else "; run the same command again to score what was accepted"
+        say(f"interrupted{later}")
+        # A second signal: accepted samples are lost, or wait in the folder for the next start.
+        raise typer.Exit(INTERRUPTED)
+
+
+@with_options
+def mcp(
+    *, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: SpendingOptions
+) -> None:
+    """Serve the tool check_answer to an MCP client, which starts this command itself.
+
+    The client and the server talk over standard input and output (the transport "stdio"). Needs
+    pip install './serve[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
+
+    \b
+    trustassay mcp
+    trustassay mcp --metric faithfulness --metric grounding
+    trustassay mcp --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    """
+    from trustassay import api
+    from trustassay.live.mcp import serve_stdio
+
+    options: ScorerOptions = {**scoring, **spending, **backends}
+    serve_stdio(api.scorer(metrics=metric, **options))
+
+
+@with_options
+def monitor(
+    *,
+    runs: Annotated[
+        list[Path],
+        Argument(
+            "Folders of finished runs, one a day. Those that were counted before may be given "
+            "again; their day is the date in the name (2026-11-28), else the run's start in UTC.",
+            "RUN...",
+        ),
+    ],
+    state: Annotated[
+        Path, Flag("The file that keeps the days. The next call goes on with it.", metavar="FILE")
+    ],
+    watched: Monitoring,
+    restart: Annotated[
+        str,
+        Flag(
+            "Begin another baseline with this day, after an alarm that was dealt with.",
+            metavar="DAY",
+            default="",
+        ),
+    ],
+    acknowledge: Annotated[
+        str,
+        Flag(
+            "Alarms about the number of answers were dealt with, those of this day and before.",
+            metavar="DAY",
+            default="",
+        ),
+    ],
+    targets: AlarmTargets,
+    as_json: Json,
+) -> None:
+    """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
+
+    Evidence is the gain of bets that something got worse. Without a change it reaches "alarm at" in
+    one year of a hundred at most (--promise), however often one looks. An alarm says since when,
+    lists answers, and stays until --restart.
+
+    It is also an alarm if a day has too few answers or several runs, a group vanished, a run has no
+    date or is left out (these stay until --acknowledge), or the last run is too old.
+
+    Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
+
+    \b
+    trustassay monitor runs/2026-* --state monitor.json
+    trustassay monitor runs/today --state monitor.json --max faithfulness.failed=10%
+    trustassay monitor probes/* --fixed --state judge.json
+    trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
+        --webhook https://example.org/hook --prometheus trustassay.prom
+    """
+    from trustassay.live import monitor as monitoring
+    from trustassay.report.text import format_figure
+    from trustassay.text.words import amount
+
+    # The address is checked before a run is counted: a typo must not leave a changed state.
+    webhook = targets.webhook
+    if webhook and not webhook.startswith(("http://", "https://")):
+        raise UsageError("--webhook: expected an address that begins with http:// or https://")
+    result = monitoring.monitor(
+        runs, state, watched, restart, acknowledge, monitoring.current_day()
+    )
+    # Alarms are in the state before they are posted, so a crash here posts them at the next call.
+    notes = result.notes + (monitoring.post_alarms(webhook, state) if webhook else [])
+    # step 1: the table of figures
+    headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
+    rows = []
+    for stream in result.streams:
+        values = [
+            "none" if value is None else format_figure(value, stream.unit)
+            for value in (stream.before, stream.now)
+        ]
+        sizes = [f"{stream.units_now:,}", f"{stream.evidence:,.3g}", f"{stream.needed:,.0f}"]
+        rows.append([stream.figure, stream.group, *values, *sizes])
+    show_table(headings, rows, {"group"})
+    # step 2: alarms go to standard error, each with the verdicts that became more frequent
+    alarms = [stream for stream in result.streams if stream.alarm]
+    for stream in alarms:
+        complain(one_line(f"ALARM {stream.in_words()}"))
+        for line in monitoring.list_differences(stream, result.state, watched.by):
+            complain(f"  {one_line(line)}")
+    for alarm in result.volume_alarms:
+        complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
+    for note in notes:
+        complain(one_line(note))
+    # step 3: the volume of the last days, and how old the last run is
+    say(monitoring.list_volumes(result.days))
+    say(result.staleness.in_words())
+    count = amount(len(alarms) + len(result.volume_alarms), "alarm")
+    first = 1 if watched.fixed else watched.baseline
+    say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
+    # step 4: files and JSON for other programs; the exit status comes last, after all are written
+    if targets.prometheus:
+        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode())
+    if as_json:
+        print_json(monitoring.json_content(result) | {"notes": notes})
+    # The exit status comes last: files and JSON are complete by then.
+    if alarms or result.volume_alarms:
+        raise typer.Exit(3)

@@ -1,0 +1,146 @@
+"""The commands ``push`` and ``pull``: scores to, and traces from, Langfuse and Phoenix."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from trustassay.cli.common import Json
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError
+from trustassay.report.terminal import complain, one_line, print_json, say
+from trustassay.runs.options import Argument, Flag
+
+Store = Literal["langfuse", "phoenix"]
+KEYS = (
+    "Which one. Keys: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or PHOENIX_API_KEY where it "
+    "asks for one."
+)
+Url = Annotated[
+    str,
+    Flag(
+        "Its address. Default: LANGFUSE_BASE_URL, or PHOENIX_COLLECTOR_ENDPOINT.",
+        metavar="URL",
+        default="",
+    ),
+]
+
+
+@with_options
+def push(
+    *,
+    run: Annotated[Path, Argument("The folder of a finished run of traces.")],
+    to: Annotated[Store, Flag(KEYS)],
+    url: Url,
+    report_url: Annotated[
+        str,
+        Flag(
+            "Where the run's report can be seen: each comment links to its answer there.",
+            metavar="URL",
+            default="",
+        ),
+    ],
+    trace_field: Annotated[
+        str,
+        Flag(
+            "The field with the trace's id, for records that are no traces.",
+            metavar="FIELD",
+            default="",
+        ),
+    ],
+    as_json: Json,
+) -> None:
+    """Send the scores of a run to the traces in Langfuse or Phoenix, each with its reason.
+
+    What is sent again replaces what was sent before, and what did not change is not sent again: a
+    stopped call goes on where it was (pushed.jsonl in the run's folder). Scores that failed are not
+    sent.
+
+    Exit status: 0 all is there; 1 some was refused, or the address does not answer; 2 bad input or
+    arguments, nothing was sent.
+
+    \b
+    trustassay push runs/today --to langfuse
+    trustassay push runs/today --to phoenix --url http://127.0.0.1:6006 \\
+        --report-url https://example.org/today/report.html
+    """
+    import dataclasses
+
+    from trustassay.core.event_loop import run_anywhere
+    from trustassay.live import push as pushing
+    from trustassay.live.trace_stores import STORES
+    from trustassay.runs.folder import RunFolder
+    from trustassay.text.words import amount
+
+    if report_url and not report_url.startswith(("http://", "https://")):
+        raise UsageError("--report-url: expected an address that begins with http:// or https://")
+    # step 1: read the keys, before the run is read
+    store = STORES[to](url)
+    folder = RunFolder(run)
+    result = run_anywhere(lambda: pushing.push(folder, store, report_url, trace_field))
+    # step 2: refused answers one by one, up to a limit; then why it stopped, if it did
+    for line in result.refused:
+        complain(one_line(f"not taken: {line}"))
+    if result.refusals > len(result.refused):
+        complain(f"... {result.refusals - len(result.refused):,} more were not taken")
+    if result.stopped:
+        complain(one_line(f"stopped: {result.stopped}; the same command goes on"))
+    # step 3: one line with all counts
+    counts = [amount(result.sent, "answer") + " sent", f"{result.unchanged:,} unchanged"]
+    counts += [f"{result.refusals:,} not taken"] * bool(result.refusals)
+    counts += [amount(result.unscored, "score") + " failed and not sent"] * bool(result.unscored)
+    say(f"{store.address}: {', '.join(counts)}")
+    if as_json:
+        print_json(dataclasses.asdict(result))
+    # after the JSON, which the exit status must not suppress
+    if result.refusals or result.stopped:
+        raise typer.Exit(1)
+
+
+@with_options
+def pull(
+    *,
+    file: Annotated[Path, Argument("Where to write them, as JSON Lines (.jsonl).")],
+    store: Annotated[Store, Flag(KEYS, "--from")],
+    url: Url,
+    project: Annotated[
+        str,
+        Flag("The project of Phoenix; Langfuse's keys are of one.", "--project", default="default"),
+    ],
+    since: Annotated[
+        str, Flag("The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default="")
+    ],
+    until: Annotated[str, Flag("The moment after the last. Default: now.", default="")],
+) -> None:
+    """Read traces of Langfuse or Phoenix into a file, for trustassay score.
+
+    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read.
+
+    \b
+    trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
+    trustassay score today.jsonl --out runs/today
+    trustassay push runs/today --to phoenix
+    """
+    from datetime import datetime
+
+    from trustassay.core.event_loop import run_anywhere
+    from trustassay.live import push as pushing
+    from trustassay.live.trace_stores import STORES
+
+    # `score` recognises the layout by this name
+    if file.suffix != ".jsonl":
+        raise UsageError(f"{file}: expected a name that ends with .jsonl")
+    for name, moment in (("since", since), ("until", until)):
+        try:
+            # Without an offset the stores would each assume another time zone.
+            sound = not moment or datetime.fromisoformat(moment).tzinfo is not None
+        except ValueError:
+            sound = False
+        if not sound:
+            example = "2026-11-28T00:00:00Z"
+            raise UsageError(
+                f"--{name}: expected a time with its offset, {example}, got {moment!r}"
+            )
+    chosen = STORES[store](url)
+    spans = run_anywhere(lambda: pushing.pull(chosen, file, project, since, until))
+    say(f"{file}: {spans:,} spans")

@@ -1,0 +1,115 @@
+"""``trustassay view``: one local page for all runs below a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError
+from trustassay.report.terminal import say
+from trustassay.runs.options import Argument, Flag
+
+
+@with_options
+def view(
+    *,
+    folder: Annotated[
+        Path | None,
+        Argument(
+            "The folder below which runs are looked for, or a run's folder. Default: "
+            "trustassay-runs if it is there, else the folder that you are in.",
+            "FOLDER",
+        ),
+    ],
+    rate: Annotated[
+        str,
+        Flag(
+            "Who rates on the pages; without it they can only be read. The ratings are those of "
+            "`annotate`, in the folder of each run.",
+            metavar="NAME",
+            default="",
+        ),
+    ],
+    rubric: Annotated[
+        str,
+        Flag(
+            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
+            "YAML file.",
+            metavar="NAME|FILE",
+            default="answer",
+        ),
+    ],
+    blind: Annotated[
+        bool,
+        Flag(
+            "Hide scores and other people's ratings until an answer is rated.",
+            "--blind/--no-blind",
+            default=True,
+        ),
+    ],
+    host: Annotated[
+        str,
+        Flag("The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"),
+    ],
+    port: Annotated[
+        int,
+        Flag("The port to listen at; 0 takes a free one.", default=8766, least=0, most=65535),
+    ],
+    public: Annotated[
+        str,
+        Flag(
+            "The name under which a proxy shows the pages, as runs.example.org; requests for other "
+            "names are refused.",
+            metavar="HOST",
+            default="",
+        ),
+    ],
+) -> None:
+    """See, compare and rate the runs below a folder on a page of this machine.
+
+    The page lists the runs, follows what is written meanwhile, and has each answer with its marks,
+    its passages and the calls behind it; a figure over time; two runs side by side; and what to
+    rate next. Its address begins with a token. Nothing leaves this machine.
+
+    \b
+    trustassay view
+    trustassay view runs --rate anna
+    trustassay view runs --rate anna --rubric verdict --port 0
+    """
+    from trustassay.metrics.judge import read_rubric
+    from trustassay.people.annotate.project import RATER_NAME
+    from trustassay.report import serving
+    from trustassay.report.listening import open_listener
+    from trustassay.view.index import Index, index_path
+    from trustassay.view.pages import Site
+    from trustassay.view.server import VIEWER, IndexRefresher, application
+
+    # step 1: check the arguments before anything is opened
+    folder = folder or Path("trustassay-runs" if Path("trustassay-runs").is_dir() else ".")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: expected a folder with runs; `score --out` makes one")
+    if rate and not RATER_NAME.fullmatch(rate):
+        hint = "expected up to 40 letters, digits, _, - and . (not first)"
+        raise UsageError(f"--rate: {hint}, got {rate[:50]!r}")
+    # step 2: bind the port first, so that a port in use leaves no trace
+    with open_listener(host, port) as at:
+        path = index_path(folder)
+        index = Index(folder, path)
+        # Tokens are kept beside the table, so the address stays the same from start to start.
+        links = serving.AccessLinks(path, [rate or VIEWER])
+        base = f"/{links.tokens[rate or VIEWER]}"
+        site = Site(folder.resolve(), base, rate, read_rubric(rubric), blind=blind)
+        # step 3: print the address, and a warning where other machines can reach it
+        if warning := serving.warn_of_exposure(host):
+            say(warning)
+        say(f"{serving.format_address(host, at)}{site.base}/")
+        say("Ctrl-C ends; the same command has the same address")
+        # step 4: keep the table up to date in the background, and serve until Ctrl-C
+        refresher = IndexRefresher(index, say)
+        refresher.start()
+        hosts = serving.AllowedHosts(host, public)
+
+        async def drained() -> None:
+            refresher.close()
+
+        served = application(site, index, links, say, hosts, lambda: refresher.version)
+        serving.serve(served, at, drained)

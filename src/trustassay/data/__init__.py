@@ -1,6 +1,0 @@
-"""Reading input: files, folders and objects in the layouts of several tools."""
-
-from trustassay.data.reading import LocatedSample, read_samples
-from trustassay.data.records import InputError, InputFault
-
-__all__ = ["InputError", "InputFault", "LocatedSample", "read_samples"]

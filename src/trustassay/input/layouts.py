@@ -1,0 +1,243 @@
+"""Names of fields in records of other tools: layouts, spellings, other languages, guesses.
+
+:mod:`trustassay.input.recognising` uses them to recognise a record by its keys.
+"""
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError
+
+Converter = Callable[[Any], Any]
+NAMES: Mapping[str, Any] = tomllib.loads(
+    files("trustassay.input").joinpath("names.toml").read_text(encoding="utf-8")
+)
+"""Names of fields and words of labels, by subject, from ``names.toml``."""
+
+TEXT_FIELDS, STRUCTURED_FIELDS = CANONICAL_FIELDS[:4], CANONICAL_FIELDS[4:12]
+"""Canonical fields with a single text, and those with lists or objects."""
+PROSE_NAMES = frozenset({"reference", "expected_output", "expectedOutput", "ground_truth", "ideal"})
+"""Names in other tools of a single text that may fill one of our list fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The layout of a tool's records.
+
+    :data:`SPELLINGS` and :data:`CONVERTERS`, which hold for every layout, come after its own.
+    """
+
+    name: str
+    """The name of the tool or data set."""
+    identifying_keys: tuple[frozenset[str], ...]
+    """Sets of keys; the layout is recognised where all keys of one set are present."""
+    fields: Mapping[str, tuple[str, ...]]
+    """By canonical field, the tool's names for it, the preferred one first."""
+    documents: Mapping[str, str] = field(default_factory=dict)
+    """By canonical field of a document, the tool's name for it."""
+    converters: Mapping[str, Converter] = field(default_factory=dict)
+    """By the tool's field, a function that returns the canonical value. It raises ``SampleError``,
+    with an empty field name, where it cannot."""
+    keys_without_question: frozenset[str] = frozenset()
+    """Keys one of which identifies the layout in a record without ``question``."""
+
+
+def _short_answers(pairs: Any) -> Any:
+    """Turn ALCE's sub-questions, each with its short answers, into lists of aliases."""
+    # The library `datasets` may store a list of objects as an object of lists.
+    if isinstance(pairs, Mapping):
+        return pairs.get("short_answers")
+    if not isinstance(pairs, list | tuple):
+        raise SampleError([Problem("", "expected a list of questions with short_answers")])
+    return [p.get("short_answers") if isinstance(p, Mapping) else None for p in pairs]
+
+
+def _one_question(value: Any) -> Any:
+    """Refuse the messages of a conversation; the parser checks everything else."""
+    if isinstance(value, list | tuple):
+        message = "expected one question, got a list of messages (multi-turn is not supported)"
+        raise SampleError([Problem("", message)])
+    return value
+
+
+def _unless_blank(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _in_list(value: Any) -> Any:
+    """Split a list that is written with semicolons; a list stays as it is."""
+    if not isinstance(value, str):
+        return value
+    return [text.strip() for text in value.split(";") if text.strip()]
+
+
+def _one_of_list(value: Any) -> Any:
+    """Return a list as the aliases of a single answer, each of which is right by itself."""
+    result = _in_list(value)
+    return [result] if result and isinstance(result, list) else result
+
+
+def _not_hallucinated(value: Any) -> Any:
+    """Turn yes or true (there is a hallucination) into 0, the label of a wrong answer."""
+    if value is None or isinstance(value, bool):
+        return None if value is None else int(not value)
+    label_of_word = {"yes": 0, "no": 1}
+    word = value.strip().casefold() if isinstance(value, str) else ""
+    if word not in label_of_word:
+        message = "expected yes, no, true or false (whether the response is hallucinated)"
+        raise SampleError([Problem("", f"{message}, got {str(value)[:40]!r}")])
+    return label_of_word[word]
+
+
+def _split_at_bars(value: Any) -> Any:
+    """Split the passages that DeepEval joins with bars in its tables."""
+    is_list = not isinstance(value, str) or value.lstrip().startswith("[")
+    return value if is_list or not value.strip() else value.split("|")
+
+
+def _any_of(value: Any) -> Any:
+    """Return a right answer, or a list of right answers, as the aliases of one answer."""
+    if isinstance(value, list | tuple):
+        return [list(value)] if value else None
+    return None if _unless_blank(value) is None else [value]
+
+
+def _several_texts(value: Any) -> Any:
+    """Return a list of texts; any other value, such as a number of samples, has no replies."""
+    listed = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    return value if listed else None
+
+
+SPELLINGS: Mapping[str, tuple[str, ...]] = {
+    known: tuple(names) for known, names in NAMES["spellings"].items()
+}
+"""By canonical field, names that are recognised in any record, after those of its layout."""
+CONVERTERS: Mapping[str, Converter] = {
+    **dict.fromkeys(SPELLINGS["claims"], _unless_blank),
+    **dict.fromkeys(SPELLINGS["resamples"], _several_texts),
+    "ideal": _any_of,
+}
+"""By name, functions that return the canonical value, for records of any layout."""
+
+
+AMBIGUOUS = frozenset({"source"})
+"""Names that may mean documents but mostly hold a link or a title; they count only with prose."""
+
+# The functions that ``names.toml`` refers to by name, without the underscore.
+_CONVERTERS = {
+    converter.__name__: converter
+    for converter in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
+} | {converter.__name__: converter for converter in (_not_hallucinated, _split_at_bars)}
+
+
+def _build_layout(row: Mapping[str, Any]) -> Layout:
+    return Layout(
+        row["name"],
+        tuple(map(frozenset, row["telling"])),
+        {canonical: tuple(names) for canonical, names in row["fields"].items()},
+        row.get("documents", {}),
+        {name: _CONVERTERS[f"_{how}"] for name, how in row.get("converters", {}).items()},
+        frozenset(row.get("without_question", ())),
+    )
+
+
+LAYOUTS = tuple(map(_build_layout, NAMES["layouts"]))
+# Documents in our own layout may have Trust-Eval's names: their flags must not be dropped silently.
+CANONICAL = Layout(
+    "canonical", (), {}, next(layout.documents for layout in LAYOUTS if layout.name == "Trust-Eval")
+)
+
+
+# ---- other spellings (Ground Truth, actualOutput) and languages (Réponse, 質問) ----
+
+_KNOWN = frozenset(
+    name
+    for name in {
+        *("id", "question", "response", "documents", "model"),
+        *("inputs", "outputs", "reference_outputs", "answer"),
+        *(name for names in SPELLINGS.values() for name in names),
+        *(name for layout in LAYOUTS for names in layout.fields.values() for name in names),
+    }
+    if re.fullmatch(r"[a-z_]+", name)
+)
+"""Names to which other spellings and translations are mapped."""
+
+
+def find_respellings(names: Collection[str], names_to_keep: Collection[str]) -> dict[str, str]:
+    """Return the names of a record that are other spellings of known names, by the known name.
+
+    Args:
+        names: the names of the record.
+        names_to_keep: names that are not mapped.
+    """
+    result: dict[str, str] = {}
+    for name in names:
+        if isinstance(name, str) and name not in _KNOWN and name not in names_to_keep:
+            english_name = translate_name(name)
+            # A field that exists under its known name is never replaced by another one.
+            if english_name in _KNOWN and english_name not in names:
+                result.setdefault(english_name, name)
+    return result
+
+
+def translate_name(name: str) -> str:
+    """Return the English translation of a field's name, or else the name in its normal form."""
+    result = normalise_name(name)
+    return _TRANSLATIONS.get(result, result)
+
+
+def normalise_name(name: str) -> str:
+    """Return a name in small letters without accents, with one underscore between words."""
+    # "actualOutput" becomes "actual_Output" first.
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    if not parted.isascii():
+        letters = unicodedata.normalize("NFKD", parted)
+        parted = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return re.sub(r"[\W_]+", "_", parted).strip("_").lower()
+
+
+_TRANSLATIONS: Mapping[str, str] = {
+    normalise_name(name): known
+    for known, names in NAMES["translations"].items()
+    for name in names.split()
+}
+
+
+# ---- guesses of the meaning of unknown fields, for messages that propose a command ----
+
+_WORDS_OF_GUESSES = {name: words.split() for name, words in NAMES["guesses"].items()}
+_WORDS_ABOUT_FIELDS = frozenset(_WORDS_OF_GUESSES.pop("about"))
+
+
+@lru_cache(maxsize=256)
+def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> Mapping[str, str]:
+    """Return the likeliest names for the question, the response and the documents.
+
+    Guesses only appear in messages; records are never read by them.
+
+    Args:
+        names: the names of a record.
+        names_taken: names that are known to mean something else.
+    """
+    free = {name: translate_name(name) for name in names if name not in names_taken}
+    # "question_id" and "answer_score" are about a field, and do not hold its text.
+    free = {
+        name: english_name
+        for name, english_name in free.items()
+        if _WORDS_ABOUT_FIELDS.isdisjoint(english_name.split("_"))
+    }
+    result: dict[str, str] = {}
+    for canonical, words in _WORDS_OF_GUESSES.items():
+        by_word = (
+            name for word in words for name, english_name in free.items() if word in english_name
+        )
+        if (best := next(by_word, None)) is not None:
+            result[canonical] = best
+            del free[best]
+    return result

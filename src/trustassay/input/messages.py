@@ -1,0 +1,242 @@
+"""Reads the messages of a chat in many formats: roles, texts, calls and results of tools.
+
+Chats of OpenAI (chat and responses), Anthropic, Bedrock, OpenTelemetry, OpenInference, LangChain,
+LangGraph, pydantic-ai and ShareGPT become one list of :class:`ChatMessage`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trustassay.core.sample import Problem, SampleError
+from trustassay.input.layouts import NAMES
+from trustassay.input.passage_texts import RawPassage
+from trustassay.input.passages import read_passages, read_prompt
+from trustassay.input.steps import AgentSteps, Call, ChatMessage, find_failure
+
+_ROLES = {name: role for role, all_ in NAMES["chats"]["roles"].items() for name in all_.split()}
+_CALLS = re.compile(NAMES["chats"]["parts"]["call"], re.IGNORECASE)
+_RESULTS = re.compile(NAMES["chats"]["parts"]["result"], re.IGNORECASE)
+_IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+
+
+def read_messages(messages: Iterable[Any]) -> list[ChatMessage]:
+    """Return the messages of a chat; values that are not messages are left out."""
+    return [message for value in messages for message in _read_value(value)]
+
+
+def _read_value(value: Any) -> list[ChatMessage]:
+    """Return the messages in a value: a message, and before it the results of tools inside it."""
+    if isinstance(value, list | tuple) and list(map(type, value)) == [str, str]:
+        # LangGraph accepts a pair of role and text.
+        value = {"role": value[0], "content": value[1]}
+    if not isinstance(value, Mapping):
+        return []
+    message = _unwrap_message(value)
+    role_name = next((message[key] for key in ("role", "type", "kind") if message.get(key)), None)
+    role = _ROLES.get(role_name) if isinstance(role_name, str) else None
+    if role is None:
+        return _read_parts(None, [message])
+    contents = [message[k] for k in ("content", "contents", "parts", "tool_calls") if k in message]
+    content = next((item for item in contents if item is not None), None)
+    tool_calls = message["tool_calls"] if isinstance(message.get("tool_calls"), list) else []
+    if isinstance(content, str) and role != "tool" and not tool_calls:
+        return [ChatMessage(role, content)]  # most messages are a text; the rest takes longer
+    parts = [*content] if isinstance(content, list | tuple) else [content]
+    # A message of a tool is the result itself, unless its parts are results (Anthropic).
+    if role == "tool" and not any(item.role == "tool" for item in _read_parts(None, parts)):
+        return [_build_result(message, str(message.get("tool_call_id") or ""))]
+    calls = [{**_unwrap_part(item), "type": "tool_call"} for item in tool_calls]
+    retries = [item for item in parts if isinstance(item, Mapping) and not item.get("tool_name")]
+    if any(item.get("part_kind") == "retry-prompt" for item in retries):
+        return []  # pydantic-ai's request to correct an invalid answer, no question of the user
+    return (_read_parts(role, [*parts, *calls]) or [ChatMessage(role, None)]) if contents else []
+
+
+def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
+    """Return the results among the parts of a message, then its texts; the last one has the calls.
+
+    Args:
+        role: the role of the message; ``None`` where each part names its own.
+        parts: the parts.
+    """
+    results, texts, calls = [], dict[str, list[str]](), dict[str, Call]()
+    for part in map(_unwrap_part, parts):
+        kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
+        known_as = str(next((part[key] for key in _IDS if part.get(key)), ""))
+        # The type of a part may name a role: "user-prompt" in pydantic-ai.
+        speaker = _ROLES.get(kind, role)
+        text = part.get("text", part.get("content") if kind in {"text", *_ROLES} else None)
+        if _RESULTS.fullmatch(kind):
+            results.append(_build_result(part, known_as))
+        elif _CALLS.fullmatch(kind):
+            # OpenAI nests name and arguments in "function"; others have them beside the type.
+            call_object = function if isinstance(function, Mapping) else part
+            arguments = next(
+                (call_object[key] for key in _ARGUMENTS if call_object.get(key) is not None), None
+            )
+            calls[known_as] = Call(
+                str(call_object.get("name") or call_object.get("tool_name") or ""), arguments
+            )
+        elif speaker and isinstance(text, str):
+            texts.setdefault(speaker, []).append(text)
+    text_messages = [
+        ChatMessage(speaking_role, "\n".join(lines)) for speaking_role, lines in texts.items()
+    ]
+    if calls:
+        # A message with calls alone has no text.
+        text_messages = text_messages or [ChatMessage("assistant", None)]
+        text_messages[-1] = text_messages[-1]._replace(calls=calls)
+    return [*results, *text_messages]
+
+
+def _unwrap_part(part: Any) -> Mapping[str, Any]:
+    """Return a part as an object: of a text, or from inside the wrapper of OpenInference or
+    Bedrock."""
+    if not isinstance(part, Mapping):
+        return {"text": part} if isinstance(part, str) else {}
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
+    name = next((key for key in wrapping if isinstance(part.get(key), Mapping)), None)
+    return {"type": name, **part[name]} if name else part
+
+
+def _build_result(part: Mapping[str, Any], call: str) -> ChatMessage:
+    value = read_tool_result(part)
+    text = join_part_texts(value) if isinstance(value, list | tuple) else None
+    return ChatMessage("tool", value, call, error=find_failure(part, text or value))
+
+
+def read_tool_result(part: Mapping[str, Any]) -> Any:
+    """Return the value that a tool returned; of a list with a single text part, the text."""
+    names = ("content", "output", "response", "result")
+    value = next((part[key] for key in names if part.get(key) is not None), None)
+    single_part = value[0] if isinstance(value, list | tuple) and len(value) == 1 else None
+    if isinstance(single_part, Mapping) and (
+        single_part.get("type") == "text" or [*single_part] == ["text"]
+    ):
+        return single_part.get("text", value)
+    return value
+
+
+def join_part_texts(parts: Sequence[Any]) -> str | None:
+    """Return the texts of a message's parts as one; ``None`` if no part has a text."""
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+    result = [text for text in texts if isinstance(text, str)]
+    return "\n".join(result) if result else None
+
+
+def _unwrap_message(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message without the wrapper of LangChain's serialisation, or of ShareGPT."""
+    if "from" in message and "value" in message:
+        return {"role": message["from"], "content": message["value"]}
+    wrapped = ["kwargs"] + ["data"] * ("type" in message) + ["message"] * (len(message) == 1)
+    inside = (message.get(name) for name in wrapped)
+    return next(
+        (inner_message for inner_message in inside if isinstance(inner_message, Mapping)), message
+    )
+
+
+def find_last_text(value: Any, *roles: str) -> str | None:
+    """Return the last text of some roles in a list of messages; a plain text is returned as it is.
+
+    ``None`` where the last message of these roles also calls a tool, because its text is no answer.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list | tuple):
+        return None
+    last_messages = [message for message in read_messages(value) if message.role in roles][-1:]
+    return next((message.content for message in last_messages if not message.calls), None)
+
+
+def describe_ending(messages: Any) -> str:
+    """Return the name of the last entry of a chat without an answer: a question, a blank answer, a
+    call or a result."""
+    last = read_messages(messages)[-1:] if isinstance(messages, list | tuple) else []
+    if not last or last[0].role != "assistant":
+        return "question" if not last or last[0].role == "user" else "result of a tool"
+    return "call of a tool" if last[0].calls else "blank answer"
+
+
+def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
+    """Yield each answered question of a chat, and the last question even without an answer.
+
+    A turn has ``question``, ``response`` (which may be blank), ``documents`` (the passages that
+    were shown before the answer) and ``steps`` (what came before it,
+    :class:`~trustassay.input.steps.AgentSteps`); empty fields are absent. Passages are first the
+    contexts in system messages and then the results of all tools, in the order of the messages. A
+    text beside a call is no answer.
+
+    Args:
+        messages: the messages.
+        field: the name of the field with the chat, for messages to the user.
+
+    Raises:
+        SampleError: a result refers to a call that no earlier message makes.
+    """
+    context_passages, returns, steps = list[Any](), list[Any](), AgentSteps()
+    turn: dict[str, Any] = {}
+    last = ChatMessage("", None)
+
+    def build_evidence() -> dict[str, Any]:
+        return {
+            "documents": [*context_passages, *returns],
+            "steps": steps.as_list(len(context_passages)),
+        }
+
+    for place, value in enumerate(messages):
+        for last in _read_value(value):
+            result_passages = (
+                read_passages(last.content) if last.role == "tool" and last.content else []
+            )
+            # A missing call would leave the steps without the tool's name and arguments.
+            if not steps.knows(last.call):
+                problem = f"expected an earlier message with the call of a tool, {last.call!r}"
+                raise SampleError([Problem(f"{field}[{place}]", problem)])
+            if last.role == "user":
+                # A new question ends the turn before it; without an answer that turn is dropped.
+                if "response" in turn:
+                    yield {"response": "", **_drop_empty_fields(turn)}
+                turn = {"question": last.content}
+            elif last.role == "assistant" and turn and not last.calls:
+                # Several messages of the assistant in a row: the last one with a text is the
+                # answer.
+                turn |= {"response": last.content or turn.get("response"), **build_evidence()}
+            elif last.role == "system":
+                context_passages += read_prompt(last.content or "")
+            steps.add(last, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
+            returns += result_passages
+    # The chat was cut off in the middle of a turn.
+    if turn and (last.role == "tool" or last.calls or "response" not in turn):
+        turn |= {"response": None, **build_evidence()}
+    if turn:
+        yield _drop_empty_fields(turn)
+
+
+def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in turn.items() if value}
+
+
+def find_passages(chat_messages: Sequence[ChatMessage]) -> list[tuple[str, RawPassage]]:
+    """Return the passages of a chat, each with the name of its tool (empty where unknown).
+
+    First come those in system messages, then the results of tools.
+    """
+    names = {
+        known_as: call.name for message in chat_messages for known_as, call in message.calls.items()
+    }
+    system = [message.content or "" for message in chat_messages if message.role == "system"]
+    passages: list[tuple[str, RawPassage]] = [
+        ("", part) for message in system for part in read_prompt(message)
+    ]
+    tools = [
+        message
+        for message in chat_messages
+        if message.role == "tool" and message.content is not None
+    ]
+    return passages + [
+        (names.get(message.call, ""), part)
+        for message in tools
+        for part in read_passages(message.content)
+    ]

@@ -1,0 +1,442 @@
+"""Reads ratings by people or judges from long tables (one row for each rating), wide tables (one
+column for each rater) and journals.
+
+Nothing is guessed: columns are found by their names, or by the names that the user gives.
+"""
+
+import csv
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from trustassay.core.sample import clean
+from trustassay.errors import did_you_mean
+from trustassay.input.journal import UNEQUAL, is_journal, read_journal
+from trustassay.input.labels import MAX_LABEL, is_right_or_wrong, parse_number
+from trustassay.input.reading import read_raw_records
+from trustassay.input.records import InputError
+from trustassay.input.tables import (
+    SAVE_AS_UTF8,
+    check_columns,
+    has_invalid_utf8,
+    read_csv_rows,
+    read_header,
+)
+
+RATING_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "item": ("item", "id"),
+    "rater": ("rater", "annotator", "judge"),
+    "rating": ("rating", "label", "score", "level"),
+    "repeat": ("repeat",),
+    "model": ("model",),
+    "note": ("note",),
+}
+"""By field, the names of columns in which it is found, the preferred one first."""
+MAX_RANGE_LEVELS = 1000
+"""Levels that a range such as ``1..5`` may have."""
+MAX_FAULTS_LISTED = 10
+"""Faults of a file that a message lists; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """One rating of an item by a rater."""
+
+    item: str
+    """The id of the item."""
+    rater: str
+    """The name of the rater."""
+    value: float
+    """The rating; for words, their index among the categories."""
+    repeat: int = 0
+    """0 for the rater's first rating of the item, 1 for the second, and so on."""
+    model: str = ""
+    """The model whose answer was rated; empty where each item has a single answer."""
+    note: str = ""
+    """The rater's note; only long tables have notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """All ratings of a file."""
+
+    ratings: Sequence[Rating]
+    """The ratings in the order of the file."""
+    categories: Sequence[str] = ()
+    """The words for the values 0, 1, ...; empty where ratings are numbers."""
+    ordered: bool = True
+    """Whether values can be compared by size."""
+    scale: Sequence[float] = ()
+    """All values that could be given, the lowest first; empty where that is not known."""
+    missing_count: int = 0
+    """The number of empty cells."""
+    pairs: bool = False
+    """Whether each rating is a choice between two answers."""
+    has_unequal_chances: bool = False
+    """Whether ``label`` drew the answers with unequal probabilities, so that they do not represent
+    the others."""
+
+
+@dataclass(slots=True)
+class _RatingCell:
+    """The cell of a rating with the other cells of its row, as texts."""
+
+    where: str
+    """The place of its row, for messages."""
+    item: str
+    """The id of the item."""
+    rater: str
+    """The name of the rater."""
+    text: str
+    """The rating; may be empty."""
+    repeat: str
+    """The number of the repeat; empty without one."""
+    model: str
+    """The model whose answer was rated; empty without one."""
+    note: str
+    """The rater's note; empty without one."""
+
+
+def raise_faults(faults: Sequence[str], max_listed: int = MAX_FAULTS_LISTED) -> None:
+    """Raise an :class:`InputError` that lists the first faults, if there are any."""
+    if faults:
+        more = f"; and {len(faults) - max_listed:,} more" if len(faults) > max_listed else ""
+        raise InputError("; ".join(faults[:max_listed]) + more)
+
+
+def read_ratings(
+    path: Path,
+    *,
+    fields: Mapping[str, str] | None = None,
+    raters: Sequence[str] = (),
+    levels: Sequence[str] = (),
+) -> Ratings:
+    """Read ratings from ``.csv``, ``.tsv``, ``.jsonl`` or ``.json``.
+
+    A table with a column for the rater and one for the rating is a long table, unless ``raters``
+    are columns of it. Any other table is a wide one: its raters are the columns in ``raters``, or
+    all columns that contain only numbers.
+
+    In a journal of ``annotate``, ratings that were undone are left out, skipped ones are missing,
+    and the rubric defines the scale. If the journal has several rubrics, the field ``rating`` is
+    the name of the one to read.
+
+    Args:
+        path: the file.
+        fields: names of columns by field: ``{"item": "question_id"}``.
+        raters: the only raters to read; for a wide table the names of their columns.
+        levels: all levels of an ordinal scale, the lowest first: numbers, a range of whole numbers
+            such as ``1..5``, or words.
+
+    Raises:
+        InputError: the file cannot be read, a column or one of ``raters`` is missing, or ratings
+            are neither all numbers nor all words (of ``levels``, where given); names the first ten
+            faults, and counts the others.
+    """
+    # Step 1: the fields that the user names must be known.
+    fields = dict(fields or {})
+    strange = [name for name in fields if name not in RATING_FIELDS]
+    raise_faults([did_you_mean("field of a rating", name, RATING_FIELDS) for name in strange])
+    faults: list[str] = []
+    # Step 2: the rows, of a journal or of a table.
+    of_annotate, pairs, unequal = is_journal(path), False, False
+    choices: Sequence[str] = ()
+    if of_annotate:
+        journal = read_journal(path)
+        if "rubrics" in journal.start:
+            # The user names the rubric as the field "rating", which is then no name of a column.
+            journal = journal.select_rubric(fields.pop("rating", None))
+        pairs = journal.start.get("pairs") is True
+        choices = () if pairs else journal.choices
+        # Choices that are all numbers are levels; words without an order stay categories.
+        numeric = all(_parse_rating(choice) is not None for choice in choices)
+        rows = journal.last_states()
+        # Levels of the user win over those of the rubric.
+        levels = levels or journal.levels or (choices if numeric else ())
+        unequal = journal.start.get("chances") == UNEQUAL
+    else:
+        rows = list(read_table_rows(path, faults))
+        raise_faults(faults)
+    if not rows:
+        raise InputError(f"{path}: no ratings in it")
+    # Step 3: the columns, and whether the table is long or wide.
+    columns = list(dict.fromkeys(key for _, row in rows for key in row))
+    column_names = _find_columns(path, columns, fields)
+    # The user's raters may be columns although the table also has a column "rater".
+    by_column = bool(raters) and not of_annotate and set(raters) <= set(columns)
+    chosen = raters
+    if long := "rater" in column_names and "rating" in column_names and not by_column:
+        raters_present = {
+            name for _, row in rows if (name := _read_text(row.get(column_names["rater"])))
+        }
+        if strange := [name for name in raters if name not in raters_present]:
+            raise InputError(f"{path}: {did_you_mean('rater', strange[0], raters_present)}")
+    else:
+        # A column of words is a rater where it is called rating or label, and no other column is.
+        rating_column = [column_names["rating"]] if "rating" in column_names else []
+        chosen = raters or _find_rater_columns(rows, columns, column_names) or rating_column
+        strange = [name for name in chosen if name not in columns]
+        raise_faults([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
+        if not chosen:
+            raise InputError(
+                f"{path}: expected columns rater and rating, or a column of numbers for each "
+                f"rater (--rater names them); it has {', '.join(columns)}"
+            )
+    # Step 4: one cell for each rating, then the ratings themselves. Empty cells are only counted.
+    cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
+    filled = [cell for cell in cells if cell.text]
+    result = _build_ratings(path, filled, faults, levels, choices)
+    return replace(
+        result, missing_count=len(cells) - len(filled), pairs=pairs, has_unequal_chances=unequal
+    )
+
+
+def read_table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each row of ``.csv``, ``.tsv``, ``.jsonl`` or ``.json`` with its place.
+
+    Args:
+        path: the file.
+        faults: a list to which records that cannot be read are added.
+    """
+    name = str(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
+    if suffixes and suffixes[-1] in (".csv", ".tsv") and path.is_file():
+        yield from _read_table_file(path, name, "\t" if suffixes[-1] == ".tsv" else ",", faults)
+        return
+    for raw in read_raw_records(name, {}):
+        if raw.problems:
+            faults.append(f"{raw.where}: {raw.problems[0]}")
+        elif isinstance(raw.record, Mapping):
+            yield raw.where, {str(key): value for key, value in raw.record.items()}
+        else:
+            faults.append(f"{raw.where}: expected an object")
+
+
+def _read_table_file(
+    path: Path, name: str, delimiter: str, faults: list[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    result = read_header(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
+    # The first row is the header; titles above it are skipped by ``csv_rows``.
+    header: list[str] = []
+    for where, row in read_csv_rows(path, name, result):
+        if isinstance(row, csv.Error):
+            raise InputError(f"{where}: is not CSV ({row})") from None
+        if not header:
+            header = [cell.strip() for cell in row]
+            check_columns(header, name, {})
+            if has_invalid_utf8(header):
+                raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
+        elif len(row) > len(header):
+            faults.append(f"{where}: more cells than the header names")
+        elif bad := [k for k, v in zip(header, row, strict=False) if has_invalid_utf8([v])]:
+            faults.append(f"{where}: {bad[0]}: is not UTF-8; {SAVE_AS_UTF8}")
+        else:
+            yield where, {k: v for k, v in zip_longest(header, row) if k}
+
+
+def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of columns by field."""
+    result = dict(fields)
+    for what, usual_names in RATING_FIELDS.items():
+        if what not in fields and (
+            names_present := [name for name in usual_names if name in columns]
+        ):
+            result[what] = names_present[0]
+    wanted = [fields[what] for what in RATING_FIELDS if what in fields]
+    strange = [column for column in wanted if column not in columns]
+    raise_faults([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
+    if "item" not in result:
+        raise InputError(
+            f"{path}: expected a column item or id, or --field item=COLUMN; it has "
+            f"{', '.join(columns)[:200]}"
+        )
+    return result
+
+
+def _find_rater_columns(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    columns: Sequence[str],
+    column_names: Mapping[str, str],
+) -> list[str]:
+    columns_of_fields = {
+        column_names[what] for what in ("item", "repeat", "model", "note") if what in column_names
+    }
+    columns_of_fields.update(RATING_FIELDS["item"])
+    result = []
+    for column in columns:
+        texts = [_read_text(row.get(column)) for _, row in rows]
+        filled = [text for text in texts if text]
+        if (
+            column not in columns_of_fields
+            and filled
+            and all(_parse_rating(text) is not None for text in filled)
+        ):
+            result.append(column)
+    return result
+
+
+def _read_cells(
+    rows: Sequence[tuple[str, Mapping[str, Any]]],
+    column_names: Mapping[str, str],
+    chosen: Sequence[str],
+    faults: list[str],
+    *,
+    long: bool,
+) -> Iterator[_RatingCell]:
+    """Yield the cells with ratings, some of them empty.
+
+    Args:
+        rows: the rows, each with its place.
+        column_names: names of columns by field.
+        chosen: for a long table the only raters to read, if any; for a wide one its columns.
+        faults: a list to which rows without an item or a rater are added.
+        long: whether the table is a long one.
+    """
+    columns = [(name, name) for name in chosen]
+    for where, row in rows:
+        cell = dict.fromkeys(RATING_FIELDS, "")
+        cell |= {what: _read_text(row.get(column)) for what, column in column_names.items()}
+        # Only the raters that the user names are read.
+        if long and chosen and cell["rater"] not in chosen:
+            continue
+        if long:
+            columns = [(cell["rater"], column_names["rating"])]
+        if not cell["item"] or (long and not cell["rater"]):
+            faults.append(f"{where}: expected an item{' and a rater' if long else ''}")
+            continue
+        repeat_model_note = cell["repeat"], cell["model"], cell["note"] if long else ""
+        # A long row has one rating, a wide row one for each rater.
+        for rater, column in columns:
+            yield _RatingCell(
+                where, cell["item"], rater, _read_text(row.get(column)), *repeat_model_note
+            )
+
+
+def _build_ratings(
+    path: Path,
+    cells: Sequence[_RatingCell],
+    faults: list[str],
+    levels: Sequence[str],
+    choices: Sequence[str],
+) -> Ratings:
+    """Turn cells into ratings: numbers, or words by their index.
+
+    Args:
+        path: the file, for messages.
+        cells: the cells with a text.
+        faults: the faults so far; ratings that do not fit are added, and all are raised.
+        levels: the levels of the scale, if the user or the rubric gives any.
+        choices: all words that could be given, if they have no order and are known.
+    """
+    numbers = [_parse_rating(cell.text) for cell in cells]
+    scale, categories = _read_levels(levels)
+    if levels:
+        faults += [
+            f"{cell.where}: rating: {cell.text[:40]!r} is not among the levels"
+            for cell, number in zip(cells, numbers, strict=True)
+            if (cell.text.lower() not in categories if categories else number not in scale)
+        ]
+    # 1 and 0 beside yes and no are words as well; a single 4 among words is a mistake.
+    elif all(number is None for number in numbers) or (
+        None in numbers and all(is_right_or_wrong(cell.text) for cell in cells)
+    ):
+        categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
+        scale = tuple(map(float, range(len(categories)))) if choices else ()
+    else:
+        faults += [
+            f"{cell.where}: rating: expected a number, as other ratings are, got {cell.text[:40]!r}"
+            for cell, number in zip(cells, numbers, strict=True)
+            if number is None
+        ]
+    repeats = _number_repeats(cells, faults)
+    raise_faults(faults)
+    if not cells:
+        raise InputError(f"{path}: no ratings in it")
+    result = []
+    for cell, number, repeat in zip(cells, numbers, repeats, strict=True):
+        value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
+        names = clean(cell.item), clean(cell.rater)
+        result.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
+    return Ratings(result, tuple(categories), bool(levels) or not categories, scale)
+
+
+def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
+    """Return the values of a scale, the lowest first, and its words if it consists of words.
+
+    Raises:
+        InputError: a level is named twice, or a range has fewer than two levels or too many.
+    """
+    texts = [level.strip().lower() for level in levels]
+    if len(texts) == 1 and (ends := re.fullmatch(r"(-?\d{1,9})\.\.(-?\d{1,9})", texts[0])):
+        low, high = int(ends[1]), int(ends[2])
+        if not low < high <= low + MAX_RANGE_LEVELS - 1:
+            raise InputError(
+                f"levels: expected the lowest and the highest of at most {MAX_RANGE_LEVELS} "
+                "levels, as "
+                f"1..5, got {texts[0]}"
+            )
+        texts = [str(level) for level in range(low, high + 1)]
+    if not texts:
+        return (), []
+    numbers = [number for text in texts if (number := _parse_rating(text)) is not None]
+    # Numbers are compared as numbers, so "1" and "1.0" are the same level.
+    numeric = len(numbers) == len(texts)
+    if twice := [
+        text for text, count in Counter(numbers if numeric else texts).items() if count > 1
+    ]:
+        raise InputError(f"levels: {twice[0]} is named twice; expected each level once")
+    if numeric:
+        return tuple(sorted(numbers)), []
+    return tuple(map(float, range(len(texts)))), texts
+
+
+def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int]:
+    """Return the index of each cell among the ratings of its item by its rater.
+
+    The order is that of the column ``repeat``, or else that of the file. A repeat that occurs
+    twice, or only in some of the cells, is a fault.
+    """
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, cell in enumerate(cells):
+        groups.setdefault((cell.item, cell.model, cell.rater), []).append(place)
+    result = [0] * len(cells)
+    for places in groups.values():
+        repeat_numbers = {place: _parse_rating(cells[place].repeat) for place in places}
+        repeats_so_far: set[float | str] = set()
+        for place in places:
+            cell = cells[place]
+            whose = f"{cell.where}: {cell.rater[:40]!r} rated {cell.item[:40]!r}"
+            # A missing number among numbered ones leaves the order open.
+            if bool(cell.repeat) != bool(cells[places[0]].repeat):
+                faults.append(
+                    f"{whose} with and without a repeat; expected a repeat in all of these rows, "
+                    "or in none"
+                )
+                continue
+            number = repeat_numbers[place]
+            repeat = cell.repeat if number is None else number
+            if cell.repeat and repeat in repeats_so_far:
+                faults.append(f"{whose} twice at the repeat {cell.repeat[:20]!r}")
+            repeats_so_far.add(repeat)
+        # Repeats that are not numbers keep the order of the file.
+        if all(number is not None for number in repeat_numbers.values()):
+            places.sort(key=lambda place: repeat_numbers[place] or 0.0)
+        for order, place in enumerate(places):
+            result[place] = order
+    return result
+
+
+def _read_text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value).strip()
+
+
+def _parse_rating(text: str) -> float | None:
+    number = parse_number(text)
+    return number if number is not None and abs(number) <= MAX_LABEL else None

@@ -1,0 +1,558 @@
+"""Reads samples from a file, a folder, a table or an iterable, one at a time, each with its place.
+
+A record that is not a sample becomes an :class:`InputFault` at its place, so that one bad line does
+not prevent the others from being read, and the user sees all faults together.
+"""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path, PurePath
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from trustassay.core.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
+from trustassay.errors import did_you_mean
+from trustassay.input import arrow, otlp, places, recognising
+from trustassay.input.chats import CHATS, is_no_answer, split_turns
+from trustassay.input.messages import read_messages
+from trustassay.input.places import InputFile, InputPlace, find_place
+from trustassay.input.records import (
+    InputError,
+    InputFault,
+    RawRecord,
+    UnknownFields,
+    build_missing_source_error,
+    is_nan,
+    to_json_types,
+)
+from trustassay.input.source_files import (
+    STANDARD_INPUT,
+    STANDARD_INPUT_NAME,
+    open_text,
+    store_standard_input,
+)
+from trustassay.input.tables import read_csv_records, read_workbook_records
+from trustassay.input.traces import is_trace, read_traces
+
+_LISTS: tuple[str, ...] = (
+    *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
+    *("observations", "items"),
+)
+"""Names of the list of records in an object; "Data" is TriviaQA's."""
+MAX_LINE_BYTES = 2**24
+"""Bytes of a first line of a ``.json`` file that may be one record of many."""
+
+
+def read_raw_records(name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    """Open a file, folder or other input and return its records.
+
+    Args:
+        name: the path or URL, as the user wrote it.
+        fields: the user's names of fields, by canonical field.
+
+    Raises:
+        InputError: at once, if it does not exist or its kind is unknown; while iterating, if it is
+            damaged.
+    """
+    if name == STANDARD_INPUT:
+        stored_input = store_standard_input()
+        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, stored_input.kind)
+    if (place := find_place(name)) is not None:
+        return _read_place(place, name, fields)
+    path = Path(name)
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        # No permission, or a name that no file can have, such as one that is too long.
+        raise InputError(f"{name[:200]}: cannot be read ({error.strerror})") from error
+    if is_folder:
+        return _read_folder(path, name, fields)
+    if not exists:
+        raise InputError(f"{name}: no such file")
+    return _read_file(path, name, fields)
+
+
+def _read_place(place: InputPlace, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    if place.table:
+        return arrow.read_batches(arrow.slice_batches(place.table()), f"{name:.80}", fields)
+    if not place.files:
+        raise InputError(f"{name}: no such file, and no file matches")
+    single_file = place.files.get("")
+    return (
+        _read_file(single_file, name, fields)
+        if single_file
+        else _read_files(place.files, name, fields)
+    )
+
+
+def _read_file(
+    path: InputFile, name: str, fields: Mapping[str, str], kind: str = ""
+) -> Iterator[RawRecord]:
+    # Standard input has no suffix; its kind was determined by its content.
+    kind = kind or places.determine_kind(path, name)
+    if kind in {".jsonl", ".ndjson"}:
+        return _read_json_lines(path, name)
+    if kind == ".json":
+        return _read_json(path, name, fields)
+    if kind == ".xlsx":
+        return read_workbook_records(path, name, fields)
+    if kind == ".parquet":
+        return _read_parquet(path, name, fields)
+    if kind in places.OTLP_SUFFIXES:
+        return otlp.read_records(path, name)
+    return read_csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
+
+
+def _read_json_lines(path: InputFile, name: str) -> Iterator[RawRecord]:
+    with open_text(path, name) as stream:
+        for number, line in enumerate(stream, 1):
+            # A byte order mark, as Excel and PowerShell write it.
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if text and not text.isspace():
+                yield _parse_json_line(text, f"{name}:{number}")
+
+
+def _parse_json_line(line: bytes, where: str) -> RawRecord:
+    try:
+        return RawRecord(where, json.loads(line.decode()))
+    except UnicodeDecodeError as error:
+        problem = Problem(f"byte {error.start + 1}", "is not UTF-8")
+    except json.JSONDecodeError as error:
+        # The line end belongs to the line, so an error there is reported behind its last character.
+        column = min(error.pos, len(error.doc.rstrip())) + 1
+        problem = Problem(f"column {column}", f"is not JSON ({error.msg})")
+    except (ValueError, RecursionError) as error:
+        problem = Problem("record", f"is not readable JSON ({_describe_error(error)})")
+    return RawRecord(where, None, (problem,))
+
+
+def _read_json(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    # Each form of a .json file in turn: JSON Lines with a wrong suffix, a single trace or chat, an
+    # object of columns, an object with a list of records, a list.
+    if _is_json_lines(path, name):
+        yield from _read_json_lines(path, name)
+        return
+    content = _load_json(path, name)
+    lists = [content.get(name) for name in CHATS] if isinstance(content, dict) else []
+    is_single_record = is_trace(content) or any(
+        read_messages(messages) for messages in lists if isinstance(messages, list)
+    )
+    records = [content] if is_single_record else content
+    if isinstance(records, dict):
+        records = _rows_of_columns(content, fields)
+        if records is None:
+            records = _find_list(content)
+    if not isinstance(records, list):
+        raise InputError(
+            f"{name}: expected a list of records, an object with one under `data` or `results`, or "
+            "an object of columns, lists of one length, with a question column"
+        )
+    for number, record in enumerate(records, 1):
+        yield RawRecord(f"{name}: item {number}", record)
+
+
+def _find_list(content: Mapping[str, Any]) -> Any:
+    """Return the list of records in an object; that of promptfoo is inside two objects."""
+    result = next((content[name] for name in _LISTS if name in content), None)
+    inside = result.get("results") if isinstance(result, Mapping) else None
+    return inside if isinstance(inside, list) else result
+
+
+def _is_json_lines(path: InputFile, name: str) -> bool:
+    """Whether the content of a ``.json`` file is JSON Lines, as in some published data sets."""
+    with open_text(path, name) as stream:
+        first = stream.readline(MAX_LINE_BYTES)
+        more = any(line.strip() for line in stream)
+    try:
+        return more and isinstance(json.loads(first.decode("utf-8-sig")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _rows_of_columns(
+    columns: Mapping[str, Any], fields: Mapping[str, str]
+) -> list[dict[str, Any]] | None:
+    """Return the rows of an object of columns; ``None`` for any other object."""
+    lists = [value for value in columns.values() if isinstance(value, list)]
+    if not lists or len(lists) < len(columns) or len({len(values) for values in lists}) != 1:
+        return None
+    # Only with a column for the question: an object of lists may be anything.
+    asks = recognising.has_question(columns, fields) or recognising.is_published_set(columns.keys())
+    return (
+        [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
+    )
+
+
+def _load_json(path: InputFile, name: str) -> Any:
+    with open_text(path, name) as stream:
+        text = stream.read()
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: byte {error.start + 1} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise InputError(f"{name}: is not JSON ({place}: {error.msg})") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: is not readable JSON ({_describe_error(error)})") from error
+
+
+def _describe_error(error: ValueError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a number with too many digits"  # the only other ValueError of json.loads
+
+
+def _read_parquet(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    try:
+        with path.open("rb") as stream:
+            size = stream.seek(0, io.SEEK_END)
+            # A Parquet file ends with the length of its footer and "PAR1". A cut file is reported
+            # here, in words, instead of by an error of the library.
+            stream.seek(max(0, size - 8))
+            tail = stream.read(8)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+    if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
+        raise InputError(f"{name}: is not a complete Parquet file")
+    yield from arrow.read_batches(_read_batches(path, name, "Parquet"), name, fields)
+
+
+def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    # A data set of Hugging Face, by ``save_to_disk``: one split, or a folder with a split.
+    if (path / "state.json").is_file():
+        state = _load_json(path / "state.json", f"{name}/state.json")
+        try:
+            # Only the file's name is used, so that a manipulated state.json cannot name a file
+            # elsewhere.
+            shards = [path / Path(entry["filename"]).name for entry in state["_data_files"]]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"{name}/state.json: names no data files") from error
+        batches = chain.from_iterable(_read_batches(shard, str(shard), "Arrow") for shard in shards)
+        return arrow.read_batches(batches, name, fields)
+    if not (path / "dataset_dict.json").is_file():
+        return _read_files_in(path, name, fields)
+    content = _load_json(path / "dataset_dict.json", f"{name}/dataset_dict.json")
+    splits = content.get("splits") if isinstance(content, dict) else None
+    if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
+        raise InputError(f"{name}/dataset_dict.json: names no splits")
+    if len(splits) != 1:
+        raise InputError(
+            f"{name}: has the splits {', '.join(splits) or '(none)'}; name one of them, "
+            f"as in {name.rstrip('/')}/{(splits or ['SPLIT'])[0]}"
+        )
+    split = path / splits[0]
+    if not (split / "state.json").is_file():
+        raise InputError(f"{split}: the split is missing, or has no state.json")
+    return _read_folder(split, str(split), fields)
+
+
+def _read_files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    if (path / "run.json").is_file():
+        message = "is the folder of a run, which has answers already"
+        raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
+    return _read_files(places.list_files(path), name, fields)
+
+
+def _read_files(
+    files: Mapping[str, InputFile], name: str, fields: Mapping[str, str]
+) -> Iterator[RawRecord]:
+    """Return the records of the files below a folder.
+
+    Folders ``KEY=VALUE`` in their paths are fields of records that have no such field.
+    """
+    # Listed before the generator starts, so that an empty folder is reported at once.
+    paths = places.list_record_files(files, name)
+
+    def records() -> Iterator[RawRecord]:
+        for path in paths:
+            keys, file = places.read_folder_keys(path), files[path]
+            for raw in _read_file(file, str(file), fields):
+                record = raw.record
+                yield (
+                    raw._replace(record=keys | record) if keys and isinstance(record, dict) else raw
+                )
+
+    return records()
+
+
+def _read_batches(path: InputFile, name: str, kind: str) -> Iterator[Any]:
+    from arro3.io import read_ipc_stream, read_parquet
+
+    try:
+        with path.open("rb") as file:
+            reader = read_parquet(file) if kind == "Parquet" else read_ipc_stream(file)
+            yield from arrow.slice_batches(reader)
+    except BaseException as error:
+        if not arrow.is_arrow_error(error):
+            raise
+        raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
+
+
+_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+TURNS = LAST, ALL = "last", "all"
+"""Turns of a chat log that are samples."""
+
+
+class LocatedSample(NamedTuple):
+    """A sample with its place in the input."""
+
+    where: str
+    """Its place, as in :class:`InputFault`."""
+    sample: Sample
+    """The sample."""
+    has_id: bool = True
+    """Whether the record has an id; otherwise one was computed from its content."""
+    use_original_names: Callable[[Problem], Problem] = lambda problem: problem
+    """Returns a problem of the sample with the record's own name of the field."""
+    find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None
+    """Returns the fields that some problems miss because the record has no known name for them."""
+
+
+class InputFiles(tuple[str, ...]):
+    """Paths of several files that form one input.
+
+    It is a class of its own because a plain list of texts must never be read as paths: a record
+    from elsewhere could name a file.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def from_paths(cls, source: Any) -> Any:
+        """Return a caller's list of paths as files, a list of one path as this path, and any other
+        value as it is.
+        """
+        if not isinstance(source, list | tuple) or not source:
+            return source
+        if not all(isinstance(path, str | os.PathLike) for path in source):
+            return source
+        return cls(map(os.fspath, source)) if len(source) > 1 else source[0]
+
+
+def paths_of(source: Any) -> list[str]:
+    """Return the paths of an input; an empty list where it is not a file."""
+    if isinstance(source, InputFiles):
+        return list(source)
+    return [os.fspath(source)] if isinstance(source, str | os.PathLike) else []
+
+
+def read_samples(
+    source: str
+    | os.PathLike[str]
+    | arrow.ArrowStream
+    | Iterable[Mapping[str, Any] | Sample | str | os.PathLike[str]],
+    *,
+    fields: Mapping[str, str] = _NO_FIELDS,
+    turns: str = LAST,
+) -> Iterator[LocatedSample | InputFault]:
+    """Read samples in the layout of this project or of another tool (``docs/input.md``).
+
+    A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
+
+    ``source`` is a path, :class:`Files`, a table, or an iterable of records and samples. Paths are
+    distinguished by suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with
+    ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder: one that ``save_to_disk`` of Hugging
+    Face ``datasets`` wrote, or one of such files, which are one input; ``-`` is standard input. All
+    are read in pieces, except ``.json``, which is loaded completely. Tables are frames of pandas
+    and polars, Arrow tables and Hugging Face datasets.
+
+    Of several files the id of an answer is followed by its model, or, where it names none, by the
+    name of its file, which then counts as its model: files of several models may share their ids.
+
+    ``fields`` maps canonical names to the record's own, where dots descend into objects
+    (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
+    are samples: the ``last`` of each, or ``all`` that are answered.
+
+    Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
+
+    Raises:
+        InputError: at once, for a path that is not there or of no known kind and for an unknown
+            canonical name, or a path that is given twice; while iterating, for a broken file, a
+            header that names no question, an input without records, and a field of ``fields`` that
+            no record has.
+    """
+    if turns not in TURNS:
+        raise InputError(did_you_mean("turns", turns, TURNS))
+    for name in fields:
+        if name not in CANONICAL_FIELDS:
+            raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
+    # Everything that can be checked without reading is checked before the first sample.
+    if paths := paths_of(source):
+        names = _find_distinct_names(paths)
+        read = [_read(read_raw_records(path, fields), path, fields, turns) for path in paths]
+        return (
+            chain.from_iterable(map(_add_model_to_ids, read, names)) if len(paths) > 1 else read[0]
+        )
+    if (rows := arrow.read_frame(source, fields)) is not None:
+        return _read(rows, arrow.FRAME, fields, turns)
+    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        kind = type(source).__name__
+        raise InputError(f"expected a path or an iterable of records, got a single {kind}")
+    return _read(_read_in_memory(source), "the samples", fields, turns)
+
+
+def _find_distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return distinct names for files, as short as possible: first without folder and suffix.
+
+    Raises:
+        InputError: a path is given twice.
+    """
+    for place, path in enumerate(paths):
+        if path in paths[:place]:
+            raise InputError(f"{path}: is given twice")
+    bare = [
+        path_object.with_suffix("") if path_object.name else path_object
+        for path_object in map(PurePath, paths)
+    ]
+    # Add folders until the names differ: "a/answers", "b/answers".
+    for parts in range(1, max(len(path_object.parts) for path_object in bare) + 1):
+        names = ["/".join(path_object.parts[-parts:]) for path_object in bare]
+        if len(set(names)) == len(names):
+            return names
+    return list(paths)
+
+
+def _add_model_to_ids(
+    results: Iterator[LocatedSample | InputFault], name: str
+) -> Iterator[LocatedSample | InputFault]:
+    """Yield the samples of one of several files, with the model added to each id."""
+    for result in results:
+        if isinstance(result, LocatedSample):
+            model = result.sample.model or name
+            sample = replace(result.sample, id=f"{result.sample.id}-{model}", model=model)
+            yield result._replace(sample=sample)
+        else:
+            yield result
+
+
+def _read_in_memory(records: Iterable[Any]) -> Iterator[RawRecord]:
+    for number, record in enumerate(records, 1):
+        where = f"sample {number}"
+        if not isinstance(record, Mapping):
+            yield RawRecord(where, record)
+            continue
+        try:
+            values = {str(key): to_json_types(value) for key, value in record.items()}
+        except RecursionError:
+            yield RawRecord(where, None, (Problem("record", "is nested too deeply"),))
+            continue
+        yield RawRecord(where, {k: v for k, v in values.items() if not is_nan(v)})
+
+
+def _read(
+    raws: Iterator[RawRecord], name: str, fields: Mapping[str, str], turns: str
+) -> Iterator[LocatedSample | InputFault]:
+    # Fields of the user that no record has had so far; at the end any that is left is an error.
+    unseen = dict(fields)
+    count = 0
+    keys: set[str] = set()
+    for raw in read_traces((recognising.parse_values(raw, fields) for raw in raws), name):
+        # Settings and reports in a log are no records, and are not counted.
+        if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
+            continue
+        count += 1
+        if isinstance(raw.record, Sample):
+            yield _check_sample(raw.where, raw.record)
+        elif not isinstance(raw.record, Mapping):
+            yield InputFault(raw.where, raw.problems or (_build_not_a_record(raw.record),))
+        else:
+            if unseen:
+                keys.update(raw.record)
+                unseen = {
+                    k: v
+                    for k, v in unseen.items()
+                    if recognising.reach(raw.record, v) is recognising.ABSENT
+                }
+            yield from _read_samples_of_record(raw, fields, turns)
+    if not count:
+        raise InputError(f"{name}: contains no records")
+    if keys:
+        for canonical, theirs in unseen.items():
+            raise build_missing_source_error(name, canonical, theirs, keys)
+
+
+def _check_sample(where: str, sample: Sample) -> LocatedSample | InputFault:
+    """Check a sample that was built in Python by the same rules as a record."""
+    try:
+        return LocatedSample(where, Sample.parse(sample.to_dict()))
+    except SampleError as error:
+        return InputFault(where, error.problems)
+
+
+def _build_not_a_record(value: Any) -> Problem:
+    names = {type(None): "null", list: "a list", str: "text", bool: "a boolean"}
+    kind = names.get(type(value)) or ("a number" if isinstance(value, int | float) else None)
+    return Problem("record", f"expected an object, got {kind or type(value).__name__}")
+
+
+def _read_samples_of_record(
+    raw: RawRecord, fields: Mapping[str, str], turns: str
+) -> Iterator[LocatedSample | InputFault]:
+    """Yield the sample of a record, or one for each answer in it."""
+    # Several answers: of a published data set, of systems in TrustScore's file, turns of a chat.
+    flat = recognising.flatten_published(raw.record, fields)
+    known_as = recognising.reach(raw.record, fields.get("id", "id"))
+    has_id = known_as not in (recognising.ABSENT, None)
+    systems: Mapping[str, Mapping[str, Any]] = {}
+    if not flat:
+        # Where no id can be computed the record cannot be read; ``_read_sample`` reports why.
+        with suppress(RecursionError, ValueError):
+            systems = recognising.split_systems(raw.record, fields)
+    parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
+    parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
+    if turns == ALL and not parts and "question" not in fields:
+        # Problems in the chat (``SampleError`` is a ``ValueError``) are reported below as well.
+        with suppress(RecursionError, ValueError):
+            turn_records = split_turns(raw.record, known_as if has_id else None)
+            parts = [(f"turn {number}", record) for number, record in enumerate(turn_records, 1)]
+    if len(flat) == 1 or not parts:
+        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, fields)
+        return
+    # The id of each part was already derived from the record's.
+    fields_except_id = {
+        canonical: theirs for canonical, theirs in fields.items() if canonical != "id"
+    }
+    for name, record in parts:
+        result = _read_sample(
+            raw._replace(where=f"{raw.where}: {name}", record=record), fields_except_id
+        )
+        yield result if flat or isinstance(result, InputFault) else result._replace(has_id=has_id)
+
+
+def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | InputFault:
+    untold = None
+    try:
+        recognised = recognising.recognise(raw.record, fields)
+        record = recognised.record
+        # An empty cell is a missing field.
+        if raw.of_table:
+            record = {k: v for k, v in record.items() if v is not None}
+        problems = [*raw.problems, *recognised.problems]
+        try:
+            sample = Sample.parse(record)
+        except SampleError as error:
+            # A field with a problem of reading it needs no second one.
+            reported_fields = {problem.field for problem in problems}
+            untold = recognised.find_unknown_fields(error.problems)
+            result = map(recognised.use_original_names, error.problems)
+            problems += [problem for problem in result if problem.field not in reported_fields]
+    except RecursionError:
+        problems = [Problem("record", "is nested too deeply")]
+    except SampleError as error:
+        problems = [*raw.problems, *error.problems]
+    except ValueError as error:
+        # A number in an iterable with more digits than Python converts to text.
+        problems = [Problem("record", f"cannot be read ({error})")]
+    if problems:
+        shown_problems = tuple(Problem(clean(p.field), p.message) for p in problems)
+        return InputFault(raw.where, shown_problems, untold)
+    has_id = recognised.record.get("id") is not None
+    return LocatedSample(
+        raw.where, sample, has_id, recognised.use_original_names, recognised.find_unknown_fields
+    )

@@ -1,0 +1,581 @@
+"""Turns a record into canonical fields, whatever names its author used.
+
+The canonical name of a field has precedence over another tool's name for it, and a name from the
+user has precedence over both. The steps:
+
+1. Other spellings of known names are replaced (:mod:`trustassay.input.layouts`).
+2. Nested records are flattened (:mod:`trustassay.input.chats`).
+3. The layout is recognised by the keys, and each canonical field gets its source.
+4. Values are converted, and documents are read (:mod:`trustassay.input.passages`).
+
+Records of CHALE (Wei et al. 2024), HaluEval (Li et al. 2023) and haltt4llm are flattened.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError, compute_content_id
+from trustassay.input import layouts
+from trustassay.input.chats import CHATS, flatten_record, may_be_nested
+from trustassay.input.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
+from trustassay.input.messages import describe_ending
+from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
+from trustassay.input.records import RawRecord, UnknownFields, is_nan
+from trustassay.input.values import decode_json, parse_value
+
+ABSENT: Final = object()
+"""The result of :func:`reach` where a record has no such field; ``None`` is a value."""
+_BRACKETS = ("[", "{")
+_ANSWERS = frozenset({"answer", "completion", "prompt"})
+"""Names of texts that are questions or responses in some layouts; JSON in them is not parsed."""
+_LISTS = frozenset(layouts.STRUCTURED_FIELDS) - {"references"}
+"""Fields with lists of texts; an object in such a text stays a text."""
+_MAX_NAMES = 40
+_SCORABLE_FIELDS = ("question", "response", "documents")
+"""The fields that a record needs for most metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedRecord:
+    """A record in canonical fields, and the way back to the names that its author used."""
+
+    record: Mapping[str, Any]
+    """The record in canonical fields."""
+    problems: tuple[Problem, ...]
+    """Problems with its values; their fields have the author's names."""
+    layout: Layout
+    """The layout that was recognised."""
+    sources: Mapping[str, str]
+    """By canonical field, the name in ``raw`` that it came from, if that is another one."""
+    raw: Mapping[str, Any]
+    """The record after flattening and replacing other spellings."""
+    names: Mapping[str, str]
+    """By key of ``raw``, the original name or path, where it is another one."""
+    original: Mapping[str, Any]
+    """The record as it was read."""
+
+    def use_original_names(self, problem: Problem) -> Problem:
+        """Return a problem with its field as the author of the record named it."""
+        match = re.match(r"\w+", problem.field)
+        root = match.group() if match else ""
+        if root not in CANONICAL_FIELDS:
+            return problem
+        path_behind = problem.field[len(root) :]
+        source = self._find_name(root)
+        # A missing field may have a name that does not count here; the message then says why.
+        unread = ""
+        # For instance a field "source" that holds a link, and so was not read as the passages.
+        if source in AMBIGUOUS and root not in self.sources:
+            unread = f"{self.names.get(source, source)} holds a link or a title"
+        elif root == "response" and self._chat:
+            unread = f"{self._chat} ends with a {describe_ending(reach(self.original, self._chat))}"
+        if unread:
+            return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
+        # The index and the tool's own name of the document's field belong in the message.
+        if root == "documents":
+            path_behind = self._document_path(source, path_behind)
+        elif source == "qa_pairs":
+            path_behind = re.sub(r"^\[\d+\]", r"\g<0>.short_answers", path_behind)
+        return Problem(self.names.get(source, source) + path_behind, problem.message)
+
+    def find_unknown_fields(self, problems: Iterable[Problem]) -> UnknownFields | None:
+        """Return the fields that some problems miss because the record has no known name for them.
+
+        Other fields that the user may want to name at the same time are included. ``None`` if
+        every missing field has a known name.
+        """
+        missing = [
+            problem.field for problem in problems if problem.message.startswith("is missing")
+        ]
+        unknown_fields = [name for name in missing if self._lacks_name_for(name)]
+        if not unknown_fields:
+            return None
+        names = list_names(self.original)
+        # Names that already have a meaning, or a value of another type, are not proposed.
+        canonical_names = {
+            name for name in self.record if name in CANONICAL_FIELDS and name in self.raw
+        }
+        names_taken = [
+            self.names.get(name, name) for name in canonical_names | set(self.sources.values())
+        ]
+        values = {name: reach(self.original, name) for name in names}
+        names_taken += [name for name, value in values.items() if not _may_be_text(name, value)]
+        result = {
+            field: name
+            for field, name in layouts.guess_fields(names, tuple(names_taken)).items()
+            if field == "documents" or isinstance(values[name], str)
+        }
+        more = [name for name in result if self._lacks_name_for(name)]
+        fields = {name: result.get(name, "") for name in dict.fromkeys(unknown_fields + more)}
+        # Would the record be complete with these names? Then the message can propose a full
+        # command.
+        blank = [
+            name
+            for name in _SCORABLE_FIELDS
+            if name != "documents" and self.record.get(name) is None
+        ]
+        is_complete = all(
+            result.get(name) or not (name in blank or self._lacks_name_for(name))
+            for name in _SCORABLE_FIELDS
+        )
+        return UnknownFields(
+            names,
+            fields,
+            len(unknown_fields) == len(missing) and all(fields.values()) and is_complete,
+        )
+
+    @property
+    def _chat(self) -> str:
+        """The name of the chat from which the question was read; empty if it was no chat."""
+        name = self.names.get("question", "")
+        return name if name in CHATS else ""
+
+    def _lacks_name_for(self, canonical: str) -> bool:
+        if canonical == "response" and self._chat:
+            return False
+        known_names = (
+            canonical,
+            *self.layout.fields.get(canonical, ()),
+            *SPELLINGS.get(canonical, ()),
+        )
+        return (
+            canonical in CANONICAL_FIELDS
+            and canonical not in self.sources
+            and not any(name in self.raw for name in known_names if name not in AMBIGUOUS)
+        )
+
+    def _find_name(self, canonical: str) -> str:
+        if canonical in self.sources:
+            return self.sources[canonical]
+        if self.raw.get(canonical) is not None:
+            return canonical
+        layout_names = self.layout.fields.get(canonical, ())
+        names_present = (
+            name for name in (*layout_names, *SPELLINGS.get(canonical, ())) if name in self.raw
+        )
+        return next(names_present, layout_names[0] if layout_names else canonical)
+
+    def _document_path(self, source: str, path_behind: str) -> str:
+        match = re.fullmatch(r"(\[(\d+)\]\.)(\w+)(.*)", path_behind)
+        theirs = match and self.layout.documents.get(match[3])
+        if not match or not theirs:
+            return path_behind
+        rows = read_document_rows(reach(self.raw, source))
+        document = rows[int(match[2])]
+        # The tool's name of the field is reported only if the records use it.
+        used_here = isinstance(document, Mapping) and document.get(match[3]) is not None
+        used_at_all = any(isinstance(row, Mapping) and theirs in row for row in rows)
+        return path_behind if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
+
+
+def find_layout(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
+    """Return the layout that the keys of a record indicate, by default the canonical one."""
+    asks = "question" in record or "question" in fields
+    matching = [
+        layout
+        for layout in LAYOUTS
+        if any(keys.issubset(record) for keys in layout.identifying_keys)
+    ]
+    # These keys are too common to decide in a record that has a question.
+    if not matching and not asks:
+        matching = [
+            layout for layout in LAYOUTS if not layout.keys_without_question.isdisjoint(record)
+        ]
+    return matching[0] if matching else layouts.CANONICAL
+
+
+def _find_sources(
+    record: Mapping[str, Any],
+    layout: Layout,
+    fields: Mapping[str, str],
+    candidates: Iterable[tuple[str, tuple[str, ...]]],
+) -> dict[str, str]:
+    """Return the source of each canonical field that has another name in a record.
+
+    Args:
+        record: the record.
+        layout: its layout.
+        fields: the user's names, which always count.
+        candidates: by canonical field, the names that the record has for it.
+    """
+    sources = dict(fields)
+    for canonical, names in candidates:
+        # A name of the user, or a canonical field with a value, needs no other source.
+        if canonical in fields or _has_value(record, canonical):
+            continue
+        if (
+            canonical == "claims"
+            and "claims" not in layout.fields
+            and _has_value(record, "answers")
+        ):
+            continue  # beside gold answers, a reference stays under its own name
+        for theirs in names:
+            if _has_value(record, theirs) and (theirs not in AMBIGUOUS or _is_text(record[theirs])):
+                sources[canonical] = theirs
+                break
+    # With a prose "source" as documents, "answer" is the response and not a gold answer.
+    answered = "response" in sources or _has_value(record, "response")
+    if sources.get("documents") in AMBIGUOUS and not answered:
+        sources |= {"response": "answer"} if _has_value(record, "answer") else {}
+    return sources
+
+
+def _find_candidates(
+    keys: tuple[str, ...], layout: Layout
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return, for each canonical field, its names among some keys, the preferred one first."""
+    result = []
+    for canonical in dict.fromkeys((*layout.fields, *SPELLINGS)):
+        names = (*layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
+        if names_present := tuple(name for name in dict.fromkeys(names) if name in keys):
+            result.append((canonical, names_present))
+    return tuple(result)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value contains passages, and not a link or a title."""
+    return is_prose(decode_json(value))
+
+
+def _has_value(record: Mapping[str, Any], name: str) -> bool:
+    value = record.get(name)
+    return not (value is None or is_nan(value))
+
+
+class _KeyReading(NamedTuple):
+    """How records with the same keys are read, as far as the values do not matter."""
+
+    layout: Layout
+    """Their layout."""
+    candidates: tuple[tuple[str, tuple[str, ...]], ...]
+    """By canonical field, the names that they have for it."""
+    names: Mapping[str, str]
+    """By known name, the other spelling that the records use."""
+    nested: bool
+    """Whether their question may be inside an object."""
+
+
+# Cached, because most records of an input have the same keys.
+@lru_cache(maxsize=1024)
+def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _KeyReading:
+    layout = find_layout(dict.fromkeys(keys), dict(fields))
+    names_to_keep = {name for names in layout.fields.values() for name in names}
+    names_to_keep |= {path for _, path in fields} | {path.partition(".")[0] for _, path in fields}
+    # The user's names, and those of the layout, are never read as other spellings.
+    names = layouts.find_respellings(keys, names_to_keep)
+    # The layout may depend on names that were spelled differently.
+    if names:
+        old = {theirs: known_name for known_name, theirs in names.items()}
+        keys = tuple(old.get(key, key) for key in keys)
+        layout = find_layout(dict.fromkeys(keys), dict(fields))
+    return _KeyReading(layout, _find_candidates(keys, layout), names, may_be_nested(keys))
+
+
+def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
+    """Return, by canonical field, the columns that may contain it, the preferred one first."""
+    keys = tuple(keys)
+    how = _plan_reading(keys, tuple(fields.items()))
+    result = {name: (theirs,) for name, theirs in fields.items()}
+    for canonical in CANONICAL_FIELDS:
+        canonical_column = (canonical,) if canonical in keys or canonical in how.names else ()
+        names = (*canonical_column, *dict(how.candidates).get(canonical, ()))
+        if names and canonical not in fields:
+            result[canonical] = tuple(how.names.get(name, name) for name in names)
+    return result
+
+
+def has_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
+    """Whether records with these keys may have a question, under any name."""
+    keys = tuple(key for key in keys if key)
+    columns = find_columns(keys, fields)
+    if "question" in columns:
+        theirs = columns["question"][0]
+        return theirs in keys or theirs.partition(".")[0] in keys
+    return _plan_reading(keys, ()).nested
+
+
+def parse_values(raw: RawRecord, fields: Mapping[str, str]) -> RawRecord:
+    """Return a record in which lists and objects that are written as texts are parsed.
+
+    Tables must write them so. Questions and answers are left out, because an answer may be ``[1]``,
+    and passages too, because :mod:`trustassay.input.passages` reads them.
+    """
+    record = raw.record
+    if not isinstance(record, Mapping):
+        return raw
+    written = [
+        name for name, value in record.items() if isinstance(value, str) and value[:1] in _BRACKETS
+    ]
+    if not written:
+        return raw
+    columns = find_columns(record, fields)
+    by_field = {name: field for field, names in columns.items() for name in names}
+    values, problems = dict(record), list(raw.problems)
+    for name in written:
+        field = by_field.get(name, "")
+        if field in layouts.TEXT_FIELDS or field == "documents" or name in _ANSWERS:
+            continue
+        value = parse_value(record[name])
+        # An object in a list of texts stays a text: it may be the reference answer itself.
+        is_text = field in _LISTS and isinstance(value, Mapping)
+        if value is not None and not is_text:
+            values[name] = value
+        elif (
+            field in layouts.STRUCTURED_FIELDS and not is_text and not _is_prose_name(name, fields)
+        ):
+            problems.append(Problem(name, NO_LIST))
+    return raw._replace(record=values, problems=tuple(problems))
+
+
+def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
+    known_name = (
+        layouts.normalise_name(name) if name in fields.values() else layouts.translate_name(name)
+    )
+    return not layouts.PROSE_NAMES.isdisjoint((name, known_name))
+
+
+def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> RecognisedRecord:
+    """Return a record in canonical fields; fields without a canonical name are not changed."""
+    fields_key = tuple(fields.items())
+    how = _plan_reading(tuple(record), fields_key)
+    raw, names = record, how.names
+    if names:
+        known_names = {theirs: name for name, theirs in names.items()}
+        raw = {known_names.get(key, key): value for key, value in record.items()}
+    # A flattened record has other keys, and so is read in another way.
+    if how.nested and (result := flatten_record(raw)):
+        raw, paths = result
+        # A flattened field is reported by its path in the original record.
+        names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
+        how = _plan_reading(tuple(raw), fields_key)
+    sources = _find_sources(raw, how.layout, fields, how.candidates)
+    moved = set(sources.values())
+    canonical = {k: v for k, v in raw.items() if k not in moved and k not in sources}
+    problems = []
+    for name, theirs in sources.items():
+        # The user's names refer to the record as it was written.
+        value = reach(record if name in fields else raw, theirs)
+        # The layout's converter wins over the general one.
+        convert = how.layout.converters.get(theirs) or layouts.CONVERTERS.get(theirs)
+        if convert and value is not ABSENT:
+            try:
+                value = convert(value)
+            except SampleError as error:
+                problems += [Problem(theirs + p.field, p.message) for p in error.problems]
+                continue
+        if value is not None and value is not ABSENT:
+            canonical[name] = value
+    documents_value = canonical.pop("documents", None)
+    try:
+        documents = read_documents(documents_value, how.layout.documents)
+        if documents is not None:
+            canonical["documents"] = documents
+        elif canonical.get("response") is not None and _names_documents(raw, sources, how):
+            # An answer beside an empty field for passages was written without passages.
+            canonical["documents"] = []
+    except SampleError as error:
+        theirs = sources.get("documents", "documents")
+        problems += [
+            Problem(names.get(theirs, theirs), problem.message) for problem in error.problems
+        ]
+    return RecognisedRecord(canonical, tuple(problems), how.layout, sources, raw, names, record)
+
+
+def _may_be_text(name: str, value: Any) -> bool:
+    """Whether a field may contain a text or passages."""
+    if layouts.translate_name(name) in AMBIGUOUS:
+        return _is_text(value)
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(text, str) for text in value)
+    return isinstance(value, str)
+
+
+def _original_path(path: str, names: Mapping[str, str]) -> str:
+    root, dot, path_behind = path.partition(".")
+    return names.get(root, root) + dot + path_behind
+
+
+def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _KeyReading) -> bool:
+    candidates = dict(how.candidates).get("documents", ())
+    return not AMBIGUOUS.issuperset(candidates) or "documents" in raw or "documents" in sources
+
+
+def list_names(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of a record's first fields; those inside objects are written with dots."""
+    result: list[str] = []
+    for name, value in record.items():
+        inside = value if isinstance(value, Mapping) else {}
+        result += [f"{name}.{key}" for key in inside] or [name]
+    return tuple(map(str, result[:_MAX_NAMES]))
+
+
+def split_systems(
+    record: Mapping[str, Any], fields: Mapping[str, str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return, by name of a system, a flat record for each system's answer in a record.
+
+    TrustScore's file has one record for each question. In it, under each system's name, is an
+    object with the system's answer (``pred``) and a label (``human_eval``); all other keys belong
+    to the question. An id is computed from these, so that it does not depend on the answers. The
+    result is empty where the record has no such object, or the user names a field in one.
+    """
+    inside = {path.partition(".")[0] for path in fields.values() if "." in path}
+    systems = {
+        name: value
+        for name, value in record.items()
+        if isinstance(value, Mapping) and {"pred", "human_eval"} <= set(value)
+    }
+    if not inside.isdisjoint(systems):
+        return {}
+    # Fields of the question, which all systems share.
+    common = {name: value for name, value in record.items() if name not in systems}
+    known_as = reach(record, fields.get("id", "id"))
+    if known_as in (ABSENT, None):
+        known_as = compute_content_id(common)
+    return {
+        name: {**common, **value, "id": f"{known_as}-{name}", "model": name}
+        for name, value in systems.items()
+    }
+
+
+def reach(record: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of keys joined by dots, or ``ABSENT`` if there is none."""
+    if path in record:
+        return record[path]
+    value: Any = record
+    for key in path.split("."):
+        if not isinstance(value, Mapping) or key not in value:
+            return ABSENT
+        value = value[key]
+    return value
+
+
+Record = Mapping[str, Any]
+
+_NO_STATEMENT = frozenset({"", "none of the above", "i don't know"})
+
+
+class _PublishedSet(NamedTuple):
+    """A published data set whose records have several answers."""
+
+    keys: frozenset[str]
+    """Keys that identify a record; all must be present."""
+    flatten: Callable[[Record], Sequence[Record]]
+    """Returns a flat record for each answer."""
+
+
+def is_published_set(keys: Collection[str]) -> bool:
+    """Whether a record with these keys may belong to a known data set."""
+    return any(shape.keys.issubset(keys) for shape in _PUBLISHED_SETS)
+
+
+def flatten_published(record: Record, fields: Mapping[str, str]) -> Sequence[Record]:
+    """Return the flat records of a record of a known data set; empty for any other record.
+
+    A record with a response of its own, or under the user's name for it, keeps only this answer.
+    Where there are several answers, the id of the record is followed by the kind of the answer, so
+    a reader must not take the id from another field.
+
+    Args:
+        record: the record.
+        fields: the user's names by canonical field. A data set is not recognised if the user names
+            one of its fields.
+    """
+    fields_of_user = {path.partition(".")[0] for name, path in fields.items() if name != "response"}
+    for shape in _PUBLISHED_SETS:
+        if shape.keys <= record.keys() and shape.keys.isdisjoint(fields_of_user):
+            result = shape.flatten(record)
+            if len(result) > 1 and (record.get("response") is not None or "response" in fields):
+                return [_keep_own_response(record, result[0], fields)]
+            return _add_kind_to_ids(record, result, fields) if len(result) > 1 else result
+    return ()
+
+
+def _keep_own_response(record: Record, flat: Record, fields: Mapping[str, str]) -> Record:
+    response_field = fields.get("response", "response").partition(".")[0]
+    own_keys = (key for key in ("label", "kind", "response", response_field) if key in record)
+    return _drop_fields(flat, "response", "label", "kind") | {key: record[key] for key in own_keys}
+
+
+def _add_kind_to_ids(
+    record: Record, records: Sequence[Record], fields: Mapping[str, str]
+) -> Sequence[Record]:
+    known_as = reach(record, fields.get("id", "id"))
+    # Without an id the parser computes one from the content.
+    if known_as is ABSENT or known_as is None:
+        return records
+    sound = isinstance(known_as, str | int) and not isinstance(known_as, bool)
+    if not sound or not str(known_as).strip():
+        # The parser of samples reports what is wrong with the id.
+        return [{**flat_record, "id": known_as} for flat_record in records]
+    return [{**flat_record, "id": f"{known_as}-{flat_record['kind']}"} for flat_record in records]
+
+
+def _drop_fields(record: Record, *names: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in names}
+
+
+def _flatten_answers(
+    record: Record, question: str, gold: str, passage: str, kinds: Mapping[str, tuple[str, int]]
+) -> Sequence[Record]:
+    """Return a record for each of several answers.
+
+    Args:
+        record: the record.
+        question: the field of the question.
+        gold: the field of the right answer.
+        passage: the field of the passage.
+        kinds: by kind of answer, its field and its label (1 right, 0 wrong).
+    """
+    wrong = [record[field] for field, label in kinds.values() if not label]
+    fields = (question, gold, passage, *(field for field, _ in kinds.values()))
+    common = _drop_fields(record, *fields) | {
+        "question": record[question],
+        "answers": [record[gold]],
+        "incorrect_answers": [answer for n, answer in enumerate(wrong) if answer not in wrong[:n]],
+        "documents": [record[passage]],
+    }
+    return [
+        {**common, "response": record[field], "label": label, "kind": kind}
+        for kind, (field, label) in kinds.items()
+    ]
+
+
+def _flatten_haltt4llm(record: Record) -> Sequence[Record]:
+    """Return the record of a question with choices; the assessed model will answer it."""
+    choices = record["answers"]
+    # Gold answers of other data sets may have the same keys; any deviation means another set.
+    if not isinstance(choices, list) or not choices:
+        return ()
+    for choice in choices:
+        if not isinstance(choice, Mapping) or "text" not in choice:
+            return ()
+        if not isinstance(choice.get("correct"), bool):
+            return ()
+    texts = [choice["text"] for choice in choices]
+    marked = [place for place, choice in enumerate(choices) if choice["correct"]]
+    right = [texts[place] for place in marked if str(texts[place]).strip()]
+    wrong = [choice["text"] for choice in choices if not choice["correct"]]
+    flat = _drop_fields(record, "answers") | {
+        "answers": [right] if right else [],
+        "incorrect_answers": [
+            text for text in wrong if str(text).strip().casefold() not in _NO_STATEMENT
+        ],
+        "choices": texts,
+    }
+    return [flat | {"right_choice": marked[0]} if len(marked) == 1 else flat]
+
+
+def _build_published_set(row: Mapping[str, Any]) -> _PublishedSet:
+    fields = (field for field, _ in row["kinds"].values())
+    keys = frozenset((row["question"], row["gold"], row["passage"], *fields))
+    return _PublishedSet(keys, partial(_flatten_answers, **row))
+
+
+_PUBLISHED_SETS = (
+    *map(_build_published_set, layouts.NAMES["answers"]),
+    _PublishedSet(frozenset({"question", "answers"}), _flatten_haltt4llm),
+)

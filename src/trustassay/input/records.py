@@ -1,0 +1,216 @@
+"""Raw records, their values in JSON's types, the faults in them, and summaries of many faults."""
+
+import datetime
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy as np
+
+from trustassay.core.sample import Problem
+from trustassay.errors import UsageError, did_you_mean
+
+
+class InputError(UsageError):
+    """The input as a whole cannot be read. The message names it and says what was expected."""
+
+
+class RawRecord(NamedTuple):
+    """A record as it was read, before its fields are recognised."""
+
+    where: str
+    """Its place in the input, for messages."""
+    record: Any
+    """The record; ``None`` if it was unreadable."""
+    problems: tuple[Problem, ...] = ()
+    """The problems of reading it."""
+    of_table: bool = False
+    """Whether it has every column of its table, with ``None`` for empty cells."""
+
+
+def build_missing_source_error(
+    name: str, canonical: str, theirs: str, names: Iterable[str]
+) -> InputError:
+    """Return the error for a ``--field`` whose source no record has."""
+    hint = did_you_mean("field", theirs, names)
+    return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
+
+
+MAX_MISSING_LISTED = 3
+"""Records without a field that are listed one by one; more of them are reported in one line."""
+MAX_FAULTS_LISTED = 20
+"""Faults of one kind that are listed one by one."""
+MAX_NAMES_LISTED = 20
+
+
+class UnknownFields(NamedTuple):
+    """Canonical fields of a record whose names are unknown, with guesses."""
+
+    names: tuple[str, ...]
+    """The names that the record has."""
+    fields: Mapping[str, str]
+    """For each missing canonical field the likeliest name, empty without a guess."""
+    complete: bool = False
+    """Whether these names would give the record a question, a response and passages."""
+
+    def __str__(self) -> str:
+        """Return the fields found and how to name them, in the form for Python."""
+        guesses_text = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
+        message = f"found the fields {self.names_text}"
+        return f"{message}; name them with fields={{{guesses_text}}}" if guesses_text else message
+
+    @property
+    def nameable(self) -> Mapping[str, str]:
+        """The fields to name. Documents are left out without a guess, because many records have
+        only questions and answers.
+        """
+        return {k: v for k, v in self.fields.items() if v or k != "documents"}
+
+    @property
+    def names_text(self) -> str:
+        """The names of the record as a text; of many, the first ones."""
+        names_text = ", ".join(self.names[:MAX_NAMES_LISTED]) or "(none)"
+        more = len(self.names) - MAX_NAMES_LISTED
+        return f"{names_text} and {more} more" if more > 0 else names_text
+
+
+class UnknownFieldsError(InputError):
+    """The header of a table has no column for the question."""
+
+    def __init__(self, message: str, untold: UnknownFields) -> None:
+        super().__init__(message, untold)
+        self.message, self.unknown_fields = message, untold
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.unknown_fields}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFault:
+    """A record that is not a sample, with everything that is wrong with it."""
+
+    where: str
+    """Its place: ``answers.jsonl:12`` (a line), ``x.parquet: row 3``, ``x.json: item 3`` or
+    ``sample 3`` (of an iterable); all count from 1."""
+    problems: tuple[Problem, ...]
+    """Its problems; their fields have the names that the record uses."""
+    unknown_fields: UnknownFields | None = None
+    """The fields that are missing because the record has no known name for them."""
+
+    def __str__(self) -> str:
+        """Return one line for each problem."""
+        return "\n".join(f"{self.where}: {_format_problem(p)}" for p in self.problems)
+
+
+def find_common_unknown_fields(faults: Sequence[InputFault]) -> UnknownFields | None:
+    """Return the unknown fields that most faulty records share; ``None`` if there are none."""
+    result = {
+        str(fault.unknown_fields): fault.unknown_fields for fault in faults if fault.unknown_fields
+    }
+    most = Counter(
+        str(fault.unknown_fields) for fault in faults if fault.unknown_fields
+    ).most_common(1)
+    return result[most[0][0]] if most else None
+
+
+def summarise_faults(faults: Sequence[InputFault]) -> list[str]:
+    """Return lines that report all faults: of each kind the first ones, and the number of others.
+
+    A field that more than three records lack is reported in one line.
+    """
+    rows = [
+        (fault.where, problem, _kind_of_problem(problem))
+        for fault in faults
+        for problem in fault.problems
+    ]
+    counts, listed_counts = Counter(kind for *_, kind in rows), Counter[str]()
+    # A field that many records lack is one mistake, and not many.
+    lacking = {
+        k
+        for _, p, k in rows
+        if counts[k] > MAX_MISSING_LISTED and p.message.startswith("is missing")
+    }
+    lines = []
+    for where, problem, kind in rows:
+        listed_counts[kind] += 1
+        if listed_counts[kind] <= (1 if kind in lacking else MAX_FAULTS_LISTED):
+            more = f" and {counts[kind] - 1:,} more" if kind in lacking else ""
+            lines.append(f"{where}{more}: {_format_problem(problem)}")
+    over = [kind for kind, n in counts.items() if n > MAX_FAULTS_LISTED and kind not in lacking]
+    return lines + [f"... {counts[kind] - MAX_FAULTS_LISTED:,} more: {kind}" for kind in over]
+
+
+def _kind_of_problem(problem: Problem) -> str:
+    # Without indices and received values, so that equal mistakes in different records are counted
+    # as one.
+    return re.sub(r"\[\d+\]", "[]", problem.field) + ": " + problem.message.split(", got")[0]
+
+
+def _format_problem(problem: Problem) -> str:
+    return " ".join(str(problem).split())
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def to_json_types(value: Any) -> Any:
+    """Return a value in JSON's types; bytes, dates and decimals become text.
+
+    An object of an unknown type is not changed.
+    """
+    # Most values end here, so this test comes first; subclasses such as NumPy's floats do not.
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): to_json_types(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_types(item) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(to_json_types, value), key=str)
+    if isinstance(value, np.generic | np.ndarray):
+        # ``tolist`` returns a NumPy scalar itself for types that Python lacks, such as long double;
+        # converting it again would not end.
+        listed = value.tolist()
+        return listed if isinstance(listed, np.generic) else to_json_types(listed)
+    return _as_text(value)
+
+
+def arrow_to_json_types(value: Any) -> Any:
+    """Return a value that came from Arrow in JSON's types.
+
+    Arrow gives every object all fields that any object has: empty ones are left out. A map comes as
+    a list of pairs and becomes an object.
+    """
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(value, dict):
+        return {key: arrow_to_json_types(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        # A map of Arrow comes as a list of pairs.
+        if value and all(type(item) is tuple for item in value):
+            return {str(key): arrow_to_json_types(item) for key, item in value if item is not None}
+        return [arrow_to_json_types(item) for item in value]
+    return to_json_types(value)
+
+
+def is_nan(value: Any) -> bool:
+    """Whether ``value`` is NaN, which is how pandas and others write an empty cell."""
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "backslashreplace")
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta | Decimal | UUID):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    return value

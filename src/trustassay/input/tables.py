@@ -1,0 +1,454 @@
+"""Reads tables that people and tools write, CSV and workbooks: headers, encodings and cells."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, zip_longest
+from typing import Any, NamedTuple
+
+from trustassay.core.progress import tell
+from trustassay.core.sample import Problem
+from trustassay.errors import install_command
+from trustassay.input import layouts
+from trustassay.input.places import InputFile
+from trustassay.input.recognising import find_columns, has_question
+from trustassay.input.records import (
+    InputError,
+    RawRecord,
+    UnknownFields,
+    UnknownFieldsError,
+    build_missing_source_error,
+    to_json_types,
+)
+from trustassay.input.source_files import open_text
+
+MAX_HEADER_ROWS = 20
+"""Rows at the start of a table that are searched for its header."""
+
+
+def find_header(
+    rows: Sequence[Sequence[str]], is_known: Callable[[Sequence[str]], bool]
+) -> int | None:
+    """Return the index of the header among the first rows of a table, or ``None``.
+
+    Args:
+        rows: the cells of the rows.
+        is_known: whether cells are a known header. The header also has more cells with text than
+            each row above it; these are titles.
+    """
+    most = 0
+    for place, row in enumerate(rows):
+        # Titles above the header fill fewer cells than the header does.
+        filled = sum(map(bool, row))
+        if filled > most and is_known(row):
+            return place
+        most = max(most, filled)
+    return None
+
+
+def check_header(
+    header: Sequence[str], name: str, fields: Mapping[str, str], separator_name: str
+) -> list[str]:
+    """Return the names of columns; an empty cell names no column.
+
+    Raises:
+        UnknownFieldsError: no column is known to contain the question.
+        InputError: as :func:`check_columns`.
+    """
+    present = [cell for cell in header if cell]
+    # Without a question nothing can be scored; the error lists what the header has instead.
+    if not has_question(present, fields):
+        raise UnknownFieldsError(
+            f"{name}: the first line is not a header with a question column; expected question "
+            f"or --field question=COLUMN, columns separated by {separator_name}; it reads "
+            f"{', '.join(present)[:80]!r}",
+            _build_unknown_fields(present, fields),
+        )
+    check_columns(present, name, fields)
+    return list(header)
+
+
+def _build_unknown_fields(header: Sequence[str], fields: Mapping[str, str]) -> UnknownFields:
+    columns = find_columns(header, fields)
+    known_columns = {
+        k: v
+        for k, v in columns.items()
+        if not layouts.AMBIGUOUS.issuperset(map(layouts.translate_name, v))
+    }
+    names_taken = tuple(column for names in known_columns.values() for column in names)
+    guesses_for_missing = {
+        k: v
+        for k, v in layouts.guess_fields(tuple(header), names_taken).items()
+        if k not in known_columns
+    }
+    is_complete = {"question", "response", "documents"} <= {*guesses_for_missing, *known_columns}
+    return UnknownFields(tuple(header), {"question": ""} | guesses_for_missing, is_complete)
+
+
+def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
+    """Raise :class:`InputError` if columns have the same name, or a column of ``--field`` is
+    missing."""
+    twice = sorted({column for column in columns if columns.count(column) > 1})
+    if twice:
+        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+    for canonical, theirs in fields.items():
+        if theirs not in columns and theirs.partition(".")[0] not in columns:
+            raise build_missing_source_error(name, canonical, theirs, columns)
+
+
+def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> RawRecord:
+    """Return the record of a row, with ``None`` for empty cells.
+
+    An empty cell of the response is a blank response, as ``""`` in JSON; in a table without such a
+    column the response is missing.
+    """
+    names = find_columns(tuple(cells), fields).get("response", ())
+    columns_present = [name for name in names if name in cells]
+    # The first of the columns counts as the response where all of them are empty.
+    if columns_present and not any(cells[name] for name in columns_present):
+        cells[columns_present[0]] = ""
+    return RawRecord(where, cells, of_table=True)
+
+
+MAX_CELL_CHARACTERS = 2**31 - 1
+"""Characters of a cell; the limit of ``csv`` itself is 131,072, too few for long passages."""
+SAVE_AS_UTF8 = "save the table as CSV UTF-8 (in Excel: Save As)"
+_MAX_START_BYTES = 2**16
+"""Bytes at the start of a table that are searched for its header."""
+_SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_WESTERN = "cp1252"
+_ENCODINGS = {_WESTERN: "Windows-1252", "cp932": "Shift JIS", "gb18030": "GB 18030"}
+"""Encodings in which Excel writes CSV in western Europe, Japan and China, instead of UTF-8."""
+_SIGNS = frozenset("’‘‚“”„«»‹›–—…•·°§€£¥©®™×±²³½¼¾¿¡\xa0\xad´")
+"""Characters, besides letters, in texts of western European languages."""
+_SIGNS_IN_WORDS = frozenset("’‘·\xad´")
+_announced: set[str] = set()
+
+
+class TableHeader(NamedTuple):
+    """The header of a table."""
+
+    cells: Sequence[str]
+    """Its cells."""
+    line: int
+    """The number of the line in which it ends."""
+    delimiter: str
+    """The character between cells."""
+    encoding: str = ""
+    """The encoding in which its names are known; empty for UTF-8."""
+
+
+def read_header(
+    path: InputFile, name: str, usual: str, is_known: Callable[[Sequence[str]], bool]
+) -> TableHeader:
+    """Return the header of a table.
+
+    Every delimiter and encoding is tried. Where no header is known, it is the first line, with the
+    delimiter that gives most cells.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        usual: the usual delimiter of such files, which is tried first.
+        is_known: whether cells are a known header.
+    """
+    with open_text(path, name) as stream:
+        # ``surrogateescape`` keeps bytes that are not UTF-8, so that other encodings can be tried
+        # on them.
+        start = stream.read(_MAX_START_BYTES).decode("utf-8-sig", "surrogateescape")
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
+    rows = {
+        mark: list(_read_first_rows(start, mark))
+        for mark in dict.fromkeys((usual, *_SEPARATOR_NAMES))
+    }
+    result = [
+        TableHeader(decoded[place], first_rows[place][0], mark, encoding)
+        for mark, first_rows in rows.items()
+        for encoding in ("", *_ENCODINGS)
+        for decoded in [[_decode_cells(row, encoding) for _, row in first_rows]]
+        if (place := find_header(decoded, is_known)) is not None
+    ]
+    first = [
+        TableHeader(row, line, mark)
+        for mark, first_rows in rows.items()
+        for line, row in first_rows[:1]
+    ]
+    fallback = TableHeader((), 0, usual)
+    # UTF-8 wins over other encodings, then most cells; of equal ones the usual delimiter.
+    return max(
+        result or first or [fallback], key=lambda header: (not header.encoding, len(header.cells))
+    )
+
+
+def _read_first_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first rows with text, each with the number of the line in which it ends."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    with suppress(csv.Error):
+        for row in islice(rows, MAX_HEADER_ROWS):
+            if any(row):
+                yield rows.line_num, [cell.strip() for cell in row]
+
+
+def _decode_cells(row: Sequence[str], encoding: str) -> list[str]:
+    """Return cells decoded in an encoding; as they are where that is not possible."""
+    if not encoding:
+        return list(row)
+    try:
+        return [cell.encode("utf-8", "surrogateescape").decode(encoding) for cell in row]
+    except UnicodeError:
+        return list(row)
+
+
+def _detect_encoding(row: list[str]) -> str:
+    """Return the encoding of a row that is not ASCII: UTF-8, or Windows-1252 if that makes it a
+    text of a western European language; empty where neither is certain."""
+    if not has_invalid_utf8(row):
+        return "utf-8"
+    return _WESTERN if all(map(_is_western, _decode_cells(row, _WESTERN))) else ""
+
+
+def _report_encoding(name: str, encoding: str) -> None:
+    """Print once that a table is read in another encoding than UTF-8."""
+    if encoding in _ENCODINGS and name not in _announced:
+        _announced.add(name)
+        label = _ENCODINGS[encoding]
+        tell(f"{name}: is not UTF-8, read as {label}; where letters are wrong, {SAVE_AS_UTF8}")
+
+
+def _is_western(text: str) -> bool:
+    """Whether a text may be in a western European language: at most three accented characters in a
+    row, and no sign inside a word.
+    """
+    run = 0
+    for place, character in enumerate(text):
+        run = 0 if character.isascii() else run + 1
+        if not run:
+            continue
+        # Letters that only appear when bytes of another encoding are read as Windows-1252.
+        letter = character.isalpha() and character not in "ªºÿƒ"
+        # The characters before and behind this one.
+        inside = text[max(0, place - 1) : place + 2 : 2]
+        in_word = len(inside) == 2 and inside.isalpha() and character not in _SIGNS_IN_WORDS
+        if run > 3 or not (letter or (character in _SIGNS and not in_word)):
+            return False
+    return True
+
+
+def read_csv_records(
+    path: InputFile,
+    name: str,
+    fields: Mapping[str, str],
+    delimiter: str,
+    header: list[str] | None = None,
+) -> Iterator[RawRecord]:
+    """Yield the records of a table.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        fields: the user's names of columns, by canonical field.
+        delimiter: the usual delimiter of such files, or the only one if there is a ``header``.
+        header: the names of the columns, for a file without a header. Otherwise the header is
+            found in the file, and lines above it, such as a title, are not read.
+    """
+    result = TableHeader(header or (), 0, delimiter)
+    if header is None:
+        result = read_header(path, name, delimiter, lambda cells: has_question(cells, fields))
+    for where, row in read_csv_rows(path, name, result):
+        if isinstance(row, csv.Error):
+            if header is None:
+                raise InputError(f"{where}: the header is not CSV ({row})") from row
+            open_quote = "unexpected end" in str(row)
+            reason = "a quoted cell is never closed" if open_quote else str(row)
+            yield RawRecord(where, None, (Problem("record", f"is not CSV ({reason})"),))
+        elif header is None:
+            cells = [cell.strip() for cell in row]
+            if has_invalid_utf8(cells):
+                raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
+            header = check_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter])
+        else:
+            yield _build_csv_record(row, where, header, fields)
+
+
+def read_csv_rows(
+    path: InputFile, name: str, header: TableHeader
+) -> Iterator[tuple[str, list[str] | csv.Error]]:
+    """Yield the rows with text from the header on, each with its place, or an error for a bad row.
+
+    Bytes that are not UTF-8 become lone surrogates (:func:`has_invalid_utf8`), unless the header,
+    or the first row that is not ASCII, shows another encoding.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        header: the header.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL_CHARACTERS))
+    encoding = header.encoding
+    _report_encoding(name, encoding)
+    with open_text(path, name) as stream:
+        # ``newline=""`` leaves line ends inside quoted cells as they are.
+        text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+        rows = csv.reader(text, delimiter=header.delimiter, strict=True)
+        while True:
+            # Taken before the row is read: a quoted cell may span several lines.
+            where = f"{name}:{rows.line_num + 1}"
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                # A damaged row is reported, and reading continues with the next one.
+                yield where, error
+                continue
+            if not all(map(str.isascii, row)):
+                # The first row that is not ASCII decides for the whole file.
+                encoding = encoding or _detect_encoding(row)
+                _report_encoding(name, encoding)
+                row = _decode_cells(row, encoding) if encoding in _ENCODINGS else row
+            if any(row) and rows.line_num >= header.line:
+                yield where, row
+
+
+def _build_csv_record(
+    row: list[str], where: str, header: list[str], fields: Mapping[str, str]
+) -> RawRecord:
+    if len(row) > len(header):
+        message = f"has {len(row)} cells, but the header has {len(header)}"
+        return RawRecord(where, None, (Problem("record", message),))
+    cells = {k: v or None for k, v in zip_longest(header, row) if k}
+    if has_invalid_utf8(row):
+        message = f"is not UTF-8; {SAVE_AS_UTF8}"
+        # Each cell with such bytes is a problem of its own.
+        bad = [Problem(k, message) for k, v in cells.items() if v and has_invalid_utf8([v])]
+        return RawRecord(where, None, tuple(bad))
+    return build_table_record(cells, where, fields)
+
+
+def has_invalid_utf8(texts: Iterable[str]) -> bool:
+    """Whether a text, read with ``surrogateescape``, contains bytes that are not UTF-8."""
+    text = "".join(texts)
+    return not text.isascii() and any("\udc80" <= character <= "\udcff" for character in text)
+
+
+MAX_WORKBOOK_BYTES = 2**30
+"""Bytes of a workbook after unpacking; a small file may unpack to any size."""
+_FORMULA, _ERROR = "f", "e"
+
+
+def read_workbook_records(
+    path: InputFile, name: str, fields: Mapping[str, str]
+) -> Iterator[RawRecord]:
+    """Yield the records of the sheet with a question column; it need not be the first sheet.
+
+    Raises:
+        InputError: openpyxl is not installed, the file is not a workbook, no sheet has a question
+            column, or several have; while iterating, if the file is damaged.
+    """
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise InputError(
+            f"{name}: install a package for workbooks ({install_command('excel')}), or save it "
+            "as CSV"
+        ) from error
+    # Checked before openpyxl unpacks anything.
+    _check_size(path, name)
+    try:
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
+            yield from _read_sheet(book, name, fields)
+    except InputError:
+        raise
+    except Exception as error:
+        # Errors of zip, XML and values: openpyxl has no class of its own for damaged files.
+        reason = f"{type(error).__name__}: {error}"[:200]
+        raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
+
+
+def _check_size(path: InputFile, name: str) -> None:
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise InputError(
+            f"{name}: is not a workbook of Excel ({error}); save it as .xlsx or CSV"
+        ) from error
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
+    if size > MAX_WORKBOOK_BYTES:
+        raise InputError(f"{name}: has {size:,} bytes unpacked; save so large a table as CSV")
+
+
+class _WorkbookSheet(NamedTuple):
+    """A sheet of a workbook."""
+
+    title: str
+    """Its title."""
+    header: Sequence[str]
+    """The cells of its header."""
+    row: int
+    """The number of the header's row, from 1; 0 for an empty sheet."""
+    asks: bool
+    """Whether the header has a question column."""
+
+
+def _choose_sheet(book: Any, name: str, fields: Mapping[str, str]) -> _WorkbookSheet:
+    """Return the sheet with a question column, or else the first one with a text."""
+    sheets = [_read_sheet_header(sheet, fields) for sheet in book.worksheets]
+    # Several sheets with questions are ambiguous; none of them is chosen silently.
+    asking = [sheet for sheet in sheets if sheet.asks]
+    if len(asking) > 1:
+        titles = ", ".join(sheet.title for sheet in asking)
+        raise InputError(
+            f"{name}: the sheets {titles} have a question column each; save the one that is meant "
+            "as a file of its own"
+        )
+    return next(iter([*asking, *(sheet for sheet in sheets if sheet.header), *sheets]))
+
+
+def _read_sheet_header(sheet: Any, fields: Mapping[str, str]) -> _WorkbookSheet:
+    values = islice(sheet.iter_rows(values_only=True), MAX_HEADER_ROWS)
+    rows = [["" if value is None else str(value).strip() for value in row] for row in values]
+    place = find_header(rows, lambda cells: has_question(cells, fields))
+    first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
+    at = first if place is None else place + 1
+    return _WorkbookSheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
+
+
+def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+    sheet = _choose_sheet(book, name, fields)
+    if not sheet.header:
+        return
+    header = check_header(sheet.header, name, fields, "cells")
+    columns_of_fields = find_columns([column for column in header if column], fields)
+    used = {column for columns in columns_of_fields.values() for column in columns}
+    rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
+    for number, row in enumerate(rows, sheet.row + 1):
+        # Formatted but empty rows below the data are common.
+        if all(cell.value is None for cell in row):
+            continue
+        cells: dict[str, Any] = dict.fromkeys(filter(None, header))
+        problems = []
+        for column, cell in zip(header, row, strict=False):
+            if not column or cell.value is None:
+                continue
+            if cell.data_type not in (_FORMULA, _ERROR):
+                cells[column] = _convert_value(cell.value)
+            # Formulas and errors in columns that are not read do not matter.
+            elif column in used:
+                message = "is a formula, and formulas are not computed; paste the column as values"
+                message = f"holds the error {cell.value}" if cell.data_type == _ERROR else message
+                problems.append(Problem(column, message))
+        raw = build_table_record(cells, f"{name}: row {number}", fields)
+        yield raw._replace(problems=(*problems, *raw.problems))
+
+
+def _convert_value(value: Any) -> Any:
+    """Return a cell's value in JSON's types; 3.0 becomes 3, because Excel stores only floats."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    result = to_json_types(value)
+    return result if isinstance(result, str | int | float | bool) else str(result)

@@ -1,0 +1,352 @@
+"""Receiving spans over HTTP, as OTLP sends them; each trace is scored when it is complete.
+
+A trace counts as complete some seconds after its root has arrived, because the spans of a trace may
+come in several requests. Until then its spans are in memory. A request is accepted completely or,
+if too much is waiting, not at all: its sender then tries again, as OTLP demands of exporters.
+"""
+
+import asyncio
+import re
+import time
+import zlib
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from trustassay.core.sample import Sample, SampleError
+from trustassay.errors import install_command
+from trustassay.input.otlp import decode_messages
+from trustassay.input.records import InputError
+from trustassay.live.app import Part
+from trustassay.live.evaluation_events import Sink, build_log_records
+from trustassay.live.requests import JSON, RequestError, parse_json_in_thread, reply
+from trustassay.live.scorer import Assay
+from trustassay.live.service import BusyError, Service
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+from trustassay.text.words import amount
+
+PATH = "/v1/traces"
+PROTOBUF = "application/x-protobuf"
+ROOT_WITHIN_S = 600.0
+"""Seconds after which a trace without a root is given up."""
+MAX_REMEMBERED_TRACES = 10_000
+"""Finished traces that are remembered, to drop their late spans."""
+MAX_WAITING_BYTES = 128 * 1024**2
+"""The most bytes of spans that wait."""
+SETTLE_EVERY_S = 0.1
+"""Seconds between two looks for complete traces."""
+MAX_REFUSALS_LISTED = 20
+"""The most traces that cannot be scored that are reported one by one."""
+UNAVAILABLE = 14
+"""The code of google.rpc.Status that tells an exporter to try again later."""
+_IDS = {"traceId": re.compile("[0-9a-fA-F]{32}"), "spanId": re.compile("[0-9a-fA-F]{16}")}
+Tell = Callable[[str], None]
+Span = Mapping[str, Any]
+
+
+@dataclass
+class _PendingTrace:
+    """A trace that is not complete yet."""
+
+    since: float
+    """When its first span came, in seconds of the monotonic clock."""
+    spans: dict[str, Span] = field(default_factory=dict)
+    """Its spans by their ids; a span that is sent again replaces the first one."""
+    size: int = 0
+    """About how many bytes its spans have."""
+    root_time: float | None = None
+    """When its root came; ``None`` before that."""
+    sample: Sample | None = None
+    """The sample of the complete trace, while it waits for room in the service."""
+
+
+class TooManyTracesError(RuntimeError):
+    """Too much is waiting; nothing of the request was accepted (HTTP 503)."""
+
+
+class TraceReceiver:
+    """Collects spans by trace, and has each complete trace scored.
+
+    Args:
+        service: scores the traces; its ``capacity`` bounds waiting traces, samples in progress and
+            unsent events together.
+        settle_s: seconds after the root until a trace is complete.
+        sink: where events go, if anywhere.
+        explanations: whether events have the reasons of the scores.
+        tell: prints messages.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        settle_s: float,
+        sink: Sink | None = None,
+        *,
+        explanations: bool = False,
+        tell: Tell = lambda words: None,
+    ) -> None:
+        self._service, self._settle_s, self._sink = service, settle_s, sink
+        self._explanations, self._tell = explanations, tell
+        self._waiting: OrderedDict[str, _PendingTrace] = OrderedDict()
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._bytes = 0
+        self._tasks: set[asyncio.Task[Assay]] = set()
+        self.outcomes: Counter[str] = Counter()
+
+    def take(self, spans: Sequence[Span], size: int, now: float) -> None:
+        """Accept all spans of a request.
+
+        Args:
+            spans: the spans.
+            size: the bytes of the request.
+            now: seconds of the monotonic clock.
+
+        Raises:
+            FullError: there is no room; no span was accepted.
+        """
+        wanted = [
+            candidate for candidate in spans if candidate["traceId"].lower() not in self._done
+        ]
+        new = {candidate["traceId"].lower() for candidate in wanted} - self._waiting.keys()
+        pending = self._sink.pending if self._sink else 0
+        count = len(self._waiting) + self._service.scorer.in_progress + pending + len(new)
+        # Spans of a trace that is waiting are always accepted: without them it could not complete.
+        if new and (
+            count > self._service.settings.capacity or self._bytes + size > MAX_WAITING_BYTES
+        ):
+            raise TooManyTracesError(
+                "too many traces wait; send this again after the seconds of Retry-After"
+            )
+        # an equal share per span is near enough for a limit
+        each = size // max(len(spans), 1)
+        for span in wanted:
+            trace = self._waiting.setdefault(span["traceId"].lower(), _PendingTrace(now))
+            trace.spans[span["spanId"].lower()] = span
+            trace.size += each
+            self._bytes += each
+            # A root has no parent; some exporters write a parent of zeros.
+            if not str(span.get("parentSpanId") or "").strip("0"):
+                trace.root_time = now
+
+    async def settle(self, now: float) -> None:
+        """Begin to score the complete traces; give up those whose root did not come in time."""
+        for trace_id, trace in list(self._waiting.items()):
+            if trace.root_time is None:
+                if now - trace.since > ROOT_WITHIN_S:
+                    self._drop(trace_id)
+                    self._refuse(trace_id, "its root did not come")
+            elif now - trace.root_time >= self._settle_s:
+                try:
+                    await self._begin(trace_id, trace)
+                except BusyError:
+                    return  # other routes have all the room; it waits
+
+    async def _begin(self, trace_id: str, trace: _PendingTrace, *, late: bool = False) -> None:
+        """Begin to score a complete trace; BusyError if there is no room, and then it waits."""
+        if trace.sample is None:
+            spans = [{"scopeSpans": [{"spans": list(trace.spans.values())}]}]
+            try:
+                trace.sample = await self._service.check({"resourceSpans": spans})
+            except SampleError as error:
+                self._drop(trace_id)
+                # only the names of fields: messages may quote what the spans say
+                fields = ", ".join(sorted({problem.field for problem in error.problems}))
+                self._refuse(trace_id, f"cannot be scored ({fields})")
+                return
+        # Only after this has accepted the sample are the spans forgotten.
+        [task] = self._service.begin([trace.sample], late=late)
+        self._drop(trace_id)
+        if isinstance(task, SampleError):
+            self._refuse(trace_id, "came before with other content")
+            return
+        self._tasks.add(task)
+        task.add_done_callback(self._note_end)
+
+    def _note_end(self, task: asyncio.Task[Assay]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            self.outcomes["given up"] += 1
+            return
+        assay = task.result()
+        self.outcomes["failed" if assay.errors else "scored"] += 1
+        if self._sink:
+            self._sink.send(build_log_records(assay, explanations=self._explanations))
+
+    def _drop(self, trace_id: str) -> None:
+        """Forget the spans of a trace, and remember its id."""
+        self._bytes -= self._waiting.pop(trace_id).size
+        self._done[trace_id] = None
+        if len(self._done) > MAX_REMEMBERED_TRACES:
+            self._done.popitem(last=False)
+
+    def _refuse(self, trace_id: str, reason: str) -> None:
+        self.outcomes["not scored"] += 1
+        if self.outcomes["not scored"] <= MAX_REFUSALS_LISTED:
+            self._tell(f"trace {trace_id}: {reason}")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Score complete traces within the block; its end scores those whose root has come."""
+
+        async def watch() -> None:
+            while True:
+                await asyncio.sleep(SETTLE_EVERY_S)
+                await self.settle(time.monotonic())
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await self._finish()
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
+        self._tell(f"traces: {counts or 'none'}")
+
+    async def _finish(self) -> None:
+        """Score all traces with a root, and wait for their results."""
+        for trace_id, trace in list(self._waiting.items()):
+            # Other routes may have all the room, so it is tried until this trace has begun.
+            while trace.root_time is not None and trace_id in self._waiting:
+                try:
+                    await self._begin(trace_id, trace, late=True)
+                except BusyError:
+                    await asyncio.sleep(SETTLE_EVERY_S)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if remaining := len(self._waiting):
+            self._tell(f"{amount(remaining, 'trace')} without a root given up")
+
+
+def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) -> Part:
+    """Return the route that accepts spans; receiver and sink run while the application serves."""
+
+    async def traces(request: Request) -> Response:
+        service.refuse_if_closing()
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in (JSON, PROTOBUF):
+            raise RequestError(415, f"expected the header Content-Type: {JSON} or {PROTOBUF}")
+        body = _unpack(await request.body(), request, service.settings.largest_body)
+        if kind == JSON:
+            messages = [await parse_json_in_thread(body, "the body")]
+        else:
+            messages = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+                _from_protobuf, body
+            )
+        spans, rejected = _split_valid(
+            [span for message in messages for span in _spans_of(message)]
+        )
+        try:
+            receiver.take(spans, len(body), time.monotonic())
+        except TooManyTracesError as error:
+            later = {"retry-after": str(service.wait_s(1))}
+            return reply({"code": UNAVAILABLE, "message": str(error)}, 503, later)
+        if kind == PROTOBUF:
+            return Response(b"", media_type=PROTOBUF)
+        text = "spans without the ids of OTLP: traceId of 32 and spanId of 16 hexadecimal digits"
+        # OTLP accepts the rest of a request in which some spans are malformed.
+        partial = {"rejectedSpans": str(rejected), "errorMessage": text}
+        return reply({"partialSuccess": partial} if rejected else {})
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        if sink is None:
+            async with receiver.running():
+                yield
+        else:
+            # The sink is opened first, so that it is closed after the receiver's last scores.
+            async with sink.running(), receiver.running():
+                yield
+
+    return Part([Route(PATH, traces, methods=["POST"])], running)
+
+
+def _unpack(body: bytes, request: Request, most: int) -> bytes:
+    """Decompress a body of at most ``most`` bytes.
+
+    Raises:
+        RequestError: its encoding is unknown (415), it is damaged (400), or it is larger (413).
+    """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding == "identity":
+        return body
+    if encoding != "gzip":
+        raise RequestError(415, "expected the header Content-Encoding: gzip, or none")
+    # 31: a gzip header is expected, with the largest window
+    unpacker = zlib.decompressobj(31)
+    try:
+        # Bounded: a small body may decompress to more than the memory holds.
+        result = unpacker.decompress(body, most + 1)
+    except zlib.error:
+        raise RequestError(400, "the body is not gzip") from None
+    if len(result) > most:
+        raise RequestError(413, f"the body has more than {most:,} bytes; send fewer spans at once")
+    if not unpacker.eof:
+        raise RequestError(400, "the body is not gzip: it ends too early")
+    return result
+
+
+def _from_protobuf(body: bytes) -> list[dict[str, Any]]:
+    """Decode a protobuf request to the objects that its JSON form has; an empty body has none.
+
+    Raises:
+        RequestError: it is malformed (400), or the package that reads protobuf is missing (415).
+    """
+    # An empty protobuf message has no bytes at all.
+    if not body:
+        return []
+    try:
+        import opentelemetry.proto  # noqa: F401 - what reads it may not be installed
+    except ImportError:
+        install = install_command("opentelemetry")
+        message = f"expected the header Content-Type: {JSON}; for protobuf: {install}"
+        raise RequestError(415, message) from None
+    try:
+        return decode_messages(body, "the body")
+    except InputError as error:
+        raise RequestError(400, str(error)) from None
+
+
+def _spans_of(message: Any) -> Iterator[Any]:
+    """Yield the spans of a request.
+
+    Raises:
+        RequestError: the request is malformed (400).
+    """
+
+    def listed(holder: Any, name: str) -> list[Any]:
+        value = holder.get(name, []) if isinstance(holder, dict) else None
+        if not isinstance(value, list):
+            raise RequestError(400, f"{name}: expected a list in an object")
+        return value
+
+    # A misspelt field would otherwise be accepted as a request without spans.
+    if not isinstance(message, dict) or "resourceSpans" not in message:
+        raise RequestError(400, "the body: expected an object with resourceSpans")
+    for resource in listed(message, "resourceSpans"):
+        for scope in listed(resource, "scopeSpans"):
+            yield from listed(scope, "spans")
+
+
+def _split_valid(spans: Sequence[Any]) -> tuple[list[Span], int]:
+    """Return the spans with valid ids, and the number of the others."""
+
+    def has_ids(span: Any) -> bool:
+        # OTLP's JSON writes ids in hexadecimal, unlike protobuf's own JSON (base64).
+        ids = [(span.get(name), form) for name, form in _IDS.items()]
+        return all(
+            isinstance(candidate, str) and form.fullmatch(candidate) for candidate, form in ids
+        )
+
+    result: list[Span] = [
+        candidate for candidate in spans if isinstance(candidate, dict) and has_ids(candidate)
+    ]
+    return result, len(spans) - len(result)

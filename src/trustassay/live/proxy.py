@@ -1,0 +1,357 @@
+"""An OpenAI-compatible proxy that passes chats on, judges the answers, and adds the verdicts.
+
+1. The field ``documents`` of the request is removed: it holds the passages. Everything else is
+   passed on unchanged.
+2. A reply in one piece is judged and gets the verdict as a field and as headers.
+3. A stream is passed on as it comes, and its last chunk gets the verdict. Where answers may be
+   withheld, the stream is read to its end first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, closing
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from trustassay.backends.http import LARGE_BODIES_AT_ONCE, BodyError, OversizedError, read_body
+from trustassay.live.app import Part
+from trustassay.live.requests import RequestError, encode_json, parse_json, read_json, unless_gone
+from trustassay.live.service import Service
+from trustassay.live.upstream import (
+    END_MARKER,
+    VERDICT_FIELD,
+    StreamedAnswers,
+    StreamEvent,
+    Upstream,
+    UpstreamError,
+    empty_chunk,
+    format_event,
+    has_text,
+    read_events,
+    returnable_headers,
+    without_choices,
+)
+from trustassay.live.verdicts import (
+    BLOCKED,
+    NOT_SCORED,
+    SCORED,
+    AnswerJudging,
+    AnswerVerdict,
+    answer_of,
+    no_verdict,
+)
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+
+if TYPE_CHECKING:
+    import aiohttp
+
+STATUS, SCORES = "x-trustassay-status", "x-trustassay-scores"
+IN_STREAM = "in-stream"
+"""The status header of a stream, whose verdict is in the last chunk."""
+EVENT_STREAM = "text/event-stream"
+REPLY_BYTES = 16_000_000
+"""The largest reply of the upstream that is passed on."""
+
+
+def proxy_part(service: Service, upstream: Upstream, judging: AnswerJudging) -> Part:
+    """Return the routes ``/v1/chat/completions`` and ``/v1/models``."""
+    proxy = _Proxy(service, upstream, judging)
+    return Part(
+        [
+            Route("/v1/chat/completions", proxy.chat, methods=["POST"]),
+            Route("/v1/models", proxy.models, methods=["GET"]),
+        ],
+        running=upstream.running,
+    )
+
+
+class _Proxy:
+    """The handlers of the proxy's routes."""
+
+    def __init__(self, service: Service, upstream: Upstream, judging: AnswerJudging) -> None:
+        self._service, self._upstream, self._judging = service, upstream, judging
+        self._room = asyncio.Semaphore(LARGE_BODIES_AT_ONCE)
+
+    async def models(self, request: Request) -> Response:
+        """Pass on the list of models; many clients ask for it first."""
+        response = await self._upstream.send(request, "/models", None)
+        with closing(response):
+            return await self._pass_unchanged(response)
+
+    async def chat(self, request: Request) -> Response:
+        """Pass a chat on and return its judged answer."""
+        self._service.refuse_if_closing()
+        content = await read_json(request)
+        if not isinstance(content, dict):
+            raise RequestError(400, "the body: expected an object")
+        documents = content.pop("documents", None)
+        if not (documents is None or isinstance(documents, str | list)):
+            raise RequestError(400, "documents: expected a list of passages, or one text")
+        work = TextWork(long=len(await request.body()) > MAX_SHORT_PASSAGES_CHARACTERS)
+        messages, model = content.get("messages"), content.get("model")
+        record = await work(self._judging.record, messages, documents, model)
+        # The body is written anew, since `documents` was removed.
+        body = await work(_to_ascii_json, content)
+        # A client that disconnects cancels the upstream's request: nobody pays for the rest.
+        return await unless_gone(request, self._answer_chat(request, body, record))
+
+    async def _answer_chat(
+        self, request: Request, body: bytes, record: Mapping[str, Any]
+    ) -> Response:
+        response = await self._upstream.send(request, "/chat/completions", body)
+        async with AsyncExitStack() as stack:
+            stack.callback(response.close)
+            # Errors of the upstream, such as a full quota, reach the client as they are.
+            if not 200 <= response.status < 300:
+                return await self._pass_unchanged(response)
+            if response.content_type != EVENT_STREAM:
+                return await self._answer_json(response, record)
+            if self._judging.blocking:
+                # A withheld answer must not have been sent in part, so the stream is read to its
+                # end.
+                return await self._judge_before_sending(response, record)
+            headers = returnable_headers(response.headers) | {STATUS: IN_STREAM}
+            parts = self._stream_at_once(response, record)
+            streamed = _ProxyStream(parts, response.status, headers)
+            # The response outlives this block: the stream closes the connection when it is sent.
+            streamed.open = stack.pop_all()
+            return streamed
+
+    async def _pass_unchanged(self, response: aiohttp.ClientResponse) -> Response:
+        """Return a response of the upstream as it is, without our key should it quote that."""
+        body = self._upstream.redact(await self._read_reply(response))
+        return Response(body, response.status, returnable_headers(response.headers))
+
+    async def _read_reply(self, response: aiohttp.ClientResponse) -> bytes:
+        """Return the body of a response; RequestError (502, 504) if it cannot be read."""
+        import aiohttp
+
+        try:
+            # The semaphore bounds the replies that are in memory together.
+            return await read_body(response, REPLY_BYTES, self._room)
+        except OversizedError:
+            message = f"the upstream's reply has more than {REPLY_BYTES:,} bytes"
+            raise RequestError(502, message) from None
+        except BodyError as error:
+            raise RequestError(502, f"the upstream's reply is {error}") from None
+        except TimeoutError:
+            raise RequestError(504, "the upstream did not reply in time") from None
+        except (aiohttp.ClientError, OSError):
+            raise RequestError(502, "the upstream's reply broke off") from None
+
+    async def _answer_json(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> Response:
+        """Judge a completion that came as one JSON object; return it with its verdict."""
+        body = await self._read_reply(response)
+        headers = returnable_headers(response.headers)
+        result = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+            _parse_completion, body
+        )
+        choices = result["choices"]
+        answers = [answer_of(candidate.get("message")) for candidate in choices]
+        verdicts = await self._judging.verdicts(self._service, record, answers)
+        refusal = {"role": "assistant", "content": self._judging.blocking.message}
+        withheld = {"message": refusal, "finish_reason": "content_filter", "logprobs": None}
+        result["choices"] = [
+            # A withheld choice keeps its index, and the reason that OpenAI gives for filtered
+            # content.
+            {"index": choice.get("index", place), **withheld} if verdict.blocked else choice
+            for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
+        ]
+        result[VERDICT_FIELD] = _verdicts_json(verdicts)
+        content = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
+            encode_json, result
+        )
+        return Response(content, response.status, headers | _verdict_headers(verdicts))
+
+    async def _stream_at_once(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> AsyncIterator[bytes]:
+        """Yield the events of a stream as they come; the last one gets the verdict.
+
+        A chunk without text is held back until the next one arrives, because it may be the last.
+        """
+        answers, pending, end_marker = StreamedAnswers(), None, b""
+        try:
+            async for event in self._read_events(response):
+                answers.add(event)
+                if event.data == END_MARKER:
+                    end_marker = event.raw
+                    continue
+                if pending and event.data is not None:
+                    yield pending.raw
+                    pending = None
+                if _may_be_last(event):
+                    pending = event
+                else:
+                    yield event.raw
+        except UpstreamError as error:
+            if pending:
+                yield pending.raw
+            error_fields = {
+                "message": error.detail,
+                "type": "upstream_error",
+                "code": error.status_code,
+            }
+            # The status 200 is sent already, so a failure can only be told as an event.
+            yield format_event({"error": error_fields})
+            return
+        # The answer is complete: free the upstream's connection before the judging, which may take
+        # long.
+        response.close()
+        answers.finish()
+        yield self._last_event(
+            pending, answers, list((await self._judge_answers(answers, record)).values())
+        )
+        yield end_marker
+
+    async def _judge_before_sending(
+        self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
+    ) -> Response:
+        """Read a stream to its end and judge it; return it without the withheld choices."""
+        answers, received, end_marker = StreamedAnswers(), [], b""
+        async for event in self._read_events(response):
+            answers.add(event)
+            if event.data == END_MARKER:
+                end_marker = event.raw
+            else:
+                received.append(event)
+        answers.finish()
+        verdicts = await self._judge_answers(answers, record)
+        blocked = [index for index, verdict in verdicts.items() if verdict.blocked]
+        if blocked and answers.error:  # nobody knows what else is in it
+            received = []
+        remaining = [
+            event
+            for event in (without_choices(received_event, blocked) for received_event in received)
+            if event
+        ]
+        # The last chunk carries the usage; it is completed with the verdict like that of a live
+        # stream.
+        last_event = remaining.pop() if remaining and _may_be_last(remaining[-1]) else None
+        parts = [event.raw for event in remaining]
+        parts += [self._refusal_events(answers, index) for index in blocked]
+        all_verdicts = list(verdicts.values())
+        parts += [self._last_event(last_event, answers, all_verdicts), end_marker]
+        headers = returnable_headers(response.headers) | _verdict_headers(all_verdicts)
+        return Response(b"".join(parts), response.status, headers)
+
+    async def _read_events(self, response: aiohttp.ClientResponse) -> AsyncIterator[StreamEvent]:
+        """Yield the events of a response.
+
+        Raises:
+            UpstreamError: it broke off, took too long, or is too large.
+        """
+        import aiohttp
+
+        # Events could not be found in packed bytes; the proxy asked for none (`accept-encoding`).
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise UpstreamError("the upstream's stream is packed, which was not requested")
+        try:
+            async for event in read_events(response.content.iter_any(), REPLY_BYTES):
+                yield event
+        except TimeoutError:
+            raise UpstreamError("the upstream did not finish its answer in time", 504) from None
+        except (aiohttp.ClientError, OSError):
+            raise UpstreamError("the upstream's answer broke off") from None
+
+    def _refusal_events(self, answers: StreamedAnswers, index: int) -> bytes:
+        """Return the events that take the place of a withheld answer."""
+        text_chunk, end_chunk = empty_chunk(answers.last, index), empty_chunk(answers.last, index)
+        message = self._judging.blocking.message
+        text_chunk["choices"][0]["delta"] = {"role": "assistant", "content": message}
+        end_chunk["choices"][0]["finish_reason"] = "content_filter"
+        return format_event(text_chunk) + format_event(end_chunk)
+
+    def _last_event(
+        self,
+        last_event: StreamEvent | None,
+        answers: StreamedAnswers,
+        verdicts: Sequence[AnswerVerdict],
+    ) -> bytes:
+        """Return the last event with the verdicts; a chunk is made up if the stream has none."""
+        chunk = last_event.chunk if last_event and last_event.chunk else empty_chunk(answers.last)
+        return format_event({**chunk, VERDICT_FIELD: _verdicts_json(verdicts)})
+
+    async def _judge_answers(
+        self, answers: StreamedAnswers, record: Mapping[str, Any]
+    ) -> dict[int, AnswerVerdict]:
+        """Return the verdict on each answer of a stream, by the index of its choice."""
+        texts = answers.texts() or {0: None}
+        if answers.error:
+            content = no_verdict(answers.error, "unreadable")
+            return dict.fromkeys(
+                texts, AnswerVerdict(content, self._judging.blocking.reasons(content))
+            )
+        verdicts = await self._judging.verdicts(self._service, record, texts.values())
+        return dict(zip(texts, verdicts, strict=True))
+
+
+class _ProxyStream(StreamingResponse):
+    """A response that passes a stream on and closes the upstream's connection in any case."""
+
+    open: AsyncExitStack
+    """Holds the connection open until the stream has been sent, or the client has gone."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.open:
+            await super().__call__(scope, receive, send)
+
+
+def _to_ascii_json(content: Mapping[str, Any]) -> bytes:
+    """Return JSON in ASCII, so that half of a surrogate pair is passed on as it was sent."""
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _parse_completion(body: bytes) -> dict[str, Any]:
+    """Parse a completion, whose choices are objects.
+
+    Raises:
+        RequestError: the reply is no completion (502).
+    """
+    try:
+        result = parse_json(body, "the reply")
+    except RequestError:
+        result = None
+    choices = result.get("choices") if isinstance(result, dict) else None
+    if not (isinstance(choices, list) and all(isinstance(choice, dict) for choice in choices)):
+        raise RequestError(502, "the upstream's reply is not a chat completion")
+    return dict(result)
+
+
+def _may_be_last(event: StreamEvent) -> bool:
+    """Whether a chunk may be the last one of a stream: it has no text and no error."""
+    return event.chunk is not None and not event.chunk.get("error") and not has_text(event.chunk)
+
+
+def _verdicts_json(verdicts: Sequence[AnswerVerdict]) -> dict[str, Any]:
+    return {
+        "status": _worst_status(verdicts),
+        "verdicts": [verdict.to_dict() for verdict in verdicts],
+    }
+
+
+def _worst_status(verdicts: Sequence[AnswerVerdict]) -> str:
+    statuses = {verdict.status for verdict in verdicts} or {NOT_SCORED}
+    # the worst status of any choice
+    return next(status for status in (BLOCKED, NOT_SCORED, SCORED) if status in statuses)
+
+
+def _verdict_headers(verdicts: Sequence[AnswerVerdict]) -> dict[str, str]:
+    """Return the verdict as headers: the overall status, and the scores of the first choice."""
+    metrics = verdicts[0].content.get("metrics", {}) if verdicts else {}
+    scores = [
+        f"{name}={result_of_metric['score']:.4g}"
+        for name, result_of_metric in metrics.items()
+        if result_of_metric["score"] is not None
+    ]
+    result = {STATUS: _worst_status(verdicts)}
+    return result | ({SCORES: ", ".join(scores)} if scores else {})

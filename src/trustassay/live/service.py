@@ -1,0 +1,254 @@
+"""The service behind the routes: an open scorer, and the limit on the samples that it accepts."""
+
+import asyncio
+import math
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trustassay.core.metric import Assessment, Metric
+from trustassay.core.sample import Sample, SampleError
+from trustassay.errors import UsageError
+from trustassay.live.scorer import Assay, Scorer
+from trustassay.report.first_card import problem_of
+from trustassay.runs.finished import describe_reason, one_line
+from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+
+TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
+MIN_TOKEN_CHARACTERS = 16
+TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
+"""What an ``Authorization: Bearer`` header can carry (RFC 6750, section 2.1)."""
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """The limits of the service; all are options of ``trustassay serve``."""
+
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+    """A request needs one of them; without any, only this machine is served. Never shown."""
+    capacity: int = 1024
+    """The most samples that are accepted and not finished."""
+    largest_body: int = 4 * 1024**2
+    """The most bytes of a request's body."""
+    per_minute: int = 6000
+    """The most requests of one caller in a minute."""
+    connections: int = 2048
+    """The most open connections."""
+    slow_s: float = 10.0
+    """Seconds in which a client must have sent a request."""
+
+    def __post_init__(self) -> None:
+        for name in ("capacity", "largest_body", "per_minute", "connections"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        if not self.slow_s > 0:
+            raise UsageError(f"slow_s: expected more than 0 seconds, got {self.slow_s:g}")
+
+
+def read_tokens(text: str) -> tuple[str, ...]:
+    """Return the tokens in the value of the environment variable, separated by commas.
+
+    Raises:
+        UsageError: a token is too short, or cannot be sent in a header; the message does not show
+            it.
+    """
+    result: Sequence[str] = [part.strip() for part in text.split(",") if part.strip()]
+    for number, token in enumerate(result, 1):
+        which = f"{TOKEN_VARIABLE}, token {number} of {len(result)}"
+        # A short token can be guessed within the allowed rate.
+        if len(token) < MIN_TOKEN_CHARACTERS:
+            raise UsageError(f"{which}: expected {MIN_TOKEN_CHARACTERS} characters or more")
+        if not TOKEN.fullmatch(token):
+            raise UsageError(f"{which}: expected letters, digits and ._~+/=- alone")
+    return tuple(result)
+
+
+Note = Callable[[Assay | None, float], None]
+"""Is called with each finished sample (``None`` if it was given up) and the seconds it took."""
+MAX_WAIT_S = 60
+"""The longest ``Retry-After`` of a busy service."""
+SAMPLES_FOR_PACE = 200
+"""Finished samples from which the pace is estimated."""
+CLOSING_WAIT_S = 5
+"""``Retry-After`` of a closing service: by then another process may have taken its place."""
+
+
+class BusyError(RuntimeError):
+    """The service is at its capacity; nothing of the request was accepted (HTTP 429)."""
+
+    def __init__(self, message: str, retry_after_s: int) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ClosingError(RuntimeError):
+    """The service finishes what it has accepted, and accepts nothing more (HTTP 503)."""
+
+    retry_after_s = CLOSING_WAIT_S
+
+
+class Service:
+    """Scores the samples of all routes with one scorer, within the capacity of the settings.
+
+    It must be used in the event loop in which the scorer was opened.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        settings: ServiceSettings,
+        note: Note = lambda assay, seconds: None,
+    ) -> None:
+        self.settings = settings
+        self.scorer, self._note = scorer, note
+        self._ended: deque[float] = deque(maxlen=SAMPLES_FOR_PACE)
+        self.closing = False
+        """Whether nothing more is accepted."""
+
+    def close(self) -> None:
+        """Accept nothing more; accepted samples are still finished."""
+        self.closing = True
+
+    async def drain(self) -> None:
+        """Wait until everything accepted is finished."""
+        # Polled, since several routes and the scorer itself begin and end samples.
+        while self.scorer.in_progress:
+            await asyncio.sleep(0.02)
+
+    async def check(self, record: Sample | Mapping[str, Any]) -> Sample:
+        """Return the sample of a record in any layout that ``score`` reads, without scoring it.
+
+        Raises:
+            SampleError: the record has faults; the error has all of them, with their fields (HTTP
+                422).
+        """
+        return await choose_text_work(record)(self.scorer.check, record)
+
+    async def score(self, record: Sample | Mapping[str, Any], *, late: bool = False) -> Assay:
+        """Score one sample; failures of metrics are values in the result.
+
+        Args:
+            record: as for :meth:`check`.
+            late: accept it also while closing, for a request that began before.
+
+        Raises:
+            SampleError: see :meth:`check`.
+            BusyError, ClosingError, ScorerClosedError: it was not accepted.
+        """
+        sample = await self.check(record)
+        self._admit(1, late=late)
+        return await self.scorer.wait_for(self._begin(sample))
+
+    def begin(
+        self, samples: Sequence[Sample], *, late: bool = False
+    ) -> list[asyncio.Task[Assay] | SampleError]:
+        """Accept all samples, or none, and begin to score them.
+
+        Args:
+            samples: the samples.
+            late: accept them also while closing, if they were taken before.
+
+        Returns:
+            The task of each sample, or the error of one whose id an earlier sample of the folder
+            has with other content.
+
+        Raises:
+            BusyError, ClosingError, ScorerClosedError: none was accepted.
+        """
+        self._admit(len(samples), late=late)
+        result: list[asyncio.Task[Assay] | SampleError] = []
+        for sample in samples:
+            try:
+                result.append(self._begin(sample))
+            except SampleError as error:
+                result.append(error)
+        return result
+
+    def verdict_of(self, assay: Assay) -> dict[str, Any]:
+        """Return the JSON object of one result.
+
+        ``needs_look`` says whether a metric names a problem in the answer, or failed. Each metric
+        has its score, its verdict, the ``problem`` that it names or ``null``, the ``reason`` in one
+        sentence, the ``parts`` and the ``error``.
+        """
+        # With their `auto` options settled, which may depend on the sample.
+        metrics = self.scorer.metrics_for(assay.sample)
+        result = {
+            metric.name: _metric_json(metric, assay.assessments[metric.name]) for metric in metrics
+        }
+        return {
+            "id": assay.sample.id,
+            "needs_look": any(values["problem"] is not None for values in result.values()),
+            "metrics": result,
+        }
+
+    def _begin(self, sample: Sample) -> asyncio.Task[Assay]:
+        """Begin to score a sample, and note when it ends."""
+        began = time.monotonic()
+
+        def ended(task: asyncio.Task[Assay]) -> None:
+            now = time.monotonic()
+            self._ended.append(now)
+            # cancelled() first: exception() raises for a cancelled task
+            failed = task.cancelled() or task.exception() is not None
+            self._note(None if failed else task.result(), now - began)
+
+        task = self.scorer.begin(sample)
+        task.add_done_callback(ended)
+        return task
+
+    def refuse_if_closing(self) -> None:
+        """Raise ClosingError if nothing more is accepted."""
+        if self.closing:
+            raise ClosingError("the service is closing; send this again later")
+
+    def _admit(self, samples: int, *, late: bool = False) -> None:
+        """Raise an error if this many samples cannot be accepted now."""
+        if not late:
+            self.refuse_if_closing()
+        capacity = self.settings.capacity
+        # Samples of all routes count together, since one scorer works on them.
+        if self.scorer.in_progress + samples > capacity:
+            raise BusyError(
+                f"{self.scorer.in_progress} samples are in progress, and the service accepts "
+                f"{capacity} at once; send this again after the seconds of Retry-After",
+                self.wait_s(samples),
+            )
+
+    def wait_s(self, samples: int) -> int:
+        """Estimate the seconds until there is room, from the pace of the last samples."""
+        # no pace yet: try again soon
+        if len(self._ended) < 2:
+            return 1
+        # seconds per finished sample, over the last ones
+        pace = (self._ended[-1] - self._ended[0]) / (len(self._ended) - 1)
+        too_many = self.scorer.in_progress + samples - self.settings.capacity
+        return min(max(math.ceil(pace * too_many), 1), MAX_WAIT_S)
+
+
+def choose_text_work(record: Any) -> TextWork:
+    """Return how to read a record: a long one is read in a thread, a short one at once."""
+    texts = record.values() if isinstance(record, Mapping) else ()
+    # counts texts two levels down: fields, and the entries of lists (texts, or objects with texts)
+    parts = (part for value in texts for part in (value if isinstance(value, list) else [value]))
+    inner = (
+        text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
+    )
+    long = sum(len(text) for text in inner if isinstance(text, str)) > MAX_SHORT_PASSAGES_CHARACTERS
+    return TextWork(long=long)
+
+
+def _metric_json(metric: Metric, assessment: Assessment) -> dict[str, Any]:
+    problem = problem_of(metric, assessment)
+    return {
+        "score": assessment.score,
+        "verdict": assessment.verdict,
+        # One line, since clients print it, and some log it.
+        "problem": None if problem is None else one_line(problem),
+        "reason": describe_reason(metric, assessment),
+        "parts": dict(assessment.parts),
+        "error": assessment.error,
+    }

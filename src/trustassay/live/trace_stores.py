@@ -1,0 +1,294 @@
+"""Langfuse and Phoenix: addresses and keys, reading of traces, and the requests that send scores.
+
+A score that is sent again replaces the earlier one. Langfuse keeps one score per (id, name, day),
+so ids are built from the trace and the metric, and the time of the score is that of the trace.
+Phoenix keeps one annotation per (span, name, identifier).
+"""
+
+import base64
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import quote, urlencode
+
+from trustassay.backends.http import EndpointAddress, HttpEndpoint, RefusalError, check_base
+from trustassay.calls.retry import Endpoint
+from trustassay.core.capabilities import EndpointLimits
+from trustassay.core.tracebacks import hide_key
+from trustassay.errors import CallError, UsageError
+from trustassay.live.integrations.resident import IntegrationFinding
+
+AT_ONCE = 8
+"""The most requests in progress."""
+PAGE = 500
+"""Observations, or spans, that one request reads."""
+IDENTIFIER = "trustassay"
+"""The annotator's name in Phoenix: annotations of the same name by others stay."""
+MAX_COMMENT_CHARACTERS = 10_000
+"""The most characters of a comment."""
+TRACES = ("trace_id", "traceId", "context.trace_id")
+"""Fields with the trace of a record that is one of the trace's observations."""
+TIMES = ("started", "timestamp", "startTime", "start_time", "createdAt")
+"""Fields with the time at which a trace or an observation began; the first one counts."""
+
+Request = tuple[str, dict[str, Any]]
+"""A path, and the body that is posted there."""
+
+
+class TraceTarget(NamedTuple):
+    """A trace, or one observation of it, that is scored."""
+
+    trace: str
+    """The id of the trace."""
+    span: str | None
+    """The id of the observation, or of the root of a whole trace; ``None`` if it is not known."""
+    is_whole_trace: bool
+    """Whether the score is about the whole trace."""
+    time: str | None
+    """When it began, in ISO 8601 with an offset; ``None`` if it is not known."""
+
+    @classmethod
+    def of(cls, sample: Mapping[str, Any], field: str = "") -> "TraceTarget | None":
+        """Return the target of a stored sample; ``None`` if no field names a trace.
+
+        Args:
+            sample: the sample.
+            field: the field with the id of the trace, if it is not one of the usual ones.
+        """
+        fields = {**(sample.get("metadata") or {}), **sample}
+        trace_ids = [fields[name] for name in ((field,) if field else TRACES) if fields.get(name)]
+        sample_id, root = str(sample["id"]), fields.get("root_span") or None
+        # A sample that was read from a file of spans is a whole trace, and has its id.
+        if not trace_ids and not field and "root_span" in fields:
+            trace_ids = [sample_id]
+        if not trace_ids:
+            return None
+        trace = str(trace_ids[0])
+        is_whole = "root_span" in fields or field != "" or sample_id == trace
+        times = filter(None, (_to_iso_time(fields.get(name)) for name in TIMES))
+        return cls(trace, root if is_whole else sample_id, is_whole, next(times, None))
+
+
+def _to_iso_time(value: Any) -> str | None:
+    """Return a time in ISO 8601 with an offset; exporters write such texts, or nanoseconds."""
+    text = str(value or "").strip()
+    try:
+        if text.isdecimal():
+            return datetime.fromtimestamp(int(text) / 1e9, UTC).isoformat()
+        result = datetime.fromisoformat(text)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return (result if result.tzinfo else result.replace(tzinfo=UTC)).isoformat()
+
+
+class SecretHttp(HttpEndpoint):
+    """An address that may refuse single traces, and whose secrets never appear in messages."""
+
+    secrets: Sequence[str] = ()
+    """Texts that are replaced in every message."""
+
+    def _redact(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "[key]")
+        return super()._redact(text)
+
+    async def _send(
+        self, method: str, path: str, data: bytes | None
+    ) -> tuple[int, Mapping[str, str], str]:
+        status, headers, text = await super()._send(method, path, data)
+        # Collectors answer with an empty body, which is no JSON.
+        return status, headers, text.strip() or "{}"  # as collectors answer
+
+    def _error_of_status(self, status: int, text: str, headers: Mapping[str, str]) -> CallError:
+        if status == 404 and "do not exist" in text:  # Phoenix, of a span
+            return RefusalError(self._redact(f"404: {text[:200]}"), text)
+        return super()._error_of_status(status, text, headers)
+
+
+class TraceStore(ABC):
+    """A store of traces that is reached over HTTP."""
+
+    name: ClassVar[str]
+    """Its name on the command line."""
+    http: HttpEndpoint
+    """The address, with its keys."""
+    limits = EndpointLimits(concurrency=AT_ONCE, patience_s=60.0, timeout_s=60.0)
+
+    @property
+    def address(self) -> str:
+        """The name and the address of the store, without any key."""
+        return f"{self.name} {self.http.address.base}"
+
+    @abstractmethod
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
+    ) -> Sequence[Request]:
+        """Build the requests that send findings with their comments; sent twice, they change
+        nothing.
+
+        Raises:
+            UsageError: the store takes no scores for this kind of target.
+        """
+
+    @abstractmethod
+    def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
+        """Return the path and the query that list the spans which began within a period."""
+
+    async def pages(
+        self, endpoint: Endpoint, project: str, since: str, until: str
+    ) -> AsyncIterator[list[dict[str, Any]]]:
+        """Yield pages of the spans that began within a period, as the store writes them.
+
+        Raises:
+            CallError: they cannot be read.
+        """
+        path, query = self.listing(project, since, until)
+        cursor = ""
+        while True:
+            params = urlencode({**query, "limit": PAGE, **({"cursor": cursor} if cursor else {})})
+            reply = await endpoint.call(lambda params=params: self.http.get(f"{path}?{params}"))  # type: ignore[misc]
+            page = reply if isinstance(reply, dict) else {}
+            if not isinstance(page.get("data"), list):
+                message = f"{self.http.address.name}: the reply has no list `data`"
+                raise CallError(message, "malformed")
+            yield [span for span in page["data"] if isinstance(span, dict)]
+            meta = page["meta"] if isinstance(page.get("meta"), dict) else {}
+            last, cursor = cursor, str(page.get("next_cursor") or meta.get("cursor") or "")
+            # A cursor that repeats would read the same page for ever.
+            if not cursor or cursor == last:
+                return
+
+
+class Langfuse(TraceStore):
+    """Scores in Langfuse, by ``POST /api/public/scores``."""
+
+    name = "langfuse"
+
+    def __init__(self, url: str) -> None:
+        """Read the keys and the address.
+
+        Raises:
+            UsageError: a key is not set.
+            BackendError: the address is malformed.
+        """
+        keys = [_read_key(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")]
+        configured_url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
+        base = check_base(url or configured_url or "https://cloud.langfuse.com")
+        token = base64.b64encode(":".join(keys).encode()).decode()
+        hide_key(token)
+        http = SecretHttp(EndpointAddress(self.name, "scores", base, self.limits, "", {}, {}), "")
+        http.secrets = [keys[1], token]
+        self.http = http.with_headers(Authorization=f"Basic {token}")
+
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
+    ) -> Sequence[Request]:
+        """Build one request per score; a metric without a score gives a category."""
+        result: list[Request] = []
+        observation = None if target.is_whole_trace else target.span
+        for finding, comment in findings:
+            name, value, kind = finding.as_langfuse
+            # The id replaces an earlier score of the same metric; the trace alone has no
+            # observation.
+            parts = [target.trace, observation, name]
+            body = {
+                "id": "-".join(part for part in parts if part),
+                "traceId": target.trace,
+                "observationId": observation,
+                "name": name,
+                "value": value,
+                "dataType": kind,
+                "comment": comment,
+                "metadata": _present_details(finding),
+                "timestamp": target.time,
+            }
+            content = {key: field for key, field in body.items() if field is not None}
+            result.append(("/api/public/scores", content))
+        return result
+
+    def listing(
+        self,
+        project: str,
+        since: str,
+        until: str,
+    ) -> tuple[str, Mapping[str, str]]:
+        """Return the path and the query that list observations."""
+        query = {"fields": "core,basic,io,metadata,model,trace_context"}
+        query |= {k: v for k, v in (("fromStartTime", since), ("toStartTime", until)) if v}
+        return "/api/public/v2/observations", query
+
+
+class Phoenix(TraceStore):
+    """Annotations in Phoenix, by ``POST /v1/span_annotations``."""
+
+    name = "phoenix"
+
+    def __init__(self, url: str) -> None:
+        """Read the key and the address.
+
+        Raises:
+            UsageError: the key cannot be used.
+            BackendError: the address is malformed.
+        """
+        configured_url = os.environ.get("PHOENIX_COLLECTOR_ENDPOINT")
+        # The variable may hold the address for exporters of traces, of which the API is the root.
+        base = check_base(url or configured_url or "http://localhost:6006").removesuffix(
+            "/v1/traces"
+        )
+        key = "PHOENIX_API_KEY"
+        address = EndpointAddress(self.name, "annotations", base, self.limits, key, {}, {})
+        self.http = SecretHttp(address, "Authorization", "Bearer ")
+
+    def build_requests(
+        self, target: TraceTarget, findings: Sequence[tuple[IntegrationFinding, str]]
+    ) -> Sequence[Request]:
+        """Build one request for all findings; Phoenix accepts it completely or not at all."""
+        if target.span is None:
+            raise UsageError("names no span (expected root_span, as of a file of spans)")
+        data = [
+            {
+                "span_id": target.span,
+                "name": finding.metric,
+                "annotator_kind": "CODE",
+                "identifier": IDENTIFIER,
+                "result": {
+                    "score": finding.score,
+                    # An annotation without a score always gets a label.
+                    "label": finding.verdict or ("no score" if finding.score is None else None),
+                    "explanation": comment,
+                },
+                "metadata": _present_details(finding),
+            }
+            for finding, comment in findings
+        ]
+        return [("/v1/span_annotations?sync=true", {"data": data})]
+
+    def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
+        """Return the path and the query that list the spans of a project."""
+        query = {k: v for k, v in (("start_time", since), ("end_time", until)) if v}
+        return f"/v1/projects/{quote(project, safe='')}/spans", query
+
+
+STORES: Mapping[str, type[Langfuse] | type[Phoenix]] = {"langfuse": Langfuse, "phoenix": Phoenix}
+
+
+def _read_key(name: str) -> str:
+    """Return a key from an environment variable.
+
+    Raises:
+        UsageError: it is not set, or cannot be one.
+    """
+    key = os.environ.get(name, "").strip()
+    # before anything can fail, so that no traceback shows the key
+    hide_key(key)
+    if not key:
+        raise UsageError(f"the environment variable {name} is not set")
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{name} is not a valid API key")
+    return key
+
+
+def _present_details(finding: IntegrationFinding) -> dict[str, Any]:
+    return {name: value for name, value in finding.about.items() if value not in (None, {})}

@@ -1,0 +1,1 @@
+"""People: rating, labels, studies, calibration, agreement and audits of judges."""

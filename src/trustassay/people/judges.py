@@ -1,0 +1,464 @@
+"""Variance of the ratings of people and judges: how much stems from the answers, how much not."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trustassay.core.evidence import EvidenceRows
+from trustassay.core.json_form import JsonForm, as_json, fields_as_json
+from trustassay.core.registry import metric_from_settings
+from trustassay.errors import RunFolderError, UsageError
+from trustassay.input.ratings import Rating, Ratings
+from trustassay.metrics.judge import Judge
+from trustassay.metrics.judge.options import RubricError
+from trustassay.metrics.judge.votes import VoteRow
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Floats, Places, variance
+from trustassay.statistics.intervals import (
+    MIN_UNITS,
+    Interval,
+    jackknife_interval,
+    reason_too_few_units,
+    unit_mean,
+)
+from trustassay.statistics.resampling import cluster_numbers
+
+JUDGES, PEOPLE, RATERS = "judges", "people", "raters"
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceComponent(JsonForm):
+    """One component of the variance of ratings."""
+
+    json_names = ("name", "variance", "estimate", "sd", "sd_interval", "share", "share_interval")
+    name: str
+    estimate: float
+    """The unbiased estimate, which may lie below 0."""
+    share: float | None
+    """Its part of the sum of all components, in per cent; ``None`` where all ratings are the
+    same."""
+    share_interval: Interval | None = None
+    """The 95 % interval of ``share``."""
+    sd_interval: Interval | None = None
+    """The 95 % interval of the standard deviation."""
+
+    @property
+    def variance(self) -> float:
+        """The estimate, at least 0."""
+        return max(self.estimate, 0.0)
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation, in units of the ratings."""
+        return math.sqrt(self.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceDecomposition:
+    """The variance of the ratings of one group of raters."""
+
+    group: str
+    """``judges``, ``people``, or ``raters`` where the two are not told apart."""
+    raters: int
+    """The number of raters."""
+    answers: int
+    """The number of rated answers."""
+    ratings: int
+    """The number of ratings."""
+    repeated: int
+    """Answers that a rater rated more than once."""
+    components: Sequence[VarianceComponent] = ()
+    """Empty where the components cannot be estimated."""
+    why: str = ""
+    """Why there are no components."""
+    without: str = ""
+    """Why there are no intervals."""
+
+    def component(self, name: str) -> VarianceComponent | None:
+        """Return the component of this name, if these ratings allow estimating it."""
+        return next((component for component in self.components if component.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            **fields_as_json(self, "raters", "answers", "ratings"),
+            "answers_rated_again": self.repeated,
+            **fields_as_json(self, "components", "why", "without"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceReport:
+    """The decompositions of all groups, and the comparison of judges with people."""
+
+    groups: Mapping[str, VarianceDecomposition] = field(default_factory=dict)
+    difference: float | None = None
+    """The standard deviation of judges at a repeat minus that of people, where both rated answers
+    again."""
+    difference_interval: Interval | None = None
+    """The 95 % interval of ``difference``."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "groups": as_json(self.groups),
+            "repeat_sd_difference": self.difference,
+            "repeat_sd_difference_interval": self.difference_interval,
+            "in_words": self.in_words(),
+        }
+
+    def in_words(self) -> str:
+        """Write whether judges vary more or less than people."""
+        judges, people = self.groups.get(JUDGES), self.groups.get(PEOPLE)
+        if judges is None or people is None:
+            (only,) = self.groups.values()
+            return (
+                f"{_describe_repeats(only)} Only repeated ratings by both show whether judges vary "
+                "more or less than people."
+            )
+        if self.difference is None:
+            return (
+                f"{_describe_repeats(judges)} {_describe_repeats(people)} So it is not known "
+                "whether judges vary more or less than people."
+            )
+        spread_of_judges, spread_of_people = (_format_spread(group) for group in (judges, people))
+        message = (
+            f"Asked again about the same answer, a judge differs from itself by a standard "
+            f"deviation of {spread_of_judges}, a person from themselves by {spread_of_people}: "
+        )
+        if self.difference_interval is None:
+            reason = judges.without or people.without or "it is the same without any of the answers"
+            return f"{message}whether they differ is not known: {reason}."
+        low, high = self.difference_interval
+        # The interval decides, not the sign of the difference.
+        if low <= 0 <= high:
+            verdict = "there is no significant difference"
+        else:
+            verdict = f"the judges vary {'more' if low > 0 else 'less'} than the people"
+        return f"{message}{verdict} (difference {self.difference:+.2f}, {low:+.2f} to {high:+.2f})."
+
+
+def _describe_repeats(group: VarianceDecomposition) -> str:
+    """Describe how far the raters of a group differ from themselves, or why that is unknown."""
+    reflexive = "itself" if group.group == JUDGES else "themselves"
+    who = {JUDGES: "a judge", PEOPLE: "a person"}.get(group.group, "a rater")
+    if not group.repeated:
+        return (
+            f"No answer was rated twice by the same {who.removeprefix('a ')}, so how far {who} "
+            f"differs from {reflexive} is not known."
+        )
+    if group.component(variance.REPEAT) is None:
+        return f"The variance of the {group.group} cannot be decomposed: {group.why}."
+    return (
+        f"Asked again about the same answer, {who} differs from {reflexive} by a standard "
+        f"deviation of {_format_spread(group)}."
+    )
+
+
+def _format_spread(group: VarianceDecomposition) -> str:
+    """Write the standard deviation at a repeat with its interval and its share."""
+    result = group.component(variance.REPEAT)
+    assert result is not None
+    ends = result.sd_interval
+    within = "" if ends is None else f" ({ends[0]:.2f} to {ends[1]:.2f})"
+    of_all = "" if result.share is None else f", {result.share:.0f} % of the variance"
+    return f"{result.sd:.2f}{within}{of_all}"
+
+
+def decompose_variances(
+    ratings: Sequence[Rating],
+    machines: Collection[str] = (),
+    *,
+    units: Mapping[str, int] | None = None,
+) -> VarianceReport:
+    """Decompose the variance of ratings, separately for people and judges.
+
+    Intervals are 95 % jackknife intervals over units: each unit is left out in turn, for both
+    groups at once. The raters are fixed: the intervals do not cover what other raters would give.
+
+    Args:
+        ratings: at least one, of any number of raters; some may be missing or repeated.
+        machines: the raters that are judges; without any, all raters are one group.
+        units: the number of the unit of an item. Any other item is a unit by itself, together with
+            all models' answers to it.
+    """
+    places: dict[tuple[str, str], int] = {}
+    for rating in ratings:
+        # The same number for an answer in all groups, so that units can be left out together.
+        places.setdefault((rating.item, rating.model), len(places))
+    # 1. Number the answers and the units that they belong to.
+    unit_of_answer = cluster_numbers([(units or {}).get(item, item) for item, _ in places])
+    # 2. Divide the ratings into people and judges.
+    by_group: dict[str, list[Rating]] = {}
+    for rating in ratings:
+        group = (JUDGES if rating.rater in machines else PEOPLE) if machines else RATERS
+        by_group.setdefault(group, []).append(rating)
+    # 3. Decompose each group, and again with each unit left out.
+    result, spreads = {}, {}
+    for group, ratings_of_group in by_group.items():
+        try:
+            # Not every design can be decomposed, for instance one rating per answer.
+            table = _build_cells(ratings_of_group, places)
+        except variance.NotEstimableError as error:
+            result[group] = _count_ratings(group, ratings_of_group, why=str(error))
+            continue
+        components_by_block, is_left_out = [], []
+        for weights in variance.leave_one_out_weights(unit_of_answer):
+            weights_of_rows = weights[:, table.rows]
+            components_by_block.append(table.components(weights_of_rows))
+            # A unit that this group did not rate leaves it unchanged, and must not count as a
+            # replicate.
+            is_left_out.append((weights_of_rows == 0).any(axis=1))
+        components_without_units, units_of = (
+            np.concatenate(components_by_block),
+            unit_of_answer[table.rows],
+        )
+        result[group] = _decompose(
+            group,
+            ratings_of_group,
+            table,
+            components_without_units[np.concatenate(is_left_out)],
+            units_of,
+        )
+        # For the comparison all units are kept: both groups must be left out together.
+        if variance.REPEAT in table.names and not result[group].without:
+            spreads[group] = np.sqrt(
+                np.maximum(components_without_units[:, table.names.index(variance.REPEAT)], 0.0)
+            )
+    return _compare_groups(result, spreads)
+
+
+def _build_cells(
+    ratings: Sequence[Rating], places: Mapping[tuple[str, str], int]
+) -> variance.RatingCells:
+    raters = {
+        rater: at for at, rater in enumerate(dict.fromkeys(rating.rater for rating in ratings))
+    }
+    result = variance.build_cells(
+        [places[rating.item, rating.model] for rating in ratings],
+        [raters[rating.rater] for rating in ratings],
+        [rating.value for rating in ratings],
+        (len(places), len(raters)),
+    )
+    # Raises NotEstimableError where the ratings cannot tell the components apart.
+    result.components()
+    return result
+
+
+def _count_ratings(group: str, ratings: Sequence[Rating], **more: Any) -> VarianceDecomposition:
+    repeated_answers = {(rating.item, rating.model) for rating in ratings if rating.repeat}
+    answers = {(rating.item, rating.model) for rating in ratings}
+    raters = {rating.rater for rating in ratings}
+    return VarianceDecomposition(
+        group, len(raters), len(answers), len(ratings), len(repeated_answers), **more
+    )
+
+
+def _decompose(
+    group: str,
+    ratings: Sequence[Rating],
+    table: variance.RatingCells,
+    components_without_units: Floats,
+    units: Places,
+) -> VarianceDecomposition:
+    """Decompose the ratings of a group.
+
+    ``components_without_units`` holds the components with each unit left out in turn, shape (units,
+    components).
+    """
+    estimate = table.components()[0]
+    part = variance.percent_shares(estimate)
+    # The effective number of units: unequal sizes are worth less than their count.
+    worth = unit_mean(np.zeros(len(units)), units).units
+    without = (
+        reason_too_few_units(len(units), len(np.unique(units)), worth, MIN_UNITS, "answers") or ""
+    )
+    # Shares of a total variance of 0 are not defined.
+    if np.isnan(part).any():
+        without = "all ratings are the same"
+    # Leaving out a unit can remove the only answer that two raters share.
+    elif not without and np.isnan(components_without_units).any():
+        without = "too few answers were rated by two raters"
+    components = []
+    for at, name in enumerate(table.names):
+        value, share = float(estimate[at]), None if np.isnan(part[at]) else float(part[at])
+        intervals: tuple[Interval | None, Interval | None] = (None, None)
+        if share is not None and not without:
+            # Intervals on the logit and log scales stay within their bounds.
+            within = jackknife_interval(
+                share / 100, variance.percent_shares(components_without_units)[:, at] / 100, "logit"
+            )
+            # Estimates below 0 are taken as 0 in replicates as well.
+            spread = np.sqrt(np.maximum(components_without_units[:, at], 0.0))
+            intervals = (
+                within and (100 * within[0], 100 * within[1]),
+                jackknife_interval(math.sqrt(max(value, 0.0)), spread, "log"),
+            )
+        components.append(VarianceComponent(name, value, share, *intervals))
+    return _count_ratings(group, ratings, components=components, without=without)
+
+
+def _compare_groups(
+    by_group: Mapping[str, VarianceDecomposition], spreads: Mapping[str, Floats]
+) -> VarianceReport:
+    """Compare the standard deviations of judges and people at a repeat."""
+    judges, people = (
+        by_group[group].component(variance.REPEAT) if group in by_group else None
+        for group in (JUDGES, PEOPLE)
+    )
+    if judges is None or people is None:
+        return VarianceReport(by_group)
+    difference = judges.sd - people.sd
+    # The difference is known, its uncertainty is not.
+    if JUDGES not in spreads or PEOPLE not in spreads:
+        return VarianceReport(by_group, difference)
+    spread_without_units = spreads[JUDGES] - spreads[PEOPLE]
+    return VarianceReport(
+        by_group, difference, jackknife_interval(difference, spread_without_units)
+    )
+
+
+JUDGE_METRIC = "judge"
+
+
+def read_votes(path: Path) -> Ratings | None:
+    """Read the votes of the judges of a run as ratings; ``None`` where it holds none.
+
+    A judge is a rater; a later vote on the same answer is a repeat, whichever text came first in
+    it. Levels that are words are categories in the order of their values.
+
+    Raises:
+        RunFolderError: the folder is not a run's, or the run's rubric cannot be read any more.
+    """
+    folder = RunFolder(path)
+    run = folder.read_run()
+    if run is None:
+        raise RunFolderError(f"{path}: holds no run")
+    if JUDGE_METRIC not in run["metrics"]:
+        return None
+    try:
+        metric = metric_from_settings(JUDGE_METRIC, run["metrics"][JUDGE_METRIC])
+    except (RubricError, OSError) as error:
+        raise RunFolderError(f"{path}: the rubric of its judges cannot be read: {error}") from None
+    # An entailer as a judge gives scores, no votes for levels.
+    if not isinstance(metric, Judge) or metric.by != "model":
+        return None
+    scale = metric.scale
+    # A rubric lists its levels in any order.
+    upwards = sorted(scale.values, key=scale.values.__getitem__)
+    places = {
+        label: float(label if scale.numeric else place) for place, label in enumerate(upwards)
+    }
+    models = {record["id"]: str(record.get("model") or "") for record in folder.sample_records()}
+    result: list[Rating] = []
+    for assessment in folder.assessments(JUDGE_METRIC):
+        votes_by_judge: Counter[str] = Counter()
+        for vote in EvidenceRows(assessment.evidence, VoteRow).select(VoteRow):
+            # The vote could not be read.
+            if vote.level is None:
+                continue
+            # The rubric was edited after the run, so the level has no value any more.
+            if vote.level not in places:
+                raise RunFolderError(
+                    f"{path}: {assessment.id!r} holds a vote for {vote.level[:40]!r}, which is not "
+                    f"a level of the rubric {scale.name}; restore the rubric that it was judged by"
+                )
+            vote_fields = (
+                assessment.id,
+                vote.judge,
+                places[vote.level],
+                votes_by_judge[vote.judge],
+            )
+            result.append(Rating(*vote_fields, models.get(assessment.id, "")))
+            votes_by_judge[vote.judge] += 1
+    if not result:
+        return None
+    categories = () if scale.numeric else tuple(upwards)
+    return Ratings(result, categories, scale.ordinal, tuple(sorted(places.values())))
+
+
+def join_ratings(ratings: Ratings, votes: Ratings) -> Ratings:
+    """Join the ratings of people with the votes of judges, matching answers by id.
+
+    A rating or vote without a model belongs to the answer with its id, whichever model wrote it.
+
+    Raises:
+        UsageError: a rater has the name of a judge, or one side has words and the other numbers or
+            other words.
+    """
+    raters = {rating.rater for rating in ratings.ratings}
+    # Their ratings would become repeats of one rater.
+    if both := sorted(raters & {rating.rater for rating in votes.ratings}):
+        raise UsageError(f"a rater and a judge have the same name {both[0][:60]!r}")
+    if bool(ratings.categories) != bool(votes.categories):
+        kinds = ("words", "numbers") if ratings.categories else ("numbers", "words")
+        raise UsageError(f"the ratings are {kinds[0]}, and the judges' levels {kinds[1]}")
+    categories = _merge_categories(ratings, votes) if ratings.categories else ()
+    models: dict[str, set[str]] = {}
+    for rating in ratings.ratings:
+        models.setdefault(rating.item, set()).add(rating.model)
+    result = [
+        replace(rating, value=_move_to_categories(rating.value, ratings, categories))
+        for rating in ratings.ratings
+    ]
+    for rating in votes.ratings:
+        model = rating.model
+        rated = models.get(rating.item, {model})
+        # People rated the answer without naming a model, so the vote joins that answer.
+        if model and model not in rated and "" in rated:
+            model = ""
+        elif not model and len(rated) == 1:
+            # annotate adds the run's model to samples that name none.
+            (model,) = rated
+        result.append(
+            replace(rating, value=_move_to_categories(rating.value, votes, categories), model=model)
+        )
+    # Plain numbers of people have an order only if the judges' levels have one.
+    ordered = votes.ordered or (ratings.ordered and bool(ratings.categories))
+    return Ratings(
+        result,
+        categories,
+        ordered,
+        _merge_scales(ratings, votes, categories),
+        ratings.missing_count,
+    )
+
+
+def _merge_scales(ratings: Ratings, votes: Ratings, categories: Sequence[str]) -> tuple[float, ...]:
+    """Merge the values of both scales; empty where a rating lies outside the known values."""
+    if ratings.categories:
+        is_complete = ratings.scale or set(categories) <= {
+            label.lower() for label in votes.categories
+        }
+        return tuple(map(float, range(len(categories)))) if is_complete else ()
+    scale_values = {*ratings.scale, *votes.scale}
+    rated = {rating.value for of in (ratings, votes) for rating in of.ratings}
+    return tuple(sorted(scale_values)) if rated <= scale_values else ()
+
+
+def _merge_categories(ratings: Ratings, votes: Ratings) -> tuple[str, ...]:
+    """Return the categories of the side that has an order; it must contain those of the other."""
+    levels = tuple(label.lower() for label in votes.categories)
+    if ratings.ordered and not set(levels) <= set(ratings.categories):
+        strange = next(level for level in levels if level not in ratings.categories)
+        raise UsageError(f"the judges' level {strange!r} is not among the levels that were given")
+    if ratings.ordered:
+        return tuple(ratings.categories)
+    if votes.ordered and not set(ratings.categories) <= set(levels):
+        strange = next(word for word in ratings.categories if word not in levels)
+        raise UsageError(f"the rating {strange[:40]!r} is not a level of the run's judges")
+    if votes.ordered:
+        return levels
+    return tuple(dict.fromkeys((*levels, *ratings.categories)))
+
+
+def _move_to_categories(value: float, of: Ratings, categories: Sequence[str]) -> float:
+    """Convert a word to its place among the merged categories; a number stays the same."""
+    if not of.categories:
+        return value
+    return float(categories.index(of.categories[int(value)].lower()))

@@ -1,0 +1,377 @@
+"""``study``: compares the scores of runs with labels, to learn which of them can be trusted."""
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trustassay.core.json_form import JsonForm, as_json
+from trustassay.errors import UsageError, trim_traceback
+from trustassay.input.records import InputError
+from trustassay.people.study.answers import (
+    MetricCost,
+    ScoreColumn,
+    StudyAnswers,
+    as_list,
+    read_answers,
+)
+from trustassay.people.study.figures import (
+    ASSOCIATIONS,
+    HEADLINE_FIGURES,
+    Resampling,
+    ScoreTest,
+    build_length_column,
+    build_source_column,
+    estimate_ceiling,
+    estimate_chance,
+    estimate_figures,
+    read_group_values,
+    run_paired_tests,
+)
+from trustassay.people.study.labels import Label, LabelOptions, read_answer_labels
+from trustassay.statistics import Bools, Floats
+from trustassay.statistics.correlation import ranks
+from trustassay.statistics.intervals import Estimate
+from trustassay.statistics.resampling import generator
+from trustassay.text.words import amount
+
+MAX_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class PartingCase(JsonForm):
+    """An answer on which two scores disagree."""
+
+    id: str
+    model: str
+    link: str
+    """Its address in a run's report."""
+    label: float
+    """1 where it is right, else 0."""
+    first: float
+    """The first score."""
+    second: float
+    """The second score."""
+
+
+@dataclass(frozen=True, slots=True)
+class RightWhereWrong(JsonForm):
+    """The answers that a first score judges rightly and a second one wrongly."""
+
+    first: str
+    second: str
+    n: int
+    """Answers that have both scores."""
+    wrong: int
+    """Answers of these that the second score judges wrongly."""
+    count: int
+    """Answers of these that the first score judges rightly."""
+    cases: Sequence[PartingCase]
+    """The answers on which the two scores differ most."""
+
+
+def accept_as_many(scores: Floats, labels: Floats) -> Bools:
+    """Accept the best answers by a score, about as many as are right; return a mask, shape (n,).
+
+    The threshold is the score at which the number of accepted answers is closest to the number of
+    right ones; of two equally close ones, the higher. It needs no scale, and is not chosen by which
+    answers it gets right.
+    """
+    values, counts = np.unique(scores, return_counts=True)
+    # The number of answers with at least each value.
+    above = np.cumsum(counts[::-1])[::-1]
+    apart = np.abs(above - labels.sum())[::-1]
+    # argmin takes the first minimum, which is the higher score, as values are in descending order.
+    threshold = values[::-1][int(apart.argmin())]
+    return np.asarray(scores >= threshold)
+
+
+def find_right_where_wrong(
+    answers: StudyAnswers, columns: Sequence[ScoreColumn], labels: Floats
+) -> list[RightWhereWrong]:
+    """Compare each ordered pair of columns, on the answers that have both and a label of 0 or 1."""
+    result = []
+    for first, second in itertools.permutations(columns, 2):
+        has_both = ~(np.isnan(first.values) | np.isnan(second.values) | np.isnan(labels))
+        places = np.flatnonzero(has_both)
+        y = labels[places]
+        # With labels of one class every score accepts all answers or none, and so is right on all.
+        if not len(places) or (y == y[0]).all():
+            continue
+        x = [column.values[places] for column in (first, second)]
+        right = [accept_as_many(scores, y) == (y > 0) for scores in x]
+        # The order of the pair matters: what the first gets right and the second wrong.
+        parting = np.flatnonzero(right[0] & ~right[1])
+        apart = np.abs(ranks(x[0]) - ranks(x[1]))
+        # Ranks make scores of different scales comparable.
+        farthest = parting[np.argsort(-apart[parting], kind="stable")][:MAX_EXAMPLES]
+        cases = []
+        for at in farthest:
+            row, numbers = answers.rows[places[at]], (y[at], x[0][at], x[1][at])
+            cases.append(PartingCase(row.id, row.model, row.link, *map(float, numbers)))
+        wrong = int((~right[1]).sum())
+        result.append(
+            RightWhereWrong(first.name, second.name, len(places), wrong, len(parting), cases)
+        )
+    return result
+
+
+EstimatesByColumn = Mapping[str, Mapping[str, Estimate]]
+"""Estimates by the name of the column and of the figure."""
+
+CEILING_ROW, CHANCE_ROW = "people", "chance"
+RESAMPLES = 2000
+MAX_GROUPS = 20
+"""The largest groups of a field have figures, up to this number."""
+MAX_COMPARED_SCORES = 12
+"""Scores that are compared pairwise for answers that one judges rightly and another wrongly."""
+
+
+@dataclass(frozen=True)
+class LabelStudy:
+    """All scores compared with one label."""
+
+    label: Label
+    columns: Sequence[ScoreColumn]
+    """Scores, parts, baselines and covariates."""
+    figures: EstimatesByColumn
+    """The figures of all columns but covariates, and of the rows ``people`` and ``chance``."""
+    covariates: EstimatesByColumn = field(default_factory=dict)
+    """Correlations of the parts without a better direction."""
+    groups: Mapping[str, Mapping[str, EstimatesByColumn]] = field(default_factory=dict)
+    """Figures within groups, by field and value."""
+    tests: Sequence[ScoreTest] = ()
+    """Tests of all pairs of scores, of scores with baselines, and of parts with their score."""
+    parting: Sequence[RightWhereWrong] = ()
+    """Which scores are right where others are wrong, for labels of two classes."""
+
+    @property
+    def headline(self) -> str:
+        """The figure by which columns are compared."""
+        return HEADLINE_FIGURES[self.label.kind]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column, by its name."""
+        return {column.name: column.kind for column in self.columns}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        known_labels = self.label.values[~np.isnan(self.label.values)]
+        kinds = self.kinds
+        return {
+            "label": self.label.name,
+            "kind": self.label.kind,
+            "n": self.label.n,
+            "missing": len(self.label.values) - self.label.n,
+            "mean": float(known_labels.mean()) if len(known_labels) else None,
+            "words": list(self.label.words),
+            "raters": list(self.label.raters),
+            "headline": self.headline,
+            "scores": [
+                {
+                    "name": name,
+                    # Rows that are no columns: chance is a baseline, people are the ceiling.
+                    "kind": kinds.get(name, "baseline" if name == CHANCE_ROW else "ceiling"),
+                    "figures": as_json(figures),
+                }
+                for name, figures in self.figures.items()
+            ],
+            "covariates": [
+                {"name": name, "figures": as_json(figures)}
+                for name, figures in self.covariates.items()
+            ],
+            "groups": as_json(self.groups),
+            "tests": as_json(self.tests),
+            "right_where_wrong": as_json(self.parting),
+        }
+
+
+@dataclass(frozen=True)
+class Study(JsonForm):
+    """The comparison of the scores of some runs with labels; ``trustassay.study`` returns it."""
+
+    json_names = ("runs", "answers", "questions", "notes", "seed", "resamples", "labels", "costs")
+    runs: Sequence[str]
+    answers: int
+    questions: int
+    labels: Sequence[LabelStudy]
+    costs: Sequence[MetricCost]
+    notes: Sequence[str]
+    seed: int
+    resamples: int
+
+
+@trim_traceback
+def study(
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    labels: str | Sequence[str] = (),
+    ratings: str | os.PathLike[str] | None = None,
+    by: str | Sequence[str] = (),
+    positive: str | Sequence[str] = (),
+    at_least: float | None = None,
+    levels: Sequence[str] = (),
+    machines: Collection[str] = (),
+    fields: Mapping[str, str] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Study:
+    """Compare every score of finished runs with labels, with intervals, tests and baselines.
+
+    Args:
+        runs: folders of runs. Answers with the same id, model and response are the same answer.
+        labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
+        ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
+            a table keyed by id, whose columns ``labels`` name.
+        by: fields by which all figures are given again for each value; ``model`` is the model.
+        positive: words that mean right where they occur; all others then mean wrong.
+        at_least: the number from which on a label means right.
+        levels: words of an ordinal scale, the lowest first.
+        machines: raters of ``ratings`` that are judges: they are scores to be studied.
+        fields: columns of ``ratings`` by what they are, ``{"item": "question_id"}``.
+        seed: of all resamples. resamples: how often questions are drawn anew.
+
+    Raises:
+        RunFolderError: a folder holds no finished run.
+        InputError: labels are missing, or cannot be read as numbers, two classes or levels.
+        ValueError: there are too few resamples.
+    """
+    # Fewer resamples give intervals that are mostly noise.
+    if resamples < 100:
+        raise UsageError(f"resamples: expected 100 or more, got {resamples}")
+    # 1. Read the answers with every field that is needed, and the labels.
+    paths = [Path(run) for run in as_list(runs)]
+    names, groups = as_list(labels), as_list(by)
+    # "source" feeds a baseline: does knowing where an answer comes from suffice?
+    wanted = list(dict.fromkeys([*names, *groups, "source"]))
+    answers = read_answers(paths, wanted)
+    file = Path(ratings) if ratings is not None else None
+    options = LabelOptions(
+        file, dict(fields or {}), machines, as_list(positive), levels, at_least=at_least
+    )
+    result, judges = read_answer_labels(answers, names, options)
+    for name in groups:
+        # A misspelt field would otherwise put all answers into one empty group.
+        if not any(read_group_values(answers, name)):
+            fields_of_runs = dict.fromkeys(
+                itertools.chain.from_iterable(answers.label_fields.values())
+            )
+            raise InputError(
+                f"--by {name}: no sample has it; fields with numbers or short texts: "
+                f"{', '.join(fields_of_runs) or 'none'}"
+            )
+    # 2. Compare all scores with each label; raters that are judges count as scores.
+    columns = [*answers.columns, *judges]
+    studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
+    return Study(
+        [str(path) for path in paths],
+        len(answers.rows),
+        len(np.unique(answers.questions)),
+        studied,
+        answers.costs,
+        [
+            *answers.notes,
+            *_describe_columns(columns),
+            *(n for label in result for n in label.notes),
+        ],
+        seed,
+        resamples,
+    )
+
+
+def _study_label(
+    answers: StudyAnswers,
+    scores: Sequence[ScoreColumn],
+    label: Label,
+    by: Sequence[str],
+    seed: int,
+    resamples: int,
+) -> LabelStudy:
+    # Baselines that know nothing of the content: a score has to beat them.
+    baselines = [
+        build_length_column(answers, label.values),
+        build_source_column(answers, label, by),
+    ]
+    covariates = [column for column in scores if column.kind == "covariate"]
+    scores = [column for column in scores if column.kind != "covariate"]
+    columns = [*scores, *baselines]
+    questions = answers.questions
+
+    def resampling(*purpose: str) -> Resampling:
+        # A generator for each purpose, so that results do not depend on the order of computation.
+        return Resampling(generator(seed, "study", label.name, *purpose), resamples)
+
+    figures = estimate_figures(columns, label.values, label.kind, questions, resampling("all"))
+    # Agreement among people limits what any score can reach.
+    if people := estimate_ceiling(label, questions, resampling("people")):
+        figures[CEILING_ROW] = people
+    # Added last; the outputs sort chance to the end.
+    figures[CHANCE_ROW] = estimate_chance(label.values, label.kind)
+    # Parts agree with their score by construction, so they are left out here.
+    main = [column for column in scores if column.kind != "part"]
+    binary = label.kind == "binary"
+    return LabelStudy(
+        label,
+        [*columns, *covariates],
+        figures,
+        estimate_figures(
+            covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
+        ),
+        {
+            name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
+            for name in by
+        },
+        run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        # Quadratic in the number of scores, hence the limit.
+        find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
+    )
+
+
+def _estimate_by_group(
+    answers: StudyAnswers,
+    scores: Sequence[ScoreColumn],
+    label: Label,
+    name: str,
+    resampling: Callable[[str], Resampling],
+) -> dict[str, EstimatesByColumn]:
+    """Estimate the figures within each value of a field, also of the length baseline."""
+    values = np.array(read_group_values(answers, name))
+    has_label = ~np.isnan(label.values)
+    # Values without a labelled answer get a count of 0 and are listed last.
+    counts = dict.fromkeys(values.tolist(), 0) | Counter(values[has_label].tolist())
+    largest = sorted(counts, key=lambda value: -counts[value])[:MAX_GROUPS]
+    result: dict[str, EstimatesByColumn] = {}
+    for value in largest:
+        places = np.flatnonzero(values == value)
+        columns = [
+            replace(column, values=column.values[places])
+            for column in [*scores, build_length_column(answers, label.values)]
+        ]
+        # Numbers without gaps within the group, as resampling expects.
+        _, questions = np.unique(answers.questions[places], return_inverse=True)
+        labels = label.values[places]
+        figures_of_value = estimate_figures(
+            columns, labels, label.kind, questions, resampling(value)
+        )
+        result[value] = figures_of_value | {CHANCE_ROW: estimate_chance(labels, label.kind)}
+    return result
+
+
+def _describe_columns(columns: Sequence[ScoreColumn]) -> list[str]:
+    turned = ", ".join(column.name for column in columns if column.turned)
+    result = [f"{turned}: lower was better; reversed, so that higher is better"] if turned else []
+    for column in columns:
+        # Parts are missing for the same reasons, and would only repeat them.
+        if column.kind == "metric":
+            result += [
+                f"{column.name}: {amount(count, 'answer')} {reason}"
+                for reason, count in column.missing_by_reason.items()
+            ]
+    return result

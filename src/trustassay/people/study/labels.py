@@ -1,0 +1,345 @@
+"""Reads labels of answers from fields of the samples, from ratings, or from a table keyed by id."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from trustassay.errors import did_you_mean
+from trustassay.input.journal import is_journal
+from trustassay.input.labels import LabelKind, LabelValues, read_labels
+from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings, read_table_rows
+from trustassay.input.records import InputError
+from trustassay.people.study.answers import ScoreColumn, StudyAnswers
+from trustassay.statistics import Floats
+from trustassay.text.words import amount
+
+RATING_LABEL = "rating"
+"""The name of the label that is pooled from the ratings of people."""
+MAX_FIELDS_LISTED = 30
+
+
+@dataclass(frozen=True)
+class LabelOptions:
+    """Where labels are, and what their words mean.
+
+    ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
+    columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
+    positive, at_least, levels: which labels mean right, as for
+    :func:`~trustassay.input.labels.read_labels`. weighted: whether ratings may be of answers that
+    ``label`` chose with unequal probabilities.
+    """
+
+    ratings: Path | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    machines: Collection[str] = ()
+    positive: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    weighted: bool = False
+    at_least: float | None = None
+
+    def parse_labels(
+        self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()
+    ) -> LabelValues:
+        """Read labels by these options; ``levels`` where the user names none."""
+        return read_labels(
+            name,
+            labels,
+            positive=self.positive,
+            at_least=self.at_least,
+            levels=self.levels or levels,
+        )
+
+
+@dataclass(frozen=True)
+class Label:
+    """One label of all answers."""
+
+    name: str
+    kind: LabelKind
+    values: Floats
+    """Shape (n,), NaN where an answer has no label."""
+    words: Sequence[str] = ()
+    """The words of the levels, where labels are words."""
+    raters: Mapping[str, Floats] = field(default_factory=dict)
+    """The ratings of each person whose ratings are pooled, shape (n,)."""
+    without_rater: Mapping[str, Floats] = field(default_factory=dict)
+    """For each of these people, the label pooled from everybody else."""
+    notes: Sequence[str] = ()
+    """Remarks for the reader."""
+
+    @property
+    def n(self) -> int:
+        """The number of labelled answers."""
+        return int((~np.isnan(self.values)).sum())
+
+
+def read_answer_labels(
+    answers: StudyAnswers, names: Sequence[str], options: LabelOptions
+) -> tuple[list[Label], list[ScoreColumn]]:
+    """Read the labels of these names and the label of the ratings, if there are any.
+
+    A name refers to a column of the file of ratings if that has it, else to a field of the samples.
+
+    Returns:
+        The labels, and a column of scores for each rater that is a judge.
+
+    Raises:
+        InputError: a run has no such field (the message lists its fields), labels cannot be read,
+            or no label is named.
+    """
+    # A table has its own label columns; a file of ratings has raters.
+    table = _LabelTable(answers, options) if options.ratings else None
+    result = [
+        table.label(name)
+        if table and name in table.names
+        else _read_field_label(answers, name, options)
+        for name in dict.fromkeys(names)
+    ]
+    if table is None:
+        # Options without a file they refer to are a mistake.
+        if options.machines or options.columns:
+            raise InputError("--machine and --field are about the file of --ratings: name it")
+        if not result:
+            fields = dict.fromkeys(
+                name for names in answers.label_fields.values() for name in names
+            )
+            field_names = (
+                ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
+            )
+            raise InputError(
+                "no label: expected --label FIELD, or --ratings FILE. The samples have "
+                f"{field_names}"
+            )
+        return result, []
+    # The file was used as a table of labels, so it holds no ratings to pool.
+    if any(name in table.names for name in names):
+        return result, []
+    pooled, judges = table.ratings()
+    return [*result, pooled], judges
+
+
+def _read_field_label(answers: StudyAnswers, name: str, options: LabelOptions) -> Label:
+    values = answers.field(name)
+    # A field that one run lacks would silently shrink the study to the others.
+    for run, places in answers.places_by_run.items():
+        if all(values[place] is None for place in places):
+            field_names = ", ".join(answers.label_fields[run][:MAX_FIELDS_LISTED]) or "none"
+            raise InputError(
+                f"{run}: no sample has the label {name}; fields with numbers or short texts: "
+                f"{field_names}"
+            )
+    return _build_label(name, values, options)
+
+
+def _build_label(name: str, values: Sequence[Any], options: LabelOptions) -> Label:
+    read = options.parse_labels(name, values)
+    return Label(name, read.kind, np.array(read.values), read.words)
+
+
+class _LabelTable:
+    """The file of ``--ratings``."""
+
+    def __init__(self, answers: StudyAnswers, options: LabelOptions) -> None:
+        assert options.ratings
+        self.path, self.options, self.answers = options.ratings, options, answers
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.names: set[str] = set()
+        self.columns: set[str] = set()
+        if not is_journal(self.path):
+            # A damaged table is refused as a whole: missing rows would look like missing labels.
+            faults: list[str] = []
+            self.rows = list(read_table_rows(self.path, faults))
+            if faults:
+                raise InputError("; ".join(faults[:5]))
+            self.columns = {key for _, row in self.rows for key in row}
+            other_columns = {
+                *RATING_FIELDS["item"],
+                *RATING_FIELDS["rater"],
+                "model",
+                "repeat",
+                "note",
+            }
+            # A table without raters: every column that is no key may be a label.
+            if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
+                self.names = self.columns - other_columns - set(options.columns.values())
+
+    def label(self, name: str) -> Label:
+        """Return a column of the table as a label, matched to the answers by id."""
+        declared_column = self.options.columns.get("item")
+        wanted = [declared_column] if declared_column else RATING_FIELDS["item"]
+        id_columns = [column for column in wanted if column in self.columns]
+        if not id_columns:
+            raise InputError(
+                f"{self.path}: expected a column item or id, or --field item=COLUMN; it has "
+                f"{', '.join(sorted(self.columns))[:200]}"
+            )
+        by_id: dict[tuple[str, str], Any] = {}
+        for where, row in self.rows:
+            # Cells may be numbers, and may have spaces around them.
+            key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
+            value = row.get(name)
+            # Repeating the same label is harmless, a contradiction is not.
+            if key in by_id and value != by_id[key]:
+                raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
+            by_id[key] = value
+        values = [
+            # A row without a model is the label of every answer with its id.
+            by_id.get((row.id, row.model), by_id.get((row.id, "")))
+            for row in self.answers.rows
+        ]
+        if not any(value not in (None, "") for value in values):
+            raise self._foreign_ids_error(next(iter(by_id))[0])
+        return _build_label(name, values, self.options)
+
+    def ratings(self) -> tuple[Label, list[ScoreColumn]]:
+        """Return the label that is pooled from people, and the ratings of judges as columns."""
+        ratings = read_ratings(
+            self.path,
+            fields=self.options.columns,
+            raters=self._label_column(),
+            levels=self.options.levels,
+        )
+        # A choice between two answers is no label of either.
+        if ratings.pairs:
+            raise InputError(
+                f"{self.path}: holds choices between two answers (annotate --pairs); expected "
+                "ratings of single answers"
+            )
+        # Figures over answers that were chosen for their scores would be biased.
+        if ratings.has_unequal_chances and not self.options.weighted:
+            raise InputError(
+                f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
+                "of them alone say nothing about the others; `trustassay label RUN --ratings "
+                f"{self.path}` weights them (`label --random` chooses answers for all uses)"
+            )
+        words = ratings.categories
+        rater_names = {rating.rater for rating in ratings.ratings}
+        for name in self.options.machines:
+            if name not in rater_names:
+                raise InputError(f"--machine: {did_you_mean('rater', name, rater_names)}")
+        labels: list[str | float] = [
+            words[int(rating.value)] if words else rating.value for rating in ratings.ratings
+        ]
+        # Unused levels of the scale are read as well: if only two of five levels were used, that
+        # does not make the label binary, with the higher level meaning right.
+        possible = words or ratings.scale
+        read = self.options.parse_labels(
+            RATING_LABEL, [*labels, *possible], words if words and ratings.ordered else ()
+        )
+        # Then drop the levels that were only added to recognise the scale.
+        read = replace(read, values=read.values[: len(labels)])
+        by_rater = self._average_by_rater(ratings.ratings, read.values)
+        people = {
+            name: values for name, values in by_rater.items() if name not in self.options.machines
+        }
+        if not people:
+            raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
+        # Judges are scores to be studied, so their ratings do not enter the label.
+        judges = [
+            ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
+            for name in self.options.machines
+        ]
+        return self._pool_raters(people, read, len(ratings.ratings)), judges
+
+    def _label_column(self) -> Sequence[str]:
+        """Return the column of labels of a table without raters, which then counts as one rater.
+
+        Empty if the table has raters, or a column for each.
+        """
+        if not self.names:
+            return ()
+        declared_columns = (
+            [self.options.columns[RATING_LABEL]] if RATING_LABEL in self.options.columns else []
+        )
+        usual_columns = [name for name in RATING_FIELDS[RATING_LABEL] if name in self.columns]
+        return (declared_columns or usual_columns)[:1]
+
+    def _average_by_rater(
+        self, ratings: Sequence[Rating], values: Sequence[float]
+    ) -> dict[str, Floats]:
+        """Average each rater's ratings of each answer."""
+        by_item: dict[str, list[tuple[Rating, float]]] = {}
+        for rating, value in zip(ratings, values, strict=True):
+            by_item.setdefault(rating.item, []).append((rating, value))
+        raters = list(dict.fromkeys(rating.rater for rating in ratings))
+        result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
+        any_found = False
+        for place, row in enumerate(self.answers.rows):
+            ratings_by_rater: dict[str, list[float]] = {}
+            for rating, value in by_item.get(row.id, ()):
+                # A rating without a model applies to every answer with its id.
+                if not (rating.model and row.model) or rating.model == row.model:
+                    ratings_by_rater.setdefault(rating.rater, []).append(value)
+            for name, values_of_rater in ratings_by_rater.items():
+                result[name][place] = fmean(values_of_rater)
+                any_found = True
+        # Ids of another data set would otherwise give an empty study.
+        if not any_found:
+            raise self._foreign_ids_error(ratings[0].item)
+        return result
+
+    def _foreign_ids_error(self, identifier: str) -> InputError:
+        return InputError(
+            f"{self.path}: its ids are none of the runs', e.g. {identifier[:40]!r} and "
+            f"{self.answers.rows[0].id[:40]!r}"
+        )
+
+    def _pool_raters(
+        self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
+    ) -> Label:
+        binary = read.kind == "binary"
+        values = pool_raters(list(people.values()), binary=binary)
+        rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
+        notes = [
+            f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
+            f"of {rated.sum():,} answers"
+        ]
+        if tied := int((rated & np.isnan(values)).sum()):
+            notes.append(
+                f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out"
+            )
+        labels_without_rater = {
+            name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
+            for name in people
+            # With a single rater nobody is left to predict.
+            if len(people) > 1
+        }
+        known_labels = values[~np.isnan(values)]
+        are_levels = bool((known_labels == np.round(known_labels)).all())
+        # A mean of ordinal ratings may lie between two levels, and is then a real number.
+        kind: LabelKind = read.kind if binary or are_levels else "real"
+        return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
+
+
+def check_two_classes(label: Label) -> None:
+    """Raise InputError unless a label has two classes, right and wrong."""
+    if label.kind != "binary":
+        values = np.unique(label.values[~np.isnan(label.values)])
+        raise InputError(
+            f"label {label.name}: is {label.kind} ({amount(len(values), 'different value')}); "
+            "expected two classes, as 0 and 1: --at-least NUMBER says from which on an answer is "
+            "right, --positive WORD which words mean it"
+        )
+
+
+def pool_raters(tables: Sequence[Floats], *, binary: bool) -> Floats:
+    """Pool raters: their mean, or for two classes the majority, NaN where it is a tie."""
+    table = np.stack(tables)
+    has_rating = ~np.isnan(table)
+    # np.nanmean would warn on answers without any rating.
+    count = has_rating.sum(axis=0)
+    total = np.where(has_rating, table, 0.0).sum(axis=0)
+    mean = np.divide(total, count, out=np.full(len(total), math.nan), where=count > 0)
+    if not binary:
+        return np.asarray(mean)
+    return np.where(np.isnan(mean) | (mean == 0.5), math.nan, (mean > 0.5).astype(float))
+
+
+def _is_probability(values: Floats) -> bool:
+    known_values = values[~np.isnan(values)]
+    return bool(len(known_values) and known_values.min() >= 0 and known_values.max() <= 1)

@@ -1,0 +1,461 @@
+"""The card of one answer: results of metrics, passages, ratings by people, probability."""
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+from urllib.parse import quote
+
+from trustassay.core.evidence import EvidenceLink, Mark, PassageNote, View
+from trustassay.core.metric import Assessment, Metric
+from trustassay.core.sample import Document, Sample
+from trustassay.report.first_card import ResponseExcerpt, excerpt_of, problem_of
+from trustassay.report.text import cut, number
+from trustassay.text.words import amount
+
+MAX_UNKNOWN_IDS = 5
+"""Ids without an answer that the message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterRatings:
+    """All ratings of one answer by one rater."""
+
+    name: str
+    """The name of the rater."""
+    words: Sequence[str]
+    """The ratings as text, in the order of the repeats."""
+    values: Sequence[float] = ()
+    """The ratings as numbers; empty where they are words."""
+    notes: Sequence[str] = ()
+    """The rater's notes."""
+
+    @property
+    def said(self) -> str:
+        """The ratings as one text, in the order of the repeats."""
+        return ", ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRatings:
+    """The ratings of one answer; each rater counts once, with the mean of their ratings."""
+
+    raters: Sequence[RaterRatings]
+    """The raters of the answer."""
+
+    @property
+    def means(self) -> list[float]:
+        """The mean of each rater's numbers."""
+        return [fmean(rater.values) for rater in self.raters if rater.values]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over raters; ``None`` for words, and for numbers whose sum overflows."""
+        # fmean returns infinity instead of raising where the sum overflows.
+        result = fmean(self.means) if self.means else None
+        return result if result is None or math.isfinite(result) else None
+
+    @property
+    def sd(self) -> float | None:
+        """The standard deviation (n - 1) between raters; ``None`` for fewer than two."""
+        return None if self.mean is None or len(self.means) < 2 else stdev(self.means)
+
+    @property
+    def short(self) -> str:
+        """The mean, or the count of each word."""
+        if self.mean is not None:
+            return number(self.mean, 2)
+        # Words have no mean: show how often each was given, the most frequent first.
+        counts = Counter(word for rater in self.raters for word in rater.words)
+        return ", ".join(f"{word} {times}" for word, times in counts.most_common())
+
+
+@dataclass(frozen=True, slots=True)
+class RatingsSummary:
+    """A summary of the ratings that were joined to the answers of a run."""
+
+    source: str
+    """The name of the file."""
+    numbers: bool
+    """Whether ratings are numbers, and so have means."""
+    raters: int
+    """The number of raters."""
+    ratings: int
+    """The number of ratings."""
+    rated: int
+    """The number of answers with a rating."""
+    answers: int
+    """The number of answers of the run."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """The number of ratings by each id that no answer has."""
+
+    @property
+    def in_words(self) -> str:
+        """A sentence on the ratings that were joined, and on those that were not."""
+        message = (
+            f"{amount(self.ratings, 'rating')} by {amount(self.raters, 'rater')} of "
+            f"{self.rated:,} of {amount(self.answers, 'answer')}; "
+            f"{amount(self.answers - self.rated, 'answer')} without a rating"
+        )
+        if not self.unknown:
+            return f"{message}."
+        # Ids come from a file of the user: shortened, and only the first few.
+        ids = ", ".join(unknown_id[:40] for unknown_id in list(self.unknown)[:MAX_UNKNOWN_IDS])
+        more = len(self.unknown) - MAX_UNKNOWN_IDS
+        ids += f" and {more:,} more" if more > 0 else ""
+        unmatched = amount(sum(self.unknown.values()), "rating")
+        return f"{message}. {unmatched} of no answer in the run, by id and model: {ids}."
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChance:
+    """The probability that an answer is right, by a calibrator."""
+
+    probability: float | None
+    """0 to 1; ``None`` where there is none."""
+    accepted: bool | None
+    """Whether the first promise with a threshold accepts the answer; ``None`` without one."""
+
+    @property
+    def in_words(self) -> str:
+        """The probability and the decision, in short."""
+        if self.probability is None:
+            return "no probability"
+        message = f"right with probability {self.probability:.2f}"
+        if self.accepted is None:
+            return message
+        return f"{message}, {'accepted' if self.accepted else 'not accepted'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChancesSummary:
+    """The findings of a calibrator on a run."""
+
+    sentences: Sequence[str]
+    """The findings."""
+    warnings: Sequence[str] = ()
+    """Reasons why the calibrator may not apply to this run."""
+
+
+MAX_QUESTION_CHARACTERS = 180
+"""Characters of a question in the list of answers."""
+GENERIC_TEMPLATE = "evidence.html.jinja"
+"""The template of evidence that no metric draws."""
+METRIC_TEMPLATE_PREFIX = "metric:"
+"""The prefix of names of templates that belong to a metric; the path follows."""
+
+
+class Citing(NamedTuple):
+    """A place in the evidence that cites a passage."""
+
+    result: int
+    """The place of the result, from 0, whose evidence it is."""
+    tie: EvidenceLink
+    """The link to the place."""
+
+
+class UnshownGold(NamedTuple):
+    """A gold answer that no metric shows."""
+
+    text: str
+    """The first alias, or a gold claim."""
+    aliases: Sequence[str]
+    """The other aliases."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageCard:
+    """A document of the sample with the findings of the metrics on it."""
+
+    number: int
+    """Its number, from 1."""
+    document: Document
+    """The document."""
+    supports: Sequence[str]
+    """The gold answers that it supports."""
+    supports_known: bool
+    """Whether that was checked, so that an empty list means "none"."""
+    computed: bool
+    """Whether an entailment model decided it; else the sample said so."""
+    citing: Sequence[Citing]
+    """The places that cite it."""
+    citing_known: bool
+    """Whether any metric reads citations, so that an empty list means "none"."""
+    tied_by: str
+    """The word for these places: "cited by", "used by", ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricResult:
+    """The result of one metric for an answer."""
+
+    place: int
+    """Its place among the results of the answer, from 0."""
+    metric: int | None
+    """The place of the metric in the run, from 0; ``None`` if the run does not list it."""
+    name: str
+    """The name of the metric."""
+    title: str
+    """The title of the metric."""
+    range: tuple[float, float]
+    """The least and the largest score."""
+    assessment: Assessment
+    """The result as it is stored."""
+    view: View
+    """What the metric shows of its evidence."""
+    template: str
+    """The name of the template that draws the evidence."""
+    problem: str | None
+    """Why a reader should look at the answer."""
+    mark: Mark
+    """The judgement in a word."""
+    note: str
+    """Why the evidence cannot be shown; empty if it can."""
+    shown_above: str
+    """The title of an earlier metric with the same evidence."""
+
+    @property
+    def why(self) -> str:
+        """The reason in one line: the problem, with the reason for the first bad piece or, without
+        pieces, the metric's reason for the whole answer.
+        """
+        reason = self.assessment.reason.strip()
+        # Without a problem the metric's reason, after an error the error: both are complete.
+        if not self.problem or self.assessment.error is not None:
+            return _capitalise(self.problem or reason)
+        # The metric's own reason for the whole answer.
+        if self.view.reason:
+            return self.view.reason
+        judged = self.view.judged
+        detail = (
+            reason
+            if not judged
+            else next((piece.reason for piece in judged if piece.mark.tone == "bad"), "")
+        )
+        # The problem of a single piece is said by its reason.
+        if len(judged) == 1 and detail:
+            return _capitalise(detail)
+        problem = _capitalise(self.problem)
+        return f"{problem}. {_capitalise(detail)}" if detail and detail != self.problem else problem
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCard:
+    """The card of one answer."""
+
+    position: int
+    """Its number among the samples of the run, from 1, by which the page names its elements."""
+    place: int
+    """Its place on the page, from 0."""
+    sample: Sample
+    """The sample."""
+    question: str
+    """The question in one line, shortened."""
+    link: str
+    """Its id as a fragment of the page's address. The page of several runs adds ``&model=MODEL``,
+    since their samples share ids."""
+    results: Sequence[MetricResult]
+    """The results of the metrics."""
+    passages: Sequence[PassageCard]
+    """The documents of the sample."""
+    golds: Sequence[UnshownGold]
+    """The gold answers, if no metric shows them."""
+    problem: bool
+    """Whether any metric has a problem with it."""
+    response_apart: bool
+    """Whether the response is shown separately, as no evidence contains it."""
+    ratings: AnswerRatings | None = None
+    """The ratings by people, if there are any."""
+    chance: AnswerChance | None = None
+    """The probability that it is right, by a calibrator."""
+
+    @property
+    def worst(self) -> MetricResult | None:
+        """The result that a reader should see first: one with a problem, or else the first."""
+        with_problem = [result for result in self.results if result.problem]
+        return next(iter([*with_problem, *self.results]), None)
+
+    @property
+    def excerpt(self) -> ResponseExcerpt:
+        """An excerpt of the response, with its bad pieces marked."""
+        judged = self.worst.view.judged if self.worst else ()
+        return excerpt_of(self.sample.response or "", judged)
+
+    @property
+    def question_fits(self) -> bool:
+        """Whether the first line holds the whole question."""
+        return self.question == self.sample.question.strip()
+
+
+class MetricColumn(NamedTuple):
+    """A metric of the run, as the list of answers needs it."""
+
+    place: int
+    """Its place in the run, from 0; -1 if the run does not list it."""
+    title: str
+    """Its title."""
+    range: tuple[float, float]
+    """The least and the largest score."""
+    metric: Metric | None = None
+    """The metric itself, which reads its evidence; ``None`` if it is not installed here."""
+
+
+def find_template(metric: Metric, what: str) -> str:
+    """Return the name of a template in the folder of a metric's module.
+
+    Args:
+        metric: the metric.
+        what: the attribute with the file's name, such as ``evidence_template``.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    # The class that sets the attribute owns the file: a subclass elsewhere inherits both.
+    owner = next(cls for cls in type(metric).__mro__ if what in vars(cls))
+    module = Path(inspect.getfile(owner))
+    path = module.parent / getattr(metric, what)
+    if not path.is_file():
+        raise FileNotFoundError(f"{what}: there is no file {path.name} beside {module.name}")
+    return f"{METRIC_TEMPLATE_PREFIX}{path}"
+
+
+def answer_of(
+    position: int,
+    place: int,
+    sample: Sample,
+    assessments: Sequence[Assessment],
+    columns: Mapping[str, MetricColumn],
+    ratings: AnswerRatings | None = None,
+    chance: AnswerChance | None = None,
+) -> AnswerCard:
+    """Build the card of an answer from its sample and assessments."""
+    results: list[MetricResult] = []
+    # One after the other, as evidence that an earlier result shows is not shown again.
+    for result_place, assessment in enumerate(assessments):
+        results.append(
+            _build_result(result_place, sample, assessment, columns.get(assessment.metric), results)
+        )
+    return AnswerCard(
+        position=position,
+        place=place,
+        sample=sample,
+        # errors="replace": an id may hold a lone surrogate, which has no percent encoding.
+        link=f"id={quote(sample.id, safe='', errors='replace')}",
+        question=cut(sample.question, MAX_QUESTION_CHARACTERS),
+        results=results,
+        passages=_build_passages(sample, results),
+        golds=() if any(result.view.shows_golds for result in results) else _build_golds(sample),
+        problem=any(result.problem for result in results),
+        response_apart=not any(result.view.shows_response for result in results),
+        ratings=ratings,
+        chance=chance,
+    )
+
+
+def _build_result(
+    place: int,
+    sample: Sample,
+    assessment: Assessment,
+    column: MetricColumn | None,
+    earlier: Sequence[MetricResult],
+) -> MetricResult:
+    # A stored assessment of a metric that the run does not list is shown without one.
+    column = column or MetricColumn(-1, assessment.metric, (0.0, 1.0))
+    view, template, note = View(), GENERIC_TEMPLATE, ""
+    if column.metric:
+        try:
+            view = column.metric.view(sample, assessment)
+            if column.metric.evidence_template is not None:
+                template = find_template(column.metric, "evidence_template")
+        except Exception as error:  # of another package's metric: its evidence is listed
+            note = f"the evidence could not be shown: {type(error).__name__}: {error}"
+    same = (result.title for result in earlier if result.view.shared_key == view.shared_key)
+    problem = problem_of(column.metric, assessment)
+    return MetricResult(
+        place=place,
+        metric=None if column.place < 0 else column.place,
+        name=assessment.metric,
+        title=column.title,
+        range=column.range,
+        assessment=assessment,
+        view=view,
+        template=template,
+        problem=problem,
+        mark=_choose_mark(view, assessment, problem, column),
+        note=note,
+        shown_above="" if view.shared_key is None else next(same, ""),
+    )
+
+
+def _choose_mark(
+    view: View, assessment: Assessment, problem: str | None, column: MetricColumn
+) -> Mark:
+    """Return the judgement of an answer: the metric's own mark, or its verdict with a colour."""
+    if assessment.error is not None:
+        return Mark("bad", "✕", "not scored")
+    if view.mark is not None:
+        return view.mark
+    if problem is not None:
+        return Mark("bad", "✕", assessment.verdict or "needs a look")
+    word = assessment.verdict or ""
+    # Green only where a rule was applied and found no problem.
+    judged = assessment.score is not None and column.metric is not None and column.metric.line
+    return Mark("good", "✓", word or "no problem") if judged else Mark("none", "○", word)
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _build_passages(sample: Sample, results: Sequence[MetricResult]) -> list[PassageCard]:
+    passages = []
+    for index, document in enumerate(sample.documents or (), start=1):
+        # A passage may have notes of several metrics: the last one on its support counts, and all
+        # places that cite it.
+        notes_or_none = [(result.place, result.view.passages.get(index)) for result in results]
+        notes = [(place, note) for place, note in notes_or_none if note is not None]
+        support_notes = [note for _, note in notes if note.supports is not None]
+        last = (
+            support_notes[-1]
+            if support_notes
+            else PassageNote(_name_supported_golds(sample, document))
+        )
+        citing = [(place, note) for place, note in notes if note.citing is not None]
+        passages.append(
+            PassageCard(
+                number=index,
+                document=document,
+                supports=last.supports or (),
+                supports_known=last.supports is not None,
+                computed=last.computed,
+                citing=[Citing(place, tie) for place, note in citing for tie in note.citing or ()],
+                citing_known=bool(citing),
+                tied_by=citing[0][1].tied_by if citing else "cited by",
+            )
+        )
+    return passages
+
+
+def _name_supported_golds(sample: Sample, document: Document) -> Sequence[str] | None:
+    """Return the gold answers that a document supports by the sample's own flags, if any."""
+    flags = document.supports
+    if not flags:
+        return None
+    golds: list[Sequence[str]] = [
+        [aliases[0] for aliases in sample.answers if aliases],
+        sample.claims,
+    ]
+    numbers = [f"gold answer {number}" for number in range(1, len(flags) + 1)]
+    # Flags may belong to the answers or to the claims: the list of the same length is theirs.
+    names = next((candidates for candidates in golds if len(candidates) == len(flags)), numbers)
+    return [name for name, flag in zip(names, flags, strict=True) if flag]
+
+
+def _build_golds(sample: Sample) -> list[UnshownGold]:
+    # An answer without any alias has nothing to show.
+    answers = [UnshownGold(aliases[0], aliases[1:]) for aliases in sample.answers if aliases]
+    return answers + [UnshownGold(claim, ()) for claim in sample.claims]

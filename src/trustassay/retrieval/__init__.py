@@ -1,1 +1,0 @@
-"""Passages for questions: corpora and a BM25 index."""

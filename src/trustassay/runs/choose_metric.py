@@ -1,0 +1,111 @@
+"""Chooses the metrics of a run where the user names none, by what the samples contain."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+
+from trustassay.core.sample import Sample
+from trustassay.input.reading import paths_of, read_samples
+from trustassay.input.records import InputFault
+from trustassay.judging.refusal import find_refusal_in_words
+from trustassay.runs.intake import Source
+from trustassay.text.citations import cites_document
+
+MAX_RECORDS_READ = 200
+"""Records that are read from the beginning of the input, or of each file, to decide."""
+GROUNDING_OF_CITED = "grounding:cited_only=yes"
+
+
+class MetricChoice(NamedTuple):
+    """The metrics that were chosen for an input."""
+
+    metrics: list[str]
+    """Their names, with options."""
+    reason: str
+    """The reason, for the user."""
+    source: Source
+    """The whole input; an iterator is rebuilt so that the records read here are not lost."""
+
+
+def choose_metric(
+    source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
+) -> MetricChoice:
+    """Choose the metrics for samples by what most of their answers look like.
+
+    1. Most answers with documents cite them: ``grounding``.
+    2. Otherwise ``faithfulness``, with ``grounding`` for the answers that cite, if there are any.
+       Refusals need no citation and do not count.
+    3. Most records have gold answers, and none has documents: an entailer compares the answer with
+       the gold answers, unless the run ``retrieves`` documents.
+    """
+    unread_source = source
+    if isinstance(source, Iterator):
+        records = source
+        first_records = list(islice(records, MAX_RECORDS_READ))
+        # An iterator can be read once: put the records back in front of the others.
+        source, unread_source = first_records, chain(first_records, records)
+    samples = list(_read_first_samples(source, fields or {}))
+    metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
+    return MetricChoice(metrics, reason, unread_source)
+
+
+def describe_metrics(metrics: Sequence[str]) -> str:
+    """Write the chosen metrics for a message: ``metrics faithfulness and grounding``."""
+    return f"metric{'s' if len(metrics) > 1 else ''} {' and '.join(metrics)}"
+
+
+def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[list[str], str]:
+    with_documents = [sample for sample in samples if sample.answered and sample.documents]
+    if with_documents:
+        return _choose_by_citations(with_documents)
+    golds = sum(bool(sample.answers or sample.claims) for sample in samples)
+    if (
+        # A majority decides, so that a few stray fields do not change the metric.
+        2 * golds > len(samples)
+        and not retrieves
+        and not any(sample.documents for sample in samples)
+    ):
+        reason = f"{golds} of {len(samples)} records have gold answers, none has documents"
+        return ["judge:by=entailer"], f"{reason}; the other choice is --metric reference"
+    reason_without_documents = (
+        "no answer has documents of its own" if samples else "no sample can be read"
+    )
+    # Nothing to decide by: grounding is the general choice for questions with documents.
+    return ["grounding"], reason_without_documents
+
+
+def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:
+    answering = [
+        sample for sample in with_documents if not find_refusal_in_words(sample.response or "")
+    ]
+    citing = sum(
+        cites_document(sample.response or "", len(sample.documents or ())) for sample in answering
+    )
+    message = f"{citing} of {len(answering)} answers cite their documents"
+    refusals = len(with_documents) - len(answering)
+    if refusals:
+        message += f", {refusals} {'refuses' if refusals == 1 else 'refuse'} to answer"
+    # Citing answers are the majority of those that answer at all.
+    if 2 * citing > len(answering):
+        return ["grounding"], f"{message}; the other choice is --metric faithfulness"
+    metrics = ["faithfulness", GROUNDING_OF_CITED] if citing else ["faithfulness"]
+    return metrics, f"{message}; the other choice is --metric grounding"
+
+
+def has_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
+    """Whether one of the first samples has no response; ``False`` for an iterator, which is not
+    read.
+    """
+    if isinstance(source, Iterator):
+        return False
+    return any(not sample.answered for sample in _read_first_samples(source, fields or {}))
+
+
+def _read_first_samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
+    """Yield the first samples of the input; of several files, the first of each."""
+    # Each file may have another layout, so each is sampled.
+    sources: Sequence[Source] = paths_of(source) or [source]
+    for single_source in sources:
+        for record in islice(read_samples(single_source, fields=fields), MAX_RECORDS_READ):
+            if not isinstance(record, InputFault):
+                yield record.sample

@@ -1,1 +1,0 @@
-"""What is done with runs and next to them, one file or folder a command."""

@@ -1,0 +1,416 @@
+"""One file of each tool, laid out as the tool writes it, read without an option."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trustassay.core.sample import Sample
+from trustassay.input import InputError, InputFault, LocatedSample, read_samples
+
+Q = "Which river runs through Lisbon?"
+A = "The Tagus runs through Lisbon."
+GOLD = "The Tagus."
+SHOWN = ["The Tagus reaches the sea at Lisbon.", "Lisbon has seven hills."]
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": Q}]
+
+
+def table(header: Sequence[str], row: Sequence[Any], delimiter: str = ",") -> str:
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows([header, row])
+    return file.getvalue()
+
+
+def langchain(kind: str, text: str) -> dict[str, Any]:
+    kwargs = {"content": text, "type": kind.removesuffix("Message").lower()}
+    return {"lc": 1, "type": "constructor", "id": ["langchain", kind], "kwargs": kwargs}
+
+
+PASSAGES = [{"page_content": text, "metadata": {}, "type": "Document"} for text in SHOWN]
+EVENT = {"run_id": "r", "sample_id": "e.0", "created_by": "", "created_at": "2025-01-01"}
+FILES: dict[str, tuple[str, Any]] = {
+    "Ragas": (
+        "x.jsonl",
+        {"user_input": Q, "response": A, "retrieved_contexts": SHOWN, "reference": GOLD},
+    ),
+    "Ragas, written by pandas": (
+        "x.csv",
+        table(
+            ["user_input", "retrieved_contexts", "response", "reference", "faithfulness"],
+            [Q, str(SHOWN), A, GOLD, 0.5],
+        ),
+    ),
+    "Ragas before 0.2": (
+        "x.jsonl",
+        {"question": Q, "answer": A, "contexts": SHOWN, "ground_truths": [GOLD]},
+    ),
+    "DeepEval": (
+        "x.json",
+        [{"input": Q, "actual_output": A, "expected_output": GOLD, "retrieval_context": SHOWN}],
+    ),
+    "DeepEval, a test run": (
+        "x.json",
+        {
+            "testCases": [
+                {
+                    "name": "test_0",
+                    "input": Q,
+                    "actualOutput": A,
+                    "expectedOutput": GOLD,
+                    "retrievalContext": SHOWN,
+                    "metricsData": [],
+                }
+            ]
+        },
+    ),
+    "DeepEval, a table": (
+        "x.csv",
+        table(
+            [
+                *("input", "actual_output", "expected_output", "retrieval_context", "context"),
+                *("name", "comments", "source_file", "additional_metadata"),
+            ],
+            [Q, A, GOLD, "|".join(SHOWN), "", "", "", "", ""],
+        ),
+    ),
+    "LangSmith, a run": (
+        "x.jsonl",
+        {
+            "id": "r1",
+            "name": "rag",
+            "run_type": "chain",
+            "inputs": {"question": Q},
+            "outputs": {"answer": A, "documents": PASSAGES},
+            "reference_outputs": {"answer": GOLD},
+        },
+    ),
+    "LangSmith, an experiment's frame": (
+        "x.csv",
+        table(
+            [
+                *("inputs.question", "outputs.answer", "outputs.contexts", "error"),
+                *("reference.answer", "feedback.correctness", "example_id", "id"),
+            ],
+            [Q, A, str(SHOWN), "", GOLD, 1, "e1", "r1"],
+        ),
+    ),
+    "LangSmith, a table": (
+        "x.csv",
+        table(
+            ["id", "inputs", "outputs", "reference_outputs"],
+            [
+                "r1",
+                json.dumps({"question": Q}),
+                json.dumps({"answer": A, "contexts": SHOWN}),
+                json.dumps({"answer": GOLD}),
+            ],
+        ),
+    ),
+    "Langfuse, traces": (
+        "x.json",
+        [
+            {
+                "id": "t1",
+                "name": "chat",
+                "input": {"question": Q},
+                "output": {"answer": A},
+                "expectedOutput": {"answer": GOLD},
+                "metadata": {"contexts": SHOWN},
+                "observations": [],
+            }
+        ],
+    ),
+    "Langfuse, a table": (
+        "x.csv",
+        table(
+            ["id", "name", "input", "output", "expectedOutput", "metadata"],
+            ["t1", "chat", json.dumps({"question": Q}), A, GOLD, json.dumps({"contexts": SHOWN})],
+        ),
+    ),
+    "promptfoo": (
+        "x.json",
+        {
+            "evalId": "eval-1",
+            "results": {
+                "version": 3,
+                "prompts": [{"raw": "Answer {{question}}", "provider": "openai:m"}],
+                "results": [
+                    {
+                        "id": "p1",
+                        "testIdx": 0,
+                        "testCase": {"vars": {"question": Q}, "assert": []},
+                        "provider": {"id": "openai:m", "label": ""},
+                        "prompt": {"raw": f"Answer {Q}", "label": "Answer {{question}}"},
+                        "vars": {"question": Q, "context": SHOWN, "expected": GOLD},
+                        "response": {"output": A, "tokenUsage": {"total": 9}},
+                        "success": True,
+                        "score": 1,
+                    }
+                ],
+                "stats": {},
+            },
+            "config": {},
+        },
+    ),
+    "OpenAI's evals, output items": (
+        "x.json",
+        {
+            "object": "list",
+            "data": [
+                {
+                    "object": "eval.run.output_item",
+                    "id": "oi1",
+                    "datasource_item": {"question": Q, "contexts": SHOWN, "reference": GOLD},
+                    "results": [],
+                    "sample": {
+                        "input": [{"role": "user", "content": f"Read this. {Q}"}],
+                        "output": [{"role": "assistant", "content": A}],
+                        "model": "m",
+                    },
+                }
+            ],
+        },
+    ),
+    "a spreadsheet": (
+        "x.csv",
+        "\ufeff"
+        + table(["Question", "Answer", "Contexts", "Ground Truth"], [Q, A, SHOWN, GOLD], ";"),
+    ),
+    "a table with tabs": (
+        "x.csv",
+        table(["Question", "Output", "Retrieved Contexts", "Reference"], [Q, A, SHOWN, GOLD], "\t"),
+    ),
+    "a table with camel case": (
+        "x.jsonl",
+        {"Input": Q, "ActualOutput": A, "RetrievalContext": SHOWN, "groundTruth": GOLD},
+    ),
+}
+
+
+def read(folder: Path, name: str, content: Any) -> list[LocatedSample | InputFault]:
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / name).write_text(text, encoding="utf-8")
+    return list(read_samples(folder / name))
+
+
+def sample_of(record: Mapping[str, Any]) -> Sample:
+    [result] = read_samples([record])
+    assert isinstance(result, LocatedSample), str(result)
+    return result.sample
+
+
+@pytest.mark.parametrize("tool", list(FILES))
+def test_a_file_of_each_tool_is_read_whole(tool: str, tmp_path: Path) -> None:
+    [result] = read(tmp_path, *FILES[tool])
+    assert isinstance(result, LocatedSample), str(result)
+    sample = result.sample
+    assert (sample.question, sample.response, sample.claims) == (Q, A, (GOLD,))
+    assert [document.text for document in sample.documents or ()] == SHOWN
+    if tool.startswith(("promptfoo", "OpenAI")):
+        assert sample.model == ("openai:m" if tool == "promptfoo" else "m")
+    assert Sample.parse(sample.to_dict()) == sample
+
+
+def test_what_was_read_is_not_kept_twice_and_the_rest_is_kept() -> None:
+    sample = sample_of(FILES["LangSmith, a run"][1])
+    assert sample.metadata == {"name": "rag", "run_type": "chain"}
+    run = {"inputs": {"question": Q, "user_id": 7}, "outputs": {"answer": A}, "run_type": "llm"}
+    assert sample_of(run).metadata == {"inputs": {"user_id": 7}, "run_type": "llm"}
+
+
+# ---- messages ----
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        MESSAGES,
+        {"messages": MESSAGES},
+        {"messages": [[langchain("SystemMessage", "Be brief."), langchain("HumanMessage", Q)]]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": Q}]}]},
+        [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}, *MESSAGES],
+        json.dumps({"messages": MESSAGES}),
+    ],
+)
+@pytest.mark.parametrize(
+    "said",
+    [
+        A,
+        {"role": "assistant", "content": A},
+        [*MESSAGES, {"role": "assistant", "content": A}],
+        {"choices": [{"message": {"role": "assistant", "content": A}, "finish_reason": "stop"}]},
+        {"generations": [[{"text": A, "type": "ChatGeneration"}]]},
+        {"output": langchain("AIMessage", A)},
+    ],
+)
+@pytest.mark.parametrize("names", [("input", "output"), ("inputs", "outputs")])
+def test_the_last_message_of_each_role_counts(
+    asked: Any, said: Any, names: tuple[str, str]
+) -> None:
+    sample = sample_of(dict(zip(names, (asked, said), strict=True)))
+    assert (sample.question, sample.response) == (Q, A)
+
+
+def test_earlier_messages_are_kept() -> None:
+    sample = sample_of({"input": MESSAGES, "output": A})
+    assert sample.metadata == {"input": MESSAGES}
+
+
+def test_an_answer_that_is_json_stays_text() -> None:
+    sample = sample_of({"input": "List two towns.", "output": '["Rome", "Lisbon"]'})
+    assert sample.response == '["Rome", "Lisbon"]'
+    sample = sample_of({"input": MESSAGES, "output": '{"town": "Rome", "river": "Tiber"}'})
+    assert sample.response == '{"town": "Rome", "river": "Tiber"}'
+
+
+# ---- chat logs ----
+
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "t", "type": "function"}]}
+
+
+def tool(content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "t", "content": content}
+
+
+def turn(*between: Any, system: str = "Be brief.") -> list[Any]:
+    parts = [{"type": "text", "text": Q}, {"type": "image_url", "image_url": {"url": "x"}}]
+    return [
+        {"role": "developer", "content": system},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Yes?"},
+        {"role": "user", "content": parts},
+        *between,
+        {"role": "assistant", "content": A},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "shown"),
+    [
+        (turn(), None),
+        (turn(CALL, tool("one")), ["one"]),
+        (turn(CALL, tool("one"), tool([{"type": "text", "text": "two"}])), ["one", "two"]),
+        (turn(CALL, tool('["one", "two"]')), ["one", "two"]),
+        (turn(CALL, tool('{"results": [{"title": "t", "content": "one"}]}')), ["one"]),
+        (turn(CALL, tool('{"degrees": 20}')), ['{"degrees": 20}']),
+        (turn(system="Context:\n[1] one\n[2] two\n\nQuestion: below"), ["one", "two"]),
+        (turn(system="Use the following passages:\n\none\n\ntwo"), ["one", "two"]),
+        (
+            turn(system="Cite.\n<context>\nDocument 1: one\nDocument 2: two</context>"),
+            ["one", "two"],
+        ),
+        (turn(system="You are given documents. Context matters: be brief."), None),
+        ([{"from": "human", "value": Q}, {"from": "gpt", "value": A}], None),
+    ],
+)
+def test_a_chat_log_gives_its_last_turn(messages: list[Any], shown: list[str] | None) -> None:
+    for record in ({"messages": messages}, {"messages": json.dumps(messages)}):
+        sample = sample_of(record)
+        assert (sample.question, sample.response) == (Q, A)
+        documents = sample.documents
+        assert (None if documents is None else [one.text for one in documents]) == shown
+        assert sample.metadata["messages"] == messages
+        assert sample.metadata.keys() <= {"messages", "steps"}
+
+
+def test_a_question_that_has_no_answer_yet_does_not_get_the_one_before() -> None:
+    assert sample_of({"messages": turn()[:-1]}).response is None
+    asked = {"messages": turn()[:-1], "choices": [{"message": {"role": "assistant", "content": A}}]}
+    assert sample_of(asked).response == A
+
+
+def test_what_a_record_says_beside_its_messages_has_precedence() -> None:
+    beside = {"messages": turn(CALL, tool("one")), "contexts": ["two"], "response": "B."}
+    sample = sample_of(beside)
+    assert (sample.question, sample.response) == (Q, "B.")
+    assert [document.text for document in sample.documents or ()] == ["two"]
+    assert sample_of({"question": "Own?", "messages": turn()}).question == "Own?"
+
+
+# ---- examples, and logs of events ----
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        {"id": "e", "dataset_id": "d", "inputs": {"question": Q}, "outputs": {"answer": GOLD}},
+        {"id": "e", "datasetName": "d", "input": {"question": Q}, "expectedOutput": GOLD},
+        {"inputs": {"question": Q}, "reference_outputs": {"answer": GOLD}},
+    ],
+)
+def test_an_example_has_a_gold_answer_and_no_response(example: Mapping[str, Any]) -> None:
+    sample = sample_of(example)
+    assert (sample.question, sample.response, sample.claims) == (Q, None, (GOLD,))
+
+
+@pytest.mark.parametrize(("ideal", "aliases"), [(GOLD, (GOLD,)), ([GOLD, "Tejo"], (GOLD, "Tejo"))])
+@pytest.mark.parametrize("asked", [Q, MESSAGES])
+def test_ideal_answers_of_openai_s_evals(asked: Any, ideal: Any, aliases: tuple[str, ...]) -> None:
+    sample = sample_of({"input": asked, "ideal": ideal})
+    assert (sample.question, sample.answers) == (Q, (aliases,))
+
+
+def test_of_a_log_of_events_only_answers_are_read(tmp_path: Path) -> None:
+    prompt = {"prompt": MESSAGES, "sampled": [A]}
+    lines = [
+        {"spec": {"eval_name": "rivers"}},
+        {**EVENT, "event_id": 0, "type": "sampling", "data": prompt},
+        {**EVENT, "event_id": 1, "type": "match", "data": {"correct": True, "expected": GOLD}},
+        {"final_report": {"accuracy": 1.0}},
+    ]
+    [found] = read(tmp_path, "x.jsonl", "\n".join(map(json.dumps, lines)))
+    assert isinstance(found, LocatedSample)
+    assert (found.where[-2:], found.sample.question, found.sample.response) == (":2", Q, A)
+    with pytest.raises(InputError, match="contains no records"):
+        read(tmp_path, "y.jsonl", json.dumps(lines[0]))
+
+
+# ---- names in faults, and --field ----
+
+
+def test_faults_bear_the_nested_or_capital_names() -> None:
+    [fault] = read_samples([{"inputs": {"question": Q}, "outputs": {"answer": A, "docs": [7]}}])
+    assert str(fault) == "sample 1: outputs.docs[0]: expected a document or its text, got 7"
+    [fault] = read_samples([{"Question": Q, "Answer": 7, "Contexts": ["a"]}])
+    assert str(fault) == "sample 1: Answer: expected text, got 7"
+
+
+def test_a_field_that_is_named_is_read_from_the_record_as_it_is() -> None:
+    record = {"inputs": {"question": Q, "hint": "H"}, "outputs": {"answer": A}, "Answer": "own"}
+    [found] = read_samples([record], fields={"question": "inputs.hint", "response": "Answer"})
+    assert isinstance(found, LocatedSample)
+    assert (found.sample.question, found.sample.response) == ("H", "own")
+
+
+def test_a_known_name_is_not_displaced_by_another_spelling() -> None:
+    sample = sample_of({"question": Q, "Question": "other", "response": A})
+    assert (sample.question, sample.metadata) == (Q, {"Question": "other"})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"inputs": {"a": "x", "b": "y"}, "outputs": {"answer": A}},
+        {"inputs": [], "outputs": None},
+        {"inputs": 3},
+        {"vars": {}, "response": {}},
+        {"input": [{"role": "user"}], "output": "x"},
+        {"datasource_item": {}, "sample": {"input": [], "output": []}},
+        {"inputs": "[" * 5000, "outputs": "{" * 5000},
+    ],
+)
+def test_a_nested_record_without_a_question_is_a_fault(record: Mapping[str, Any]) -> None:
+    [fault] = read_samples([record])
+    assert isinstance(fault, InputFault)
+
+
+def test_nesting_of_any_depth_is_read_or_a_fault() -> None:
+    deep: Any = Q
+    for _ in range(20):
+        deep = {"input": deep}
+    [fault] = read_samples([{"inputs": deep}])
+    assert isinstance(fault, InputFault)

@@ -1,0 +1,167 @@
+"""Back-pressure, an end that loses nothing, and what a killed service left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+
+from tests.live.running import JSON, LEXICAL, Reply, Running, serving, waiting_entailer
+from tests.support import lines, record, records
+
+IN_PROGRESS = "trustassay_samples_in_progress"
+
+
+def test_what_is_beyond_the_capacity_is_told_to_come_again(tmp_path: Path) -> None:
+    entailer = waiting_entailer(tmp_path)
+    with (
+        serving(tmp_path, *entailer, "--capacity", "3") as one,
+        ThreadPoolExecutor() as threads,
+    ):
+        first = [threads.submit(one.score, record(i)) for i in range(2)]
+        one.until(IN_PROGRESS, 2)
+        both = one.score(records(2))
+        assert both.status == 429
+        assert int(both.headers["retry-after"]) >= 1
+        assert "2 samples are in progress" in both.error["message"]
+        last = threads.submit(one.score, [record(2)])
+        one.until(IN_PROGRESS, 3)
+        assert one.score(record(3)).status == 429
+        assert one.score({"question": 1}).status == 422
+        assert one.ask("GET", "/health").status == 200
+        (tmp_path / "go").touch()
+        assert [found.result().status for found in (*first, last)] == [200, 200, 200]
+        assert one.score(record(3)).status == 200
+
+
+def test_a_client_that_goes_away_gives_its_sample_up(tmp_path: Path) -> None:
+    with serving(tmp_path, *waiting_entailer(tmp_path)) as one:
+        for content in (record(1), records(3)):
+            body = json.dumps(content).encode()
+            head = (
+                f"POST /v1/score HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+                "Content-Type: application/json\r\n\r\n"
+            )
+            with one.connected() as client:
+                client.sendall(head.encode() + body)
+                one.until(IN_PROGRESS, len(content) if isinstance(content, list) else 1)
+            one.until(IN_PROGRESS, 0)
+        (tmp_path / "go").touch()
+        assert one.score(record(5)).status == 200
+
+
+def test_the_end_waits_for_what_was_accepted(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path, *waiting_entailer(tmp_path), "--out", "run") as one,
+        ThreadPoolExecutor() as threads,
+    ):
+        single = threads.submit(one.score, record(0))
+        one.until(IN_PROGRESS, 1)
+        many = threads.submit(one.score, [record(1), record(2)])
+        one.until(IN_PROGRESS, 3)
+        one.process.send_signal(signal.SIGTERM)
+        until_closing(one)
+        late = one.score(record(3))
+        assert late.status == 503
+        assert int(late.headers["retry-after"]) >= 1
+        (tmp_path / "go").touch()
+        assert single.result().json["id"] == "q0"
+        assert {line["id"] for line in many.result().lines} == {"q1", "q2"}
+        assert one.process.wait(30) == 0
+    assert [row["id"] for row in lines(tmp_path / "run" / "samples.jsonl")] == ["q0", "q1", "q2"]
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def until_closing(one: Running) -> None:
+    deadline = time.monotonic() + 60
+    while (health := one.ask("GET", "/health")).status != 503:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert health.json == {"status": "closing"}
+
+
+def test_a_second_signal_gives_up_and_the_next_start_scores_it(tmp_path: Path) -> None:
+    entailer = waiting_entailer(tmp_path)
+    with (
+        serving(tmp_path, *entailer, "--out", "run") as one,
+        ThreadPoolExecutor() as threads,
+    ):
+        waiting = threads.submit(one.score, record(0))
+        one.until(IN_PROGRESS, 1)
+        one.process.send_signal(signal.SIGINT)
+        until_closing(one)
+        one.process.send_signal(signal.SIGINT)
+        with pytest.raises((TimeoutError, ConnectionError)):  # nobody is answered any more
+            while True:
+                one.ask("GET", "/health", timeout=1)
+        (tmp_path / "go").touch()  # the batch that a model works on is waited for
+        assert one.process.wait(30) == 130
+        assert waiting.exception() or waiting.result().status == 503
+        assert "run the same command again to score what was accepted" in one.said
+    with serving(tmp_path, *entailer, "--out", "run") as one:
+        assert "scores 1 sample accepted before" in one.said
+        assert one.end() == 0
+    (found,) = lines(tmp_path / "run" / "assessments.jsonl")
+    assert (found["id"], found["error"]) == ("q0", None)
+
+
+@pytest.mark.slow
+def test_killed_under_load_every_accepted_sample_is_scored(tmp_path: Path) -> None:
+    """Clients send again what had no reply, as they are told; the process is killed meanwhile."""
+    answered: dict[str, float] = {}
+    ready = threading.Event()
+
+    def client(mine: range) -> None:
+        for i in mine:
+            while True:
+                ready.wait(60)
+                try:
+                    reply = service[0].ask("POST", "/v1/score", json.dumps(record(i)), JSON)
+                except (OSError, HTTPException):  # no whole reply
+                    time.sleep(0.05)
+                    continue
+                if reply.status == 200:
+                    answered[reply.json["id"]] = reply.json["metrics"]["faithfulness"]["score"]
+                    break
+                assert reply.status in (429, 503)
+                time.sleep(0.05)
+
+    service: list[Running] = []
+    options = (*LEXICAL, "--out", "run")
+    threads = [threading.Thread(target=client, args=(range(i, 400, 8),)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for most in (100, 200):
+        with serving(tmp_path, *options) as one:
+            service[:] = [one]
+            ready.set()
+            while len(answered) < most:
+                time.sleep(0.005)
+            ready.clear()
+            one.process.kill()
+    with serving(tmp_path, *options) as one:
+        service[:] = [one]
+        ready.set()
+        for thread in threads:
+            thread.join(120)
+        assert one.end() == 0
+    assert len(answered) == 400
+    rows = [row["id"] for row in lines(tmp_path / "run" / "samples.jsonl")]
+    assert sorted(rows) == sorted({f"q{i}" for i in range(400)})
+    scored = {row["id"]: row["score"] for row in lines(tmp_path / "run" / "assessments.jsonl")}
+    assert scored == answered
+
+
+@pytest.mark.slow
+def test_a_thousand_requests_at_once(tmp_path: Path) -> None:
+    with serving(tmp_path, *LEXICAL) as one, ThreadPoolExecutor(200) as threads:
+        found: list[Reply] = list(threads.map(one.score, records(1000)))
+        assert {reply.status for reply in found} == {200}
+        assert [reply.json["id"] for reply in found] == [f"q{i}" for i in range(1000)]
+        assert one.metric('trustassay_samples_total{outcome="scored"}') == 1000

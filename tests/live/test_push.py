@@ -1,0 +1,237 @@
+"""``trustassay pull`` and ``push``: traces of Langfuse and Phoenix, and scores sent back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.live.stores import KEYS, Store
+from trustassay import score
+from trustassay.live.trace_stores import TraceTarget
+
+TRACES = [f"{number + 1:032x}" for number in range(5)]
+ANSWERS = ["The Tagus runs through Lisbon.", "Nothing of it is known to anybody."]
+REPORT = "https://example.org/report.html"
+
+
+def spans(trace: str, answer: str) -> list[dict[str, Any]]:
+    """A trace as Phoenix lists it."""
+
+    def span(number: str, name: str, parent: str | None, **attributes: Any) -> dict[str, Any]:
+        return {
+            "name": name,
+            "context": {"trace_id": trace, "span_id": number + trace[-8:]},
+            "parent_id": parent,
+            "start_time": "2026-11-27T23:30:00+00:00",
+            "end_time": "2026-11-27T23:30:01+00:00",
+            "status_code": "OK",
+            "attributes": {key.replace("__", "."): value for key, value in attributes.items()},
+        }
+
+    root = "0" * 8 + trace[-8:]
+    return [
+        span("0" * 8, "rag", None, input__value="Which river?", output__value=answer),
+        span(
+            "1" * 8,
+            "search",
+            root,
+            openinference__span__kind="RETRIEVER",
+            retrieval__documents=[{"document.content": ANSWERS[0]}],
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    listed = [one for n, trace in enumerate(TRACES) for one in spans(trace, ANSWERS[n % 2])]
+    (folder / "t.jsonl").write_text("".join(json.dumps(one) + "\n" for one in listed))
+    score(folder / "t.jsonl", metrics="faithfulness", entailer="lexical", out=folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def run(scored: Path) -> Iterator[Path]:
+    yield scored
+    (scored / "pushed.jsonl").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with Store() as result:
+        monkeypatch.setenv("LANGFUSE_BASE_URL", result.url)
+        monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", result.url)
+        yield result
+
+
+def test_each_score_is_at_its_trace_with_its_reason_and_a_link(
+    cli: Cli, run: Path, store: Store
+) -> None:
+    said = cli("push", run, "--to", "langfuse", "--report-url", REPORT)
+    assert (said.status, said.err) == (0, f"langfuse {store.url}: 5 answers sent, 0 unchanged\n")
+    body = store.kept[f"{TRACES[1]}-faithfulness", "faithfulness", "2026-11-27"]
+    assert (body["traceId"], body["value"], body["dataType"]) == (TRACES[1], 0.0, "NUMERIC")
+    assert "observationId" not in body
+    reason, link = body["comment"].split("\n")
+    assert reason.startswith("1 of 1 sentence not found")
+    assert link == f"{REPORT}#id={TRACES[1]}"
+    assert body["metadata"]["verdict"] == "not found"
+    assert body["timestamp"] == "2026-11-27T23:30:00+00:00"
+
+
+@pytest.mark.parametrize("where", ["langfuse", "phoenix"])
+def test_a_second_push_changes_nothing(cli: Cli, run: Path, store: Store, where: str) -> None:
+    cli("push", run, "--to", where)
+    kept, asked = dict(store.kept), len(store.asked)
+    assert cli("push", run, "--to", where).err.endswith("0 answers sent, 5 unchanged\n")
+    assert len(store.asked) == asked == 5
+    (run / "pushed.jsonl").unlink()  # sent anew, each takes the place of the same one
+    assert cli("push", run, "--to", where).err.endswith("5 answers sent, 0 unchanged\n")
+    assert store.kept == kept
+
+
+def test_what_changed_is_sent_again(cli: Cli, run: Path, store: Store) -> None:
+    cli("push", run, "--to", "langfuse")
+    said = cli("push", run, "--to", "langfuse", "--report-url", REPORT)
+    assert "5 answers sent, 0 unchanged" in said.err
+    assert len(store.kept) == 5
+
+
+def test_a_stopped_push_goes_on_where_it_was(cli: Cli, run: Path, store: Store) -> None:
+    closed: tuple[int, dict[str, str], str] = (401, {}, '{"message": "no such key"}')
+    store.before = lambda body: closed if len(store.kept) >= 2 else None
+    said = cli("push", run, "--to", "langfuse", "--json")
+    assert said.status == 1
+    assert "no such key" in said.err
+    assert "the same command goes on" in said.err
+    sent = json.loads(said.out)["sent"]
+    assert 2 <= sent < 5
+    with (run / "pushed.jsonl").open("ab") as file:
+        file.write(b'{"to": "langfu')  # of a process that was killed while it wrote
+    store.before = lambda body: None
+    said = cli("push", run, "--to", "langfuse")
+    assert said.err.endswith(f"{5 - sent} answers sent, {sent} unchanged\n")
+    assert len(store.kept) == 5
+
+
+def test_a_failure_that_passes_is_tried_again(cli: Cli, run: Path, store: Store) -> None:
+    left = [(429, {"Retry-After": "0"}, ""), (503, {}, "busy")]
+    store.before = lambda body: left.pop() if left else None
+    assert cli("push", run, "--to", "langfuse").status == 0
+    assert len(store.kept) == 5
+    assert not left
+
+
+def test_what_is_not_taken_is_told_and_the_rest_is_sent(cli: Cli, run: Path, store: Store) -> None:
+    store.unknown = {"0" * 8 + TRACES[3][-8:]}
+    said = cli("push", run, "--to", "phoenix")
+    assert said.status == 1
+    assert f"not taken: {TRACES[3]}: 404: Spans with IDs" in said.err
+    assert "4 answers sent, 0 unchanged, 1 not taken" in said.err
+    body = store.kept["faithfulness", "0" * 8 + TRACES[1][-8:], "trustassay"]
+    assert (body["result"]["score"], body["result"]["label"]) == (0.0, "not found")
+    assert body["result"]["explanation"].startswith("1 of 1 sentence not found")
+
+
+def test_a_key_is_in_no_message(cli: Cli, run: Path, store: Store) -> None:
+    secret = KEYS["LANGFUSE_SECRET_KEY"]
+    store.before = lambda body: (400, {}, json.dumps({"message": f"you sent {secret}"}))
+    said = cli("push", run, "--to", "langfuse")
+    assert "you sent [key]" in said.err
+    assert secret not in said.err + (run / "pushed.jsonl").read_text()
+
+
+def test_a_missing_key_is_told(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LANGFUSE_SECRET_KEY", raising=False)
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "pk")
+    said = cli("push", run, "--to", "langfuse")
+    assert (said.status, "LANGFUSE_SECRET_KEY is not set" in said.err) == (2, True)
+
+
+def test_answers_of_no_trace_are_not_sent(cli: Cli, store: Store, tmp_path: Path) -> None:
+    rows = [{"question": "a?", "response": "b", "documents": ["c"], "call": "t-7"}]
+    score(rows, metrics="faithfulness", entailer="lexical", out=tmp_path / "run")
+    said = cli("push", tmp_path / "run", "--to", "langfuse")
+    assert said.status == 2
+    assert "samples.jsonl:1: " in said.err
+    assert "names no trace" in said.err
+    assert store.asked == []
+    assert cli("push", tmp_path / "run", "--to", "langfuse", "--trace-field", "call").status == 0
+    [(_, body)] = store.asked
+    assert body["traceId"] == "t-7"
+
+
+def test_failed_scores_are_not_sent(cli: Cli, store: Store, tmp_path: Path) -> None:
+    rows = [{"id": "x", "question": "a?", "response": " ", "documents": ["c"], "trace_id": "t"}]
+    score(rows, metrics="faithfulness", entailer="lexical", out=tmp_path / "run")
+    said = cli("push", tmp_path / "run", "--to", "langfuse")
+    assert said.err.endswith("0 answers sent, 0 unchanged, 1 score failed and not sent\n")
+    assert store.asked == []
+
+
+@pytest.mark.parametrize(
+    ("sample", "target"),
+    [
+        ({"id": "t", "root_span": "s", "started": "1795773600000000000"},
+         TraceTarget("t", "s", True, "2026-11-27T10:00:00+00:00")),
+        ({"id": "o", "traceId": "t", "startTime": "2026-11-27T10:00:00Z"},
+         TraceTarget("t", "o", False, "2026-11-27T10:00:00+00:00")),
+        ({"id": "t", "trace_id": "t", "start_time": "2026-11-27 10:00:00"},
+         TraceTarget("t", None, True, "2026-11-27T10:00:00+00:00")),
+        ({"id": "x", "metadata": {"trace_id": "t"}, "timestamp": "yesterday"},
+         TraceTarget("t", "x", False, None)),
+        ({"id": "x"}, None),
+    ],
+)  # fmt: skip
+def test_what_a_sample_is_about(sample: dict[str, Any], target: TraceTarget | None) -> None:
+    assert TraceTarget.of(sample) == target
+
+
+def test_traces_are_read_page_by_page_and_scored(cli: Cli, store: Store) -> None:
+    store.spans = [one for trace in TRACES[:3] for one in spans(trace, ANSWERS[0])]
+    since = "2026-11-27T00:00:00+00:00"
+    said = cli("pull", "t.jsonl", "--from", "phoenix", "--since", since)
+    assert (said.status, said.err) == (0, "t.jsonl: 6 spans\n")
+    assert [one.get("cursor") for one in store.queries] == [None, "2", "4"]
+    assert store.queries[0]["start_time"] == since
+    run = score("t.jsonl", metrics="faithfulness", entailer="lexical")
+    assert [(one.id, one.score) for one in run.assessments] == [(t, 1.0) for t in TRACES[:3]]
+
+
+def test_observations_of_langfuse_are_a_trace(cli: Cli, store: Store) -> None:
+    own = {"traceId": "t-1", "startTime": "2026-11-27T10:00:00Z", "endTime": "2026-11-27T10:00:01Z"}
+    store.spans = [
+        {**own, "id": "a", "type": "SPAN", "name": "rag", "parentObservationId": None,
+         "input": '{"question": "Which river?"}', "output": ANSWERS[0]},
+        {**own, "id": "b", "type": "RETRIEVER", "name": "find", "parentObservationId": "a",
+         "input": "river", "output": json.dumps([ANSWERS[0]])},
+        {**own, "id": "c", "type": "GENERATION", "name": "llm", "parentObservationId": "a",
+         "input": '[{"role": "user", "content": "Which river?"}]', "output": ANSWERS[0]},
+    ]  # fmt: skip
+    assert cli("pull", "t.jsonl", "--from", "langfuse").err == "t.jsonl: 3 spans\n"
+    score("t.jsonl", metrics="faithfulness", entailer="lexical", out="run")
+    assert cli("push", "run", "--to", "langfuse").status == 0
+    [(_, body)] = store.asked
+    assert (body["traceId"], body["value"]) == ("t-1", 1.0)
+
+
+def test_a_page_that_is_none_leaves_the_file_as_it_was(cli: Cli, store: Store) -> None:
+    Path("t.jsonl").write_text("before")
+    store.listed = lambda path: (200, {}, '{"data": "x"}')  # type: ignore[method-assign]
+    said = cli("pull", "t.jsonl", "--from", "phoenix")
+    assert said.status == 2
+    assert "the reply has no list `data`" in said.err
+    assert Path("t.jsonl").read_text() == "before"
+
+
+@pytest.mark.parametrize("since", ["today", "2026-11-27T00:00:00"])
+def test_a_time_without_its_offset_is_refused(cli: Cli, since: str) -> None:
+    said = cli("pull", "t.jsonl", "--from", "phoenix", "--since", since)
+    assert (said.status, "--since: expected a time with its offset" in said.err) == (2, True)

@@ -1,0 +1,273 @@
+"""One question of variance for people and judges: groups, sentences, votes of runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.metrics.judge import helpers
+from trustassay import score
+from trustassay.errors import RunFolderError
+from trustassay.input.ratings import Rating, Ratings
+from trustassay.metrics import Judge
+from trustassay.people.agree import measure_agreement
+from trustassay.people.judges import (
+    JUDGES,
+    PEOPLE,
+    RATERS,
+    decompose_variances,
+    join_ratings,
+    read_votes,
+)
+
+ANSWERS = np.random.default_rng(7).normal(3, 1, 60)
+
+
+def rated(name: str, repeats: int, noise: float, n: int = 60) -> list[Rating]:
+    rng = np.random.default_rng(len(name) * 100 + ord(name[0]))
+    own = rng.normal(0, 0.3, n)
+    return [
+        Rating(f"i{i}", name, float(ANSWERS[i] + own[i] + rng.normal(0, noise)), k)
+        for i in range(n)
+        for k in range(repeats)
+    ]
+
+
+PERSONS = [*rated("ann", 2, 0.8), *rated("bo", 2, 0.8)]
+STEADY = [*rated("j1", 6, 0.2), *rated("judge2", 6, 0.2)]
+
+
+def test_people_and_judges_stand_side_by_side() -> None:
+    found = decompose_variances([*PERSONS, *STEADY], {"j1", "judge2"})
+    assert list(found.groups) == [PEOPLE, JUDGES]
+    people, judges = found.groups[PEOPLE], found.groups[JUDGES]
+    assert (people.raters, people.answers, people.ratings, people.repeated) == (2, 60, 240, 60)
+    assert (judges.raters, judges.ratings) == (2, 720)
+    own, other = people.component("repeat"), judges.component("repeat")
+    assert own and other
+    assert own.sd == pytest.approx(0.8, abs=0.1)
+    assert other.sd == pytest.approx(0.2, abs=0.02)
+    assert own.sd_interval and own.sd_interval[0] < 0.8 < own.sd_interval[1]
+    assert own.share_interval and own.share_interval[0] < (own.share or 0) < own.share_interval[1]
+    assert sum(one.share or 0 for one in people.components) == pytest.approx(100)
+    assert found.difference == pytest.approx(other.sd - own.sd)
+    assert "the judges vary less than the people (difference -0." in found.in_words()
+    turned = decompose_variances([*PERSONS, *STEADY], {"ann", "bo"}).in_words()
+    assert "the judges vary more than the people (difference +0." in turned
+
+
+def test_no_difference_is_told_where_there_is_none() -> None:
+    again = [*rated("j1", 2, 0.8), *rated("judge2", 2, 0.8)]
+    found = decompose_variances([*PERSONS, *again], {"j1", "judge2"})
+    assert "there is no significant difference (difference" in found.in_words()
+    low, high = found.difference_interval or (1, -1)
+    assert low < 0 < high
+
+
+def test_answers_to_one_question_are_left_out_together() -> None:
+    alone = decompose_variances(PERSONS).groups[RATERS]
+    together = decompose_variances(PERSONS, units={f"i{i}": i // 2 for i in range(60)}).groups[
+        RATERS
+    ]
+    few = decompose_variances(PERSONS, units={f"i{i}": i // 4 for i in range(60)}).groups[RATERS]
+    assert [one.share for one in alone.components] == [one.share for one in together.components]
+    first, second = alone.component("answer"), together.component("answer")
+    assert first and second and first.share_interval and second.share_interval
+    assert first.share_interval != second.share_interval
+    assert few.without.startswith("too few independent units (of equal size): 15; at least 20")
+
+
+def test_each_group_is_taken_apart_by_itself() -> None:
+    alone = decompose_variances(PERSONS).groups[RATERS]
+    beside = decompose_variances([*STEADY, *PERSONS], {"j1", "judge2"}).groups[PEOPLE]
+    assert [one.estimate for one in alone.components] == pytest.approx(
+        [one.estimate for one in beside.components]
+    )
+
+
+@pytest.mark.parametrize(
+    ("people", "judges", "words"),
+    [
+        (
+            [*rated("ann", 1, 1), *rated("bo", 1, 1)],
+            STEADY,
+            "No answer was rated twice by the same person, so how far a person differs from "
+            "themselves is not known. So it is not known whether judges vary more or less",
+        ),
+        (rated("ann", 2, 1, 9), rated("j1", 3, 1, 9), "is not known: too few answers: 9; at lea"),
+        (
+            [Rating("a", "ann", 1), Rating("a", "ann", 2, 1)],
+            STEADY,
+            "The variance of the people cannot be decomposed: fewer than two answers were rated.",
+        ),
+    ],
+)
+def test_what_cannot_be_said_is_said(people: Any, judges: Any, words: str) -> None:
+    machines = {one.rater for one in judges}
+    assert words in decompose_variances([*people, *judges], machines).in_words()
+
+
+def test_one_group_alone_says_how_far_a_rater_differs_from_themselves() -> None:
+    words = decompose_variances(STEADY, {"j1", "judge2"}).in_words()
+    assert words.startswith("Asked again about the same answer, a judge differs from itself by a")
+    assert words.endswith(" show whether judges vary more or less than people.")
+
+
+def test_ratings_that_are_all_the_same_have_no_shares() -> None:
+    ratings = [Rating(f"i{i}", who, 4, k) for i in range(30) for who in "ab" for k in range(2)]
+    found = decompose_variances(ratings).groups[RATERS]
+    assert found.without == "all ratings are the same"
+    assert {one.share for one in found.components} == {None}
+    assert {one.variance for one in found.components} == {0.0}
+
+
+def test_an_estimate_below_zero_counts_as_none_and_is_kept() -> None:
+    # Two raters who disagree on single answers, alike on average: less between them than by chance.
+    ratings = [
+        Rating(f"i{i}", who, 1 + (i + at) % 2) for i in range(30) for at, who in enumerate("ab")
+    ]
+    found = decompose_variances(ratings).groups[RATERS]
+    rater = found.component("rater")
+    assert rater and rater.estimate < 0
+    assert (rater.variance, rater.share) == (0, 0)
+
+
+def test_categories_without_an_order_have_no_variance() -> None:
+    ratings = [Rating("a", "x", 0), Rating("a", "y", 1), Rating("b", "x", 1), Rating("b", "y", 1)]
+    found = measure_agreement(Ratings(ratings, ("fair", "good"), ordered=False))
+    assert found.variance is None
+    assert found.to_dict()["variance"] is None
+    assert measure_agreement(Ratings(ratings)).to_dict()["variance"]["groups"]
+
+
+# Votes of runs -----------------------------------------------------------------------------------
+
+
+def judged(path: Path, rule: Any = helpers.steady, **options: Any) -> Path:
+    judges = {name: helpers.Scripted(rule, name) for name in ("one", "two")}
+    samples = helpers.answers([5, 4, 2], model="writer")
+    return score(samples, metrics=Judge(**options), judge=judges, out=path, cache=None).path
+
+
+def test_votes_of_a_panel_are_ratings_with_repeats(tmp_path: Path) -> None:
+    votes = read_votes(judged(tmp_path / "run", repeats=3, order="both"))
+    assert votes is not None
+    assert (votes.ordered, votes.categories) == (True, ())
+    own = [one for one in votes.ratings if (one.item, one.rater) == ("a1", "two")]
+    assert own == [Rating("a1", "two", 4, k, "writer") for k in range(6)]
+    assert len(votes.ratings) == 3 * 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("rated", "voted", "joint"),
+    [
+        (["m"], "m", "m"),
+        ([""], "m", ""),
+        (["m"], "", "m"),
+        (["m", "n"], "", ""),
+        (["", "m"], "", ""),
+        (["n"], "m", "m"),
+    ],
+)
+def test_an_answer_is_the_same_where_a_side_names_no_model(
+    rated: list[str], voted: str, joint: str
+) -> None:
+    given = Ratings([Rating("a", "anna", 4, model=model) for model in rated])
+    both = join_ratings(given, Ratings([Rating("a", "judge", 3, model=voted)]))
+    assert [one.model for one in both.ratings] == [*rated, joint]
+
+
+def test_levels_that_are_words_are_categories(tmp_path: Path) -> None:
+    verdict = read_votes(judged(tmp_path / "a", lambda *_: "Verdict: no", rubric="verdict"))
+    assert verdict is not None
+    assert (verdict.categories, verdict.ordered) == (("no", "yes"), True)
+    assert {one.value for one in verdict.ratings} == {0.0}
+    kinds = read_votes(judged(tmp_path / "b", lambda *_: "irrelevant", rubric="categories"))
+    assert kinds is not None
+    assert not kinds.ordered
+    assert {kinds.categories[int(one.value)] for one in kinds.ratings} == {"irrelevant"}
+
+
+def test_a_run_without_votes(tmp_path: Path) -> None:
+    samples = helpers.answers([5])
+    run = score(samples, metrics="judge:by=entailer", entailer="lexical", out=tmp_path / "run")
+    assert read_votes(run.path) is None
+    other = score(samples, metrics="reference", out=tmp_path / "other")
+    assert read_votes(other.path) is None
+    with pytest.raises(RunFolderError, match="holds no run"):
+        read_votes(tmp_path)
+
+
+def test_a_rubric_that_changed_since_is_told(tmp_path: Path) -> None:
+    rubric = tmp_path / "tone.yaml"
+    text = "name: t\ntask: How?\nshows: [answer]\nlevels:\n  - {word: bad, value: 1, means: b}\n"
+    rubric.write_text(text + "  - {word: fine, value: 2, means: f}\n")
+    run = judged(tmp_path / "run", lambda *_: "fine", rubric=str(rubric))
+    assert read_votes(run) is not None
+    rubric.write_text(text + "  - {word: good, value: 2, means: g}\n")
+    with pytest.raises(RunFolderError, match="a vote for 'fine', which is not a level of the rubr"):
+        read_votes(run)
+    rubric.unlink()
+    with pytest.raises(RunFolderError, match="the rubric of its judges cannot be read"):
+        read_votes(run)
+
+
+def test_votes_join_ratings_of_the_same_answers() -> None:
+    votes = Ratings([Rating("a", "j", 4, 0, "m"), Rating("b", "j", 3, 0, "m")])
+    without = join_ratings(Ratings([Rating("a", "ann", 5)], missing_count=2), votes)
+    assert {(one.item, one.model) for one in without.ratings if one.item == "a"} == {("a", "")}
+    assert without.missing_count == 2
+    scale = (1.0, 2.0, 3.0, 4.0)
+    known = replace(votes, scale=scale)
+    assert join_ratings(Ratings([Rating("a", "ann", 4)]), known).scale == scale
+    assert join_ratings(Ratings([Rating("a", "ann", 5)]), known).scale == ()
+    assert join_ratings(Ratings([Rating("a", "ann", 5)], scale=(4, 5)), known).scale == (
+        1,
+        2,
+        3,
+        4,
+        5,
+    )
+    named = join_ratings(Ratings([Rating("a", "ann", 5, 0, "m")]), votes)
+    assert {(one.item, one.model) for one in named.ratings} == {("a", "m"), ("b", "m")}
+
+
+def test_words_join_words_and_numbers_numbers() -> None:
+    votes = Ratings([Rating("a", "j", 1)], ("no", "yes"))
+    people = Ratings([Rating("a", "ann", 1)], ("No", "Yes"), ordered=False)
+    both = join_ratings(Ratings(people.ratings, ("no", "yes"), ordered=False), votes)
+    assert (both.categories, both.ordered) == (("no", "yes"), True)
+    assert [one.value for one in both.ratings] == [1, 1]
+    turned = join_ratings(Ratings([Rating("a", "ann", 0)], ("yes", "maybe", "no")), votes)
+    assert [one.value for one in turned.ratings] == [0, 0]
+    loose = Ratings([Rating("a", "j", 0)], ("Sound",), ordered=False)
+    mixed = join_ratings(Ratings([Rating("a", "ann", 0)], ("odd",), ordered=False), loose)
+    assert [mixed.categories[int(one.value)] for one in mixed.ratings] == ["odd", "sound"]
+    for given, words in (
+        (Ratings([Rating("a", "ann", 4)]), "are numbers, and the judges' levels words"),
+        (Ratings([Rating("a", "ann", 0)], ("maybe",), ordered=False), "'maybe' is not a level"),
+        (Ratings([Rating("a", "ann", 0)], ("yes",)), "level 'no' is not among the levels"),
+        (Ratings([Rating("a", "j", 0)], ("yes", "no")), "rater and a judge have the same name 'j'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            join_ratings(given, votes)
+
+
+def test_the_votes_of_a_noisy_judge_have_its_variance(tmp_path: Path) -> None:
+    samples = helpers.answers([2, 3, 4] * 14)
+    judge = helpers.Scripted(helpers.noisy(0.3))
+    run = score(samples, metrics=Judge(repeats=10), judge=judge, out=tmp_path / "r", cache=None)
+    votes = read_votes(run.path)
+    assert votes is not None
+    found = measure_agreement(votes, machines={"judge"})
+    assert found.variance
+    (group,) = found.variance.groups.values()
+    assert [one.name for one in group.components] == ["answer", "repeat"]
+    # One level off in three of ten votes: a variance of .3; levels 2, 3, 4: 2/3 n / (n - 1).
+    assert [one.variance for one in group.components] == pytest.approx([0.68, 0.3], abs=0.05)
+    assert json.dumps(found.to_dict())
