@@ -1,4 +1,4 @@
-"""``trustassay annotate``, as a user meets it; of the page see ``tests/workflows/annotate``."""
+"""``trustassay annotate``, as a user meets it; of the page see ``tests/people/annotate``."""
 
 from __future__ import annotations
 

@@ -89,9 +89,6 @@ def test_the_entailer_that_ships_has_figures() -> None:
 def test_nothing_is_installed_by_a_name_that_the_index_does_not_have() -> None:
     others = [
         *ROOT.glob("integrations/*/README.md"),
-        ROOT / "papers/README.md",
-        ROOT / "cluster/README.md",
-        ROOT / "serve/README.md",
     ]
     texts = {path: path.read_text(encoding="utf-8") for path in (*PAGES, *SOURCES, *others)}
     ours = "|".join(

@@ -19,9 +19,6 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         ROOT / "CHANGELOG.md",
-        ROOT / "papers/README.md",
-        ROOT / "cluster/README.md",
-        ROOT / "serve/README.md",
         *(ROOT / "lab/results").glob("*.md"),
         *DOCS.rglob("*.md"),
     ]

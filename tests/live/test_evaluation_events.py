@@ -121,7 +121,7 @@ def test_explanations_are_sent_when_asked_for(sent: Any, probe_installed: Path) 
         score(*records(2), metrics=Probe(assess), opentelemetry=choice)
     *others, failed = [e.get("gen_ai.evaluation.explanation") for e in events(sent)]
     assert others == [None, None, "its words are 'Number 0 is odd'"]
-    assert "probe failed: RuntimeError: unlucky (tests/workflows/" in str(failed)
+    assert "probe failed: RuntimeError: unlucky (tests/live/" in str(failed)
 
 
 def test_a_failure_has_its_kind_and_no_score(sent: Any, probe_installed: Path) -> None:
