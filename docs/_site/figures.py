@@ -20,7 +20,7 @@ MEASURED = ROOT / "src/trustassay/backends/weights/measured.json"
 RESULTS = ROOT / "lab/results"
 IMAGES = ROOT / "docs/images"
 PICTURES = Path(__file__).with_name("pictures.json")
-"""Of each picture the entailer that it shows and its checksum, written by ``make pictures``."""
+"""The entailer that each picture shows, and the picture's checksum, as they were taken."""
 _FIGURE = re.compile(
     r"(<!-- figure: (?P<file>[\w./-]+)#(?P<keys>[^>]+?) -->)(?P<shown>[^<]*)(<!-- /figure -->)"
 )
@@ -106,7 +106,7 @@ def checksum(picture: Path) -> str:
 
 
 def old_pictures(entailer: str, images: Path = IMAGES) -> list[str]:
-    """Return the pictures that show another entailer, or that ``make pictures`` did not take."""
+    """Return the pictures that show another entailer, or that were not taken by the program."""
     known = json.loads(PICTURES.read_text(encoding="utf-8"))
     return [
         path.name

@@ -33,7 +33,8 @@ _LINK = re.compile(r"(\]\()([^)\s:#]+)(?=[)#\s])")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from outside of ``docs/``, and that of all figures."""
     if old := old_pictures(f"embedded:{SHIPPED}"):
-        raise PluginError(f"not taken from today's program: {', '.join(old)}; run make pictures")
+        hint = "run python -m lab.benchmarks.pictures"
+        raise PluginError(f"not taken from today's program: {', '.join(old)}; {hint}")
     root = Path(config.docs_dir).parent
     for name, page in OUTSIDE.items():
         files.append(_generated(config, page, root / name, root))
@@ -95,7 +96,7 @@ def _linked(markdown: str, source: str, page: str) -> str:
         if target in OUTSIDE:
             there = OUTSIDE[target]
         elif target.startswith(f"{RESULTS}/"):
-            there = target.removeprefix("benchmarks/")
+            there = target.removeprefix("lab/")
         elif target.startswith("docs/") and not source.startswith("docs/"):
             there = target.removeprefix("docs/")
         else:

@@ -5,7 +5,7 @@
 
 A mutant is one changed operator, condition or number in ``statistics/`` or ``runs/``, drawn by a
 seed, as many of each package. It is tested in a copy of the tree, in which all tests have to pass
-before: first by the tests of ``make unit`` that run its line, up to 400, then, where they pass, by
+before: first by the tests of ``make test`` that run its line, up to 400, then, where they pass, by
 those of ``make slow`` about commands, runs, statistics and workflows. It writes
 ``results/mutations.json``: how many are found by the tests of each of the two, and those that
 none finds. A test that goes on for five times its own time counts as found.
@@ -182,7 +182,7 @@ def coverage(folder: Path, tree: Path) -> dict[tuple[str, int], list[str]]:
         print("which tests run which lines", flush=True)
         if _pytest(*options, *markers, tree=tree) != 0:
             data.unlink(missing_ok=True)
-            raise SystemExit("tests fail without any mutant: see what `make unit` says")
+            raise SystemExit("tests fail without any mutant: see what `make test` says")
     read = CoverageData(basename=str(data))
     read.read()
     tests: dict[tuple[str, int], list[str]] = {}

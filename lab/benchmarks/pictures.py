@@ -1,4 +1,4 @@
-"""Takes the pictures of the guide from today's program: ``make pictures``.
+"""Takes the pictures of the guide from today's program: ``python -m lab.benchmarks.pictures``.
 
 Needs Debian's ``chromium``. ``docs/images/which-metric.svg`` is drawn by
 ``python -m lab.benchmarks.which_metric`` with the tables that it shows.
@@ -33,7 +33,9 @@ def take(address: str, name: str) -> None:
     """
     chromium = shutil.which("chromium")
     if chromium is None:
-        raise SystemExit("make pictures needs chromium: apt-get install chromium")
+        raise SystemExit(
+            "python -m lab.benchmarks.pictures needs chromium: apt-get install chromium"
+        )
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     waiting = ["--virtual-time-budget=3000", f"--window-size={SIZE[name]}"]
     target = f"--screenshot={IMAGES / name}"

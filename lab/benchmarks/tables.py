@@ -1,6 +1,6 @@
 """Writes ``results/tables.md`` from the JSON files beside it: the tables that pages link to.
 
-python -m lab.benchmarks.tables        # write it (also by make figures)
+python -m lab.benchmarks.tables        # write it (also by python -m tests.docs.guide)
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def test_several_numbers_of_one_object_stand_in_one_mark() -> None:
 
 
 def test_the_tables_are_those_of_the_files() -> None:
-    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "make figures"
+    assert tables.PAGE.read_text(encoding="utf-8") == tables.page(), "python -m tests.docs.guide"
 
 
 @pytest.mark.parametrize("page", PLACES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -208,5 +208,5 @@ def test_old_addresses_lead_to_pages_of_today() -> None:
     assert len(moved) > 40
     for old, new in moved.items():
         assert not (DOCS / old).exists()
-        place = ROOT / "benchmarks" if new.startswith("results/") else DOCS
+        place = ROOT / "lab" if new.startswith("results/") else DOCS
         assert (place / new).exists(), new

@@ -40,7 +40,7 @@ def test_another_version_is_noticed(text: str) -> None:
 
 
 def test_pictures_are_of_the_shipped_version() -> None:
-    assert not SITE["old_pictures"](f"embedded:{SHIPPED}"), "make pictures"
+    assert not SITE["old_pictures"](f"embedded:{SHIPPED}"), "python -m lab.benchmarks.pictures"
 
 
 def test_pictures_of_another_version_or_origin_are_noticed(tmp_path: Path) -> None:
@@ -75,7 +75,9 @@ def test_measured_figures_are_taken_from_files(page: Path) -> None:
     text = re.sub(r"<!-- executed -->.*?<!-- /executed -->", "", text, flags=re.DOTALL)
     text = re.sub(r"<!-- figure: .*?<!-- /figure -->", "", text)
     text = re.sub(r'"[^"]*"', "", text)  # how to publish what is printed above
-    assert not re.findall(r"(?<![\w.])\.\d{2,3}\b", text), "a marker names the file (make figures)"
+    assert not re.findall(r"(?<![\w.])\.\d{2,3}\b", text), (
+        "a marker names the file (python -m tests.docs.guide)"
+    )
 
 
 def test_what_the_tool_says_of_the_entailer_is_in_the_results() -> None:

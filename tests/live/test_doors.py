@@ -1,4 +1,4 @@
-"""The doors of other tools without the tools; with them: ``make integrations``."""
+"""The doors of other tools without the tools; with them: ``tox run``."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: tox run")
 
 from llama_index.evaluation.trust_eval.configs import eval_config, generator_config
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: tox run")
 
 import llama_index.evaluation.trust_eval as package
 from llama_index.core import Settings, VectorStoreIndex

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: tox run")
 
 from llama_index.core.evaluation import EvaluationResult
 from llama_index.core.instrumentation import get_dispatcher

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: tox run")
 
 from llama_index.core import Settings
 from llama_index.evaluation.trust_eval import (

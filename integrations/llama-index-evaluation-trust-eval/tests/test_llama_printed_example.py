@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("llama_index.core", reason="needs llama-index-core: make integrations")
+pytest.importorskip("llama_index.core", reason="needs llama-index-core: tox run")
 
 
 REPOSITORY = Path(__file__).parents[3]

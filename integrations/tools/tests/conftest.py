@@ -1,6 +1,6 @@
 """The tools report to nobody, and a test that looks for the network fails.
 
-The tests of a tool are skipped where it is not installed: ``make integrations`` runs all.
+The tests of a tool are skipped where it is not installed: ``tox run`` runs all.
 """
 
 from __future__ import annotations

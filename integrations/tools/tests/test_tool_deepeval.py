@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("deepeval", reason="needs deepeval: make integrations")
+pytest.importorskip("deepeval", reason="needs deepeval: tox run")
 
 from bridge import NOT_SUPPORTED, PASSAGE, REFUSAL, SUPPORTED, Unlucky
 from deepeval import assert_test, evaluate

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="needs inspect_ai: make integrations")
+pytest.importorskip("inspect_ai", reason="needs inspect_ai: tox run")
 
 from bridge import NOT_SUPPORTED, PASSAGE, REFUSAL, SUPPORTED, Unlucky
 from inspect_ai import Task, score

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("langfuse", reason="needs langfuse: make integrations")
+pytest.importorskip("langfuse", reason="needs langfuse: tox run")
 
 import tutorials
 from langfuse import EvaluatorInputs, Langfuse

@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-pytest.importorskip("langsmith", reason="needs langsmith: make integrations")
+pytest.importorskip("langsmith", reason="needs langsmith: tox run")
 
 from bridge import NOT_SUPPORTED, PASSAGE, REFUSAL, SUPPORTED, Unlucky
 from langsmith import Client
@@ -182,7 +182,7 @@ def test_messages_and_documents_of_langchain_are_read() -> None:
 
 
 def test_a_simulated_conversation_of_openevals_is_evaluated_by_its_last_answer() -> None:
-    pytest.importorskip("openevals", reason="needs openevals: make integrations")
+    pytest.importorskip("openevals", reason="needs openevals: tox run")
     from openevals.simulators import run_multiturn_simulation, run_multiturn_simulation_async
 
     replies = [SUPPORTED, NOT_SUPPORTED]

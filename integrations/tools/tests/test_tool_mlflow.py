@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("mlflow", reason="needs mlflow: make integrations")
+pytest.importorskip("mlflow", reason="needs mlflow: tox run")
 
 import mlflow
 import tutorials

@@ -45,7 +45,7 @@ def find_measured_bound(embedder: str) -> float | None:
     """Return the bound of an embedder by its name, whatever its version or address."""
     # Cut off an address or parameters: "openai:NAME@https://host/v1?dimensions=256".
     name = re.split(r"[@?]", embedder)[0]
-    # Versions such as "embedded:2" were measured together.
+    # Versions of one embedder were measured together.
     return STABILITY_BOUNDS.get("embedded" if re.fullmatch(r"embedded(:\d+)?", name) else name)
 
 
