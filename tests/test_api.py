@@ -456,7 +456,7 @@ def test_everything_that_the_package_offers_is_there() -> None:
         assert getattr(trustassay, name) is not None
     assert dir(trustassay) == trustassay.__all__
     with pytest.raises(AttributeError, match="scoer"):
-        trustassay.scoer  # type: ignore[attr-defined]
+        trustassay.scoer  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_type_checkers_are_told_of_the_same_names_from_the_same_modules() -> None:

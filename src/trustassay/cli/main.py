@@ -167,7 +167,7 @@ def _load_command(name: str) -> Any:
         command: Any = typer.main.get_group(thing)
         command.short_help, command.rich_help_panel = entry.line, entry.group
     else:
-        application = typer.Typer(rich_markup_mode=None)
+        application = typer.Typer(rich_markup_mode=None, add_completion=False)
         function = quietable(thing) if entry.quiet else thing
         application.command(short_help=entry.line, rich_help_panel=entry.group)(function)
         command = typer.main.get_command(application)
