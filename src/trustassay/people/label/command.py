@@ -27,16 +27,17 @@ from trustassay.people.label.plan import (
 from trustassay.people.label.population import (
     LabelFigure,
     LabelNeed,
-    LabelSource,
     Population,
     Unit,
     WantedFigure,
     count_needed_labels,
     estimate_figure,
+    keep_questions_of_all,
     read_labels,
     read_population,
 )
-from trustassay.people.study.answers import as_list
+from trustassay.people.study.answers import as_list, as_paths
+from trustassay.people.study.labels import LabelSource
 from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import RunFolder, load_metrics
 from trustassay.statistics import Floats
@@ -177,11 +178,16 @@ def label(
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
-    paths = [Path(run) for run in as_list(runs)]
+    paths = as_paths(runs)
     # 1. Find the plan and the labels.
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
-        [Path(file) for file in as_list(ratings)], field, at_least, as_list(positive), columns
+        as_paths(ratings),
+        [field] if field else [],
+        columns or {},
+        positive=as_list(positive),
+        at_least=at_least,
+        weighted=True,
     )
     options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
     # 2. Propose answers if asked to, or if there is no plan yet.
@@ -236,7 +242,7 @@ def open_work(
     else:
         models = figure.names if figure.kind == "difference" else ()
         # A comparison of two models concerns the questions that both answered.
-        population = read_population(paths, source, unit, models) if models else population
+        population = keep_questions_of_all(population, models) if models else population
         metrics = [column.name for column in population.answers.columns if column.kind == "metric"]
         start = {
             "runs": [str(run) for run in paths],

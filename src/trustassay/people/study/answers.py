@@ -146,6 +146,11 @@ def as_list(option: Any) -> list[Any]:
     return [option] if isinstance(option, str | os.PathLike) else list(option)
 
 
+def as_paths(option: Any) -> list[Path]:
+    """Return an option, which is no path, one or several, as a list of paths."""
+    return [] if option is None else [Path(path) for path in as_list(option)]
+
+
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> StudyAnswers:
     """Read finished runs; answers with the same id, model and response are one answer.
 
