@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.compare.pairing import read_keys
 from trustassay.compare.run_scores import (
     RunScores,
     describe_changed_judges,
@@ -29,7 +28,7 @@ from trustassay.people.label.population import read_labels, read_population
 from trustassay.people.study.labels import LabelSource
 from trustassay.report.text import ends_text
 from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
-from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
     LabelCorrectedShare,
@@ -358,7 +357,7 @@ def _read_judged_answers(
     path: Path, run: Mapping[str, Any], metric: str, labels: Floats | None, by: str
 ) -> JudgedAnswers:
     folder = RunFolder(path)
-    scores = read_scores(path, run, read_metric_infos(folder, run)[metric], read_keys(folder, run))
+    scores = read_scores(path, run, metric)
     groups = [
         str((read_domain(record, by) if by else "") or "") for record in folder.sample_records()
     ]

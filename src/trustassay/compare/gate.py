@@ -7,13 +7,21 @@
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trustassay.compare.answer_changes import find_answer_changes
+from trustassay.compare.changes import (
+    ONE_SIDED_LEVEL,
+    FigureChange,
+    OutcomeChange,
+    compare_figures,
+    compare_outcomes,
+    explain_missing_figure,
+    find_answer_changes,
+)
 from trustassay.compare.corrected import (
     RIGHT_FIGURE,
     CorrectedRate,
@@ -21,7 +29,6 @@ from trustassay.compare.corrected import (
     LabelFiles,
     correct,
 )
-from trustassay.compare.figure_changes import FigureChange, compare_figures, explain_missing_figure
 from trustassay.compare.gate_rules import (
     Bound,
     ChangesSinceRun,
@@ -33,7 +40,6 @@ from trustassay.compare.gate_rules import (
     is_right_side,
     p_of_side,
 )
-from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange, compare_outcomes
 from trustassay.compare.pairing import describe_differences, read_keys
 from trustassay.compare.run_scores import (
     PairedRuns,
@@ -58,7 +64,7 @@ from trustassay.core.outcome import (
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
-from trustassay.runs.folder import ABOUT, RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
 from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
@@ -273,16 +279,14 @@ class _GateFigures:
         ]
         if not metrics_with_repeats:
             return
-        folder = RunFolder(self.path)
-        keys = read_keys(folder, self.run)
+        keys = read_keys(RunFolder(self.path), self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
         # 1. Weights with which the answers to each question add up to the same.
         weights = compute_question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
         # 2. Each metric with several answers to a question, whose figures are recomputed.
         for name in metrics_with_repeats:
-            info = read_metric_infos(folder, self.run)[name]
-            scores = read_scores(self.path, self.run, info, keys)
+            scores = read_scores(self.path, self.run, name, keys)
             outcomes = self.outcomes[name]
             self.notes.append(
                 f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
@@ -321,14 +325,12 @@ class _GateFigures:
                     if reason or not len(draws_of_figure)
                     else student_percentile_interval(draws_of_figure, count)
                 )
-                self.known[figure] = KnownFigure(
-                    None if np.isnan(value) else value,
-                    figure_before.unit,
-                    ends,
-                    reason or figure_before.without,
-                    count,
-                    figure_before.range,
-                    unscored=figure_before.unscored,
+                self.known[figure] = replace(
+                    figure_before,
+                    value=None if np.isnan(value) else value,
+                    interval=ends,
+                    without=reason or figure_before.without,
+                    n=count,
                 )
 
     def hold_at_any_size(self) -> None:
@@ -354,16 +356,7 @@ class _GateFigures:
                 share = (figure_before.value - ends[0]) / width
                 low, high = mean_interval_at_any_n(figure_before.n * share, figure_before.n)
                 interval = ends[0] + width * low, ends[0] + width * high
-            self.known[name] = KnownFigure(
-                figure_before.value,
-                figure_before.unit,
-                interval,
-                reason,
-                figure_before.n,
-                figure_before.range,
-                figure_before.total,
-                figure_before.unscored,
-            )
+            self.known[name] = replace(figure_before, interval=interval, without=reason)
 
     def checks(self, bound: Bound, bounds: Sequence[Bound]) -> list[GateCheck]:
         """Return the checks of a bound: one, or one for each metric if it names an outcome

@@ -26,7 +26,7 @@ from trustassay.errors import RunFolderError
 from trustassay.input.places import name_of
 from trustassay.report import document
 from trustassay.report.text import ends_text, number
-from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats, ranking
 from trustassay.statistics.intervals import MIN_UNITS, reason_too_few
 from trustassay.statistics.resampling import generator
@@ -127,7 +127,7 @@ def rank(
     """
     run, folder = read_finished_run(path), RunFolder(path)
     name = choose_metric([path], [run], metric)
-    scores = read_scores(path, run, read_metric_infos(folder, run)[name], read_keys(folder, run))
+    scores = read_scores(path, run, name)
     answers = _AnswersByModel.read(folder, scores)
     with_line = PASSED in scores.outcomes.shares
     # With a line every question counts, since an unanswered one did not pass. Without a line only

@@ -353,30 +353,27 @@ def _find_better_scores(
     for column_compared in other_columns:
         # A sum is NaN where any of its terms is.
         has_all = ~np.isnan(column_compared.values + scores + labels)
-        test_inputs = (
-            column_compared.values[has_all],
-            scores[has_all],
-            labels[has_all],
-            answers.questions[has_all],
+        tests.append(
+            auroc_difference(
+                column_compared.values[has_all],
+                scores[has_all],
+                labels[has_all],
+                answers.questions[has_all],
+            )
         )
-        tests.append(auroc_difference(*test_inputs))
-    defined_tests = [
-        (column_compared, test)
-        for column_compared, test in zip(other_columns, tests, strict=True)
-        if test.p is not None
-    ]
-    corrected = holm([test.p for _, test in defined_tests if test.p is not None])
+    corrected = holm([test.p for test in tests])
+    number_of_tests = amount(len(corrected) - corrected.count(None), "test")
     result = []
-    for (column_compared, test), p in zip(defined_tests, corrected, strict=True):
+    for column_compared, test, p in zip(other_columns, tests, corrected, strict=True):
         # Better only if significant after Holm's correction, and in the right direction.
-        if p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
+        if p is None or p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
         command = shlex.join([*repeat, "--metric", column_compared.name])
         result.append(
             f"{column_compared.name} orders the answers better than {column.name}: its AUROC is "
             f"higher by {test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
-            f"{amount(len(defined_tests), 'test')}). To calibrate it: {command}"
+            f"{number_of_tests}). To calibrate it: {command}"
         )
     return result
 

@@ -258,13 +258,8 @@ def _is_comparable(a: ScoreColumn, b: ScoreColumn) -> bool:
 
 
 def _correct_p_values(tests: Sequence[ScoreTest]) -> list[ScoreTest]:
-    places = [place for place, test in enumerate(tests) if test.p is not None]
-    # Tests without a p-value do not count in the correction.
-    p_values = holm([p for test in tests if (p := test.p) is not None])
-    result = list(tests)
-    for place, corrected in zip(places, p_values, strict=True):
-        result[place] = replace(tests[place], corrected=corrected)
-    return result
+    p_values = holm([test.p for test in tests])
+    return [replace(test, corrected=p) for test, p in zip(tests, p_values, strict=True)]
 
 
 def _resample(
