@@ -224,9 +224,8 @@ def open_work(
         _check_options(path, stored_plan.start, options)
         unit = "answer" if stored_plan.start["unit"] == "answer" else "question"
         planned_models = tuple(map(str, stored_plan.start["models"]))
-        if (
-            len(planned_models) == 2 and not options.auroc
-        ):  # the models that the plan was made to compare
+        # The models that the plan was made to compare.
+        if len(planned_models) == 2 and not options.auroc:
             compare = compare or (planned_models[0], planned_models[1])
     population = read_population(paths, source, unit, planned_models)
     # A changed run would silently assign draws to other answers.
@@ -300,11 +299,10 @@ class LabelWork:
         return {key: place for place, key in enumerate(self.population.keys)}
 
     def _unit_of_keys(self, where: str, keys: Sequence[AnswerKey]) -> int:
-        places = [self.places.get(key) for key in keys]
-        if places[0] is None or None in places:
-            strange = keys[places.index(None)][0]
-            raise InputError(f"{self.path}: {where}: {strange[:40]!r} is not among the answers")
-        units = {int(self.population.units[place]) for place in places if place is not None}
+        for sample, model in keys:
+            if (sample, model) not in self.places:
+                raise InputError(f"{self.path}: {where}: {sample[:40]!r} is not among the answers")
+        units = {int(self.population.units[self.places[key]]) for key in keys}
         # All answers of a draw belong to one unit; anything else is another population.
         if len(units) > 1:
             raise InputError(f"{self.path}: {where}: names answers of several units")
@@ -361,17 +359,11 @@ class LabelWork:
         label_count = int((~np.isnan(self.labels)).sum())
         drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else exploration_share(label_count))
         keys = self.population.keys
-        planned_draws = [
-            PlannedDraw(
-                [
-                    keys[p]
-                    for p in np.flatnonzero(units == units_left[at])
-                    if np.isnan(self.labels[p])
-                ],
-                q,
-            )
-            for at, q in drawn
-        ]
+        planned_draws = []
+        for at, probability in drawn:
+            unrated = (units == units_left[at]) & np.isnan(self.labels)
+            answers = [keys[place] for place in np.flatnonzero(unrated)]
+            planned_draws.append(PlannedDraw(answers, probability))
         # 4. Write the batch before any answer is shown, then read it back.
         first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
         append_lines(
@@ -392,9 +384,7 @@ class LabelWork:
         rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
         # Draws after the last complete one are not rated yet; gaps before it count as the scores
         # predict.
-        last = max(
-            (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
-        )
+        last = max((place for place, is_rated in enumerate(rated) if is_rated), default=-1)
         draws = draws[: last + 1]
         # Labels of answers that the plan did not draw are not random, so they do not count.
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
@@ -409,12 +399,11 @@ class LabelWork:
             wanted_figures, models = [self.figure, WantedFigure()], self.population.models
             if 1 < len(models) <= MAX_MODELS_WITH_SHARE:
                 wanted_figures += [WantedFigure("share of", (name,)) for name in models]
-            scores = [
-                wanted_figure.name
-                for wanted_figure in self.population.answers.columns
-                if wanted_figure.kind == "metric"
+            wanted_figures += [
+                WantedFigure("auroc", (column.name,))
+                for column in self.population.answers.columns
+                if column.kind == "metric"
             ]
-            wanted_figures += [WantedFigure("auroc", (name,)) for name in scores]
             figures = [
                 estimate_figure(wanted_figure, self.population, labels, used)
                 for wanted_figure in dict.fromkeys(wanted_figures)

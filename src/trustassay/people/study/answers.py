@@ -174,14 +174,14 @@ class _RunReader:
         self.places: dict[tuple[str, str, str], int] = {}
         self.scored: dict[tuple[str, str], list[_RunScores]] = {}
         self.costs: list[MetricCost] = []
-        self.known: dict[str, list[str]] = {}
-        self.of_run: dict[str, list[int]] = {}
+        self.label_fields: dict[str, list[str]] = {}
+        self.places_by_run: dict[str, list[int]] = {}
         self.notes: list[str] = []
 
     def read(self, path: Path) -> None:
         folder, name, run = RunFolder(path), str(path), read_finished_run(path)
         # The answers would count twice.
-        if name in self.of_run:
+        if name in self.places_by_run:
             raise RunFolderError(f"{path}: is named twice")
         self._read_assessments(folder, run, name, self._read_samples(folder, name))
 
@@ -221,8 +221,8 @@ class _RunReader:
             for place in place_by_id.values():
                 if self.rows[place].link.startswith(f"{folder.report_path}#"):
                     self.rows[place] = replace(self.rows[place], link="")
-        self.known[name] = sorted(label_fields)
-        self.of_run[name] = list(place_by_id.values())
+        self.label_fields[name] = sorted(label_fields)
+        self.places_by_run[name] = list(place_by_id.values())
         return place_by_id
 
     def _read_assessments(
@@ -288,7 +288,9 @@ class _RunReader:
                 same = [Path(other.run).name for other in several].count(short) > 1
                 of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
                 columns.append(self._build_column(f"{metric}{of_run}", part, of_run, run_scores))
-        return StudyAnswers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
+        return StudyAnswers(
+            self.rows, columns, self.costs, self.label_fields, self.places_by_run, self.notes
+        )
 
     def _build_column(
         self, metric_name: str, part: str, of_run: str, run_scores: _RunScores
