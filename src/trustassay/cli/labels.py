@@ -404,7 +404,7 @@ def _gather_ratings(
     """
     from trustassay.input.ratings import read_ratings
     from trustassay.input.records import InputError
-    from trustassay.people.judges import join_ratings, read_votes
+    from trustassay.people.votes import join_ratings, read_votes
 
     votes = read_votes(run) if run else None
     if source is None:

@@ -15,7 +15,7 @@ from trustassay.core.json_form import JsonForm, as_json, fields_as_json
 from trustassay.core.progress import Progress
 from trustassay.errors import UsageError
 from trustassay.input.ratings import Ratings
-from trustassay.people.judges import VarianceReport, decompose_variances
+from trustassay.people.variance import VarianceReport, decompose_variances
 from trustassay.report import document
 from trustassay.report.charts import interval_svg, stacked_svg
 from trustassay.report.text import number

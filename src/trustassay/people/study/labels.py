@@ -21,6 +21,8 @@ from trustassay.text.words import amount
 RATING_LABEL = "rating"
 """The name of the label that is pooled from the ratings of people."""
 MAX_FIELDS_LISTED = 30
+KEY_COLUMNS = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
+"""Columns of a table that are no labels."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def read_answer_labels(
     table = _LabelTable(answers, source) if source.ratings else None
     result = [
         table.label(name)
-        if table and name in table.names
+        if table and name in table.label_columns
         else _read_field_label(answers, name, source)
         for name in dict.fromkeys(source.fields)
     ]
@@ -120,7 +122,7 @@ def read_answer_labels(
             )
         return result, []
     # The file was used as a table of labels, so it holds no ratings to pool.
-    if any(name in table.names for name in source.fields):
+    if any(name in table.label_columns for name in source.fields):
         return result, []
     pooled, judges = table.ratings()
     return [*result, pooled], judges
@@ -151,7 +153,7 @@ class _LabelTable:
         (self.path,) = source.ratings
         self.source, self.answers = source, answers
         self.rows: list[tuple[str, dict[str, Any]]] = []
-        self.names: set[str] = set()
+        self.label_columns: set[str] = set()
         self.columns: set[str] = set()
         if not is_journal(self.path):
             # A damaged table is refused as a whole: missing rows would look like missing labels.
@@ -160,16 +162,9 @@ class _LabelTable:
             if faults:
                 raise InputError("; ".join(faults[:5]))
             self.columns = {key for _, row in self.rows for key in row}
-            other_columns = {
-                *RATING_FIELDS["item"],
-                *RATING_FIELDS["rater"],
-                "model",
-                "repeat",
-                "note",
-            }
             # A table without raters: every column that is no key may be a label.
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in source.columns:
-                self.names = self.columns - other_columns - set(source.columns.values())
+                self.label_columns = self.columns - KEY_COLUMNS - set(source.columns.values())
 
     def label(self, name: str) -> Label:
         """Return a column of the table as a label, matched to the answers by id."""
@@ -247,14 +242,14 @@ class _LabelTable:
             ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
             for name in self.source.machines
         ]
-        return self._pool_raters(people, read, len(ratings.ratings)), judges
+        return _build_pooled_label(people, read, len(ratings.ratings)), judges
 
     def _label_column(self) -> Sequence[str]:
         """Return the column of labels of a table without raters, which then counts as one rater.
 
         Empty if the table has raters, or a column for each.
         """
-        if not self.names:
+        if not self.label_columns:
             return ()
         declared_columns = (
             [self.source.columns[RATING_LABEL]] if RATING_LABEL in self.source.columns else []
@@ -271,7 +266,7 @@ class _LabelTable:
             by_item.setdefault(rating.item, []).append((rating, value))
         raters = list(dict.fromkeys(rating.rater for rating in ratings))
         result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
-        any_found = False
+        is_any_rated = False
         for place, row in enumerate(self.answers.rows):
             ratings_by_rater: dict[str, list[float]] = {}
             for rating, value in by_item.get(row.id, ()):
@@ -280,9 +275,9 @@ class _LabelTable:
                     ratings_by_rater.setdefault(rating.rater, []).append(value)
             for name, values_of_rater in ratings_by_rater.items():
                 result[name][place] = fmean(values_of_rater)
-                any_found = True
+                is_any_rated = True
         # Ids of another data set would otherwise give an empty study.
-        if not any_found:
+        if not is_any_rated:
             raise self._foreign_ids_error(ratings[0].item)
         return result
 
@@ -292,31 +287,30 @@ class _LabelTable:
             f"{self.answers.rows[0].id[:40]!r}"
         )
 
-    def _pool_raters(
-        self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
-    ) -> Label:
-        binary = read.kind == "binary"
-        values = pool_raters(list(people.values()), binary=binary)
-        rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
-        notes = [
-            f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
-            f"of {rated.sum():,} answers"
-        ]
-        if tied := int((rated & np.isnan(values)).sum()):
-            notes.append(
-                f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out"
-            )
-        labels_without_rater = {
-            name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
-            for name in people
-            # With a single rater nobody is left to predict.
-            if len(people) > 1
-        }
-        known_labels = values[~np.isnan(values)]
-        are_levels = bool((known_labels == np.round(known_labels)).all())
-        # A mean of ordinal ratings may lie between two levels, and is then a real number.
-        kind: LabelKind = read.kind if binary or are_levels else "real"
-        return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
+
+def _build_pooled_label(
+    people: Mapping[str, Floats], read: LabelValues, rating_count: int
+) -> Label:
+    binary = read.kind == "binary"
+    values = pool_raters(list(people.values()), binary=binary)
+    rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
+    notes = [
+        f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
+        f"of {rated.sum():,} answers"
+    ]
+    if tied := int((rated & np.isnan(values)).sum()):
+        notes.append(f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out")
+    labels_without_rater = {
+        name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
+        for name in people
+        # With a single rater nobody is left to predict.
+        if len(people) > 1
+    }
+    known_labels = values[~np.isnan(values)]
+    are_levels = bool((known_labels == np.round(known_labels)).all())
+    # A mean of ordinal ratings may lie between two levels, and is then a real number.
+    kind: LabelKind = read.kind if binary or are_levels else "real"
+    return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:
