@@ -78,7 +78,7 @@ def study(
     rows = [(cost.metric, *outputs.build_cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
-        outputs.write_page(result, page)
+        outputs.build_document(result, page.parent).write(page)
         say(f"page: {page}")
     if table:
         outputs.write_figures(result, table)
@@ -186,7 +186,7 @@ def calibrate(
     promises = command.build_promise_rows(result.calibrator)
     show_rows("accepted with", command.PROMISE_COLUMNS, promises, ("threshold",))
     if page:
-        command.write_page(result, page)
+        command.build_document(result).write(page)
         say(f"page: {page}")
     say(f"calibrator: {result.write(out)}")
     if as_json:

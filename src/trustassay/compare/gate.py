@@ -335,18 +335,18 @@ class _GateFigures:
 
     def hold_at_any_size(self) -> None:
         """Replace the intervals by ones that hold at all sizes of a growing run together."""
+        installed = load_metrics(self.run)
         for name, figure_before in self.known.items():
             if figure_before.interval is None:
                 continue
             metric, _, key = name.rpartition(".")
-            info = load_metrics(self.run).get(metric)
-            figure = info.figures.get(key) if info else None
+            figure = installed[metric].figures.get(key) if metric in installed else None
             statistic = figure.statistic if figure else None
-            is_share = metric in self.outcomes and key in self.outcomes[metric].shares
             # The bound on sums assumes independent values, so several answers to one question are
             # excluded.
             shared = self.outcomes[metric].questions < self.outcomes[metric].answers
-            ends = figure_before.range if is_share or isinstance(statistic, Mean | Share) else None
+            is_mean = self._is_outcome(name) or isinstance(statistic, Mean | Share)
+            ends = figure_before.range if is_mean else None
             interval, reason = None, ""
             if ends is None or shared or figure_before.value is None or not figure_before.n:
                 reason = "--sequential is for shares, and means within bounds, of one answer each"
@@ -378,14 +378,19 @@ class _GateFigures:
             )
         return [self._check(bound, name, bounds) for name in names]
 
+    def _is_outcome(self, name: str) -> bool:
+        """Whether a figure is the share of an outcome among all questions."""
+        metric, _, kind = name.rpartition(".")
+        return metric in self.outcomes and kind in self.outcomes[metric].shares
+
     def _explain_failure(self, name: str, bounds: Sequence[Bound]) -> str:
         """Return why a bound fails whatever its interval is, "" where the interval decides."""
         figure, (metric, _, kind) = self.known[name], name.rpartition(".")
         if figure.value is None:
             return f"it has no value: {figure.without or 'it does not apply'}"
-        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
         # A share of failed questions of 0 % proves nothing if no question was judged.
-        if is_share and kind not in (NOT_ANSWERED, NOT_SCORED) and not self.outcomes[metric].judged:
+        proves_nothing = self._is_outcome(name) and not self.outcomes[metric].judged
+        if proves_nothing and kind not in (NOT_ANSWERED, NOT_SCORED):
             return "nothing could be judged"
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
@@ -397,15 +402,13 @@ class _GateFigures:
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
         figure = self.known[name]
         line = _parse_line(bound, figure)
-        metric, _, kind = name.rpartition(".")
-        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
         # No finite sample can show 0 % or 100 %, so such a bound would never pass.
-        if is_share and line == (100.0 if bound.at_least else 0.0):
+        if self._is_outcome(name) and line == (100.0 if bound.at_least else 0.0):
             raise UsageError(
                 f"{bound.option} {bound.name}={line:g}: no number of questions shows a share of "
                 f"{line:g} %; give what is tolerated, as in {bound.option} {bound.name}="
                 f"{abs(line - 2):g}%, or for samples that could not be scored --max "
-                f"{metric}.errors=0"
+                f"{name.rpartition('.')[0]}.errors=0"
             )
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""

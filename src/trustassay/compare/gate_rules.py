@@ -270,17 +270,14 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
                 undecided_check, advice=_advise(undecided_check, check.fail_p, level)
             )
             # Significant alone, but not after the correction: say that chance remains possible.
-            if check.fail_p < ONE_SIDED_LEVEL or _is_clear(undecided_check):
+            interval = check.interval
+            is_clear = interval is not None and not interval[0] <= check.line <= interval[1]
+            if check.fail_p < ONE_SIDED_LEVEL or is_clear:
                 undecided_check = replace(
                     undecided_check, why=f"it may be chance, {_format_p(p, len(tested))}"
                 )
         result.append(undecided_check)
     return result
-
-
-def _is_clear(check: GateCheck) -> bool:
-    """Whether the whole interval is strictly on one side of the line."""
-    return check.interval is not None and not check.interval[0] <= check.line <= check.interval[1]
 
 
 def _advise(check: GateCheck, fail_p: float, level: float) -> str:

@@ -474,11 +474,6 @@ def build_promise_rows(calibrator: Calibrator) -> list[document.DocumentRow]:
     return rows
 
 
-def write_page(result: Calibration, path: Path) -> None:
-    """Write the page, completely or not at all."""
-    build_document(result).write(path)
-
-
 def build_document(result: Calibration) -> document.PageDocument:
     """Build the page of a calibration."""
     calibrator = result.calibrator
