@@ -145,16 +145,16 @@ def _compare_outcome(
         if kind in UNWANTED_KINDS and risen + fallen:
             rise_p = share_rise_p(risen, fallen, units, margin / 100)
     return OutcomeChange(
-        kind,
-        second.outcomes.words[kind],
-        before,
-        after,
-        (shares_of_runs[0].answers, shares_of_runs[1].answers),
-        change,
-        risen,
-        fallen,
-        units,
-        rise_p,
+        kind=kind,
+        word=second.outcomes.words[kind],
+        first=before,
+        second=after,
+        answers=(shares_of_runs[0].answers, shares_of_runs[1].answers),
+        change=change,
+        risen=risen,
+        fallen=fallen,
+        units=units,
+        rise_p=rise_p,
     )
 
 

@@ -406,13 +406,13 @@ def _estimate_rate(
     strata = _count_by_stratum(judged, source)
     passed = None if judged.passed is None else float(judged.passed.mean())
     result = CorrectedRate(
-        name,
-        METHOD_BY_ERRORS if labelled_run else METHOD_BY_STRATA,
-        len(judged.labels),
-        len(right),
-        int(right.sum()),
-        passed,
-        strata,
+        name=name,
+        method=METHOD_BY_ERRORS if labelled_run else METHOD_BY_STRATA,
+        answers=len(judged.labels),
+        labels=len(right),
+        right=int(right.sum()),
+        passed=passed,
+        strata=strata,
     )
     reason = reason_too_few(
         "questions with a label", len(np.unique(source.units[labelled])), MIN_UNITS

@@ -415,14 +415,14 @@ class _GateFigures:
 
         def check(result: CheckResult, message: str, p: float | None = None) -> GateCheck:
             return GateCheck(
-                name,
-                rule,
-                figure.value,
-                figure.interval,
-                line,
-                result,
-                message,
-                figure.unit,
+                name=name,
+                rule=rule,
+                value=figure.value,
+                interval=figure.interval,
+                line=line,
+                result=result,
+                why=message,
+                unit=figure.unit,
                 n=figure.n,
                 unit_of_n=figure.of,
                 fail_p=p,
@@ -607,16 +607,16 @@ class ComparedRuns:
             p = None
         allowed = f", by {margin:g} points at most" if margin else ""
         return GateCheck(
-            f"{name}.{change.kind}",
-            f"no more than in {self.earlier.path}{allowed}",
-            value,
-            interval,
-            margin,
-            result,
-            counts,
-            "%",
-            (change.first, change.second),
-            change.units,
+            name=f"{name}.{change.kind}",
+            rule=f"no more than in {self.earlier.path}{allowed}",
+            value=value,
+            interval=interval,
+            line=margin,
+            result=result,
+            why=counts,
+            unit="%",
+            before_after=(change.first, change.second),
+            n=change.units,
             fail_p=p,
         )
 
@@ -678,13 +678,13 @@ class ComparedRuns:
         # pass.
         return result + [
             GateCheck(
-                f"{name}.{key}",
-                self._rule,
-                None,
-                None,
-                0.0,
-                "fail",
-                f"it has no change: {reason_of_key}",
+                name=f"{name}.{key}",
+                rule=self._rule,
+                value=None,
+                interval=None,
+                line=0.0,
+                result="fail",
+                why=f"it has no change: {reason_of_key}",
             )
             for key, reason_of_key in absent.items()
         ]

@@ -170,21 +170,23 @@ def rank(
     alike = None
     if mean_scores is not None and labels_of_shared is not None:
         alike = count_concordant_pairs(sign * mean_scores, labels_of_shared)
-    words = scores.outcomes.words
+    words, corrected = scores.outcomes.words, None
+    if labels:
+        corrected = correct([path], labels, [name], group_field="model", seed=seed)[name]
     return Ranking(
-        scores.info,
-        len(shared),
-        answers.questions - len(shared),
-        [answers.models[place] for place in result.order],
-        result,
-        words[PASSED] if with_line else "mean score",
+        metric=scores.info,
+        questions=len(shared),
+        left_out=answers.questions - len(shared),
+        models=[answers.models[place] for place in result.order],
+        result=result,
+        by=words[PASSED] if with_line else "mean score",
         # Of a metric with a line of the questions that are compared, so that the columns agree.
-        [answers.shares(place, shared if with_line else None) for place in result.order],
+        shares=[answers.shares(place, shared if with_line else None) for place in result.order],
         # result.order sorts everything that is listed by model, the best first.
-        [answers.reasons[place] for place in result.order],
-        words,
-        alike,
-        correct([path], labels, [name], group_field="model", seed=seed)[name] if labels else None,
+        reasons=[answers.reasons[place] for place in result.order],
+        words=words,
+        ordered_alike=alike,
+        corrected=corrected,
     )
 
 

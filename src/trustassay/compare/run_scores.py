@@ -163,17 +163,17 @@ def read_scores(
             f"{len(keys.ids):,} samples; run the run's command again"
         )
     return RunScores(
-        path,
-        info,
-        figures,
-        np.array(scores),
-        np.array(badness),
-        verdicts,
-        [outcome.kind for outcome in outcomes],
-        [outcome.reason for outcome in outcomes],
-        np.array(errors, dtype=np.bool_),
-        read_outcomes(folder, metrics.values())[name],
-        weighted,
+        path=path,
+        info=info,
+        figures=figures,
+        scores=np.array(scores),
+        badness=np.array(badness),
+        verdicts=verdicts,
+        kinds=[outcome.kind for outcome in outcomes],
+        reasons=[outcome.reason for outcome in outcomes],
+        errors=np.array(errors, dtype=np.bool_),
+        outcomes=read_outcomes(folder, metrics.values())[name],
+        weighted=weighted,
     )
 
 

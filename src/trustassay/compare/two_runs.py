@@ -120,19 +120,19 @@ def compare(
     corrected = correct([first, second], labels, [name], seed=seed)[name] if labels else None
     return RunComparison(
         # Both runs hold the same metric, so the info of either would do.
-        scores[0].info,
-        scores,
-        pairing,
-        compare_outcomes(*scores, pairing),
-        figures,
-        not_compared,
-        find_answer_changes(*scores, pairing),
-        [
+        metric=scores[0].info,
+        scores=scores,
+        pairing=pairing,
+        outcomes=compare_outcomes(*scores, pairing),
+        figures=figures,
+        not_compared=not_compared,
+        answers=find_answer_changes(*scores, pairing),
+        notes=[
             *describe_changed_settings(*runs, [name]),
             *describe_differences(pairing, *paired.keys),
             *describe_copies([first, second]),
         ],
-        corrected,
+        corrected=corrected,
     )
 
 

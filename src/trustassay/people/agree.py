@@ -202,20 +202,20 @@ def measure_agreement(
         numbers = {item: int(number) for (item, _), number in zip(items, unit_numbers, strict=True)}
         variance = decompose_variances(ratings.ratings, machines, units=numbers)
     return RaterAgreement(
-        len(items),
-        {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
-        ratings.missing_count,
-        ratings.ordered,
-        ratings.categories,
-        [_format_rating(ratings, level) for level in levels],
-        bool(ratings.scale),
-        overall,
-        by_pair,
-        by_judge,
-        by_model,
-        intra,
-        variance,
-        _list_disputes(ratings, items, raters, first),
+        items=len(items),
+        raters={rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
+        missing=ratings.missing_count,
+        ordered=ratings.ordered,
+        categories=ratings.categories,
+        levels=[_format_rating(ratings, level) for level in levels],
+        levels_declared=bool(ratings.scale),
+        overall=overall,
+        pairs=by_pair,
+        judges=by_judge,
+        models=by_model,
+        intra=intra,
+        variance=variance,
+        disputes=_list_disputes(ratings, items, raters, first),
     )
 
 

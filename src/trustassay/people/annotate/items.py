@@ -135,13 +135,13 @@ def _build_item(
     record = sample.to_dict()
     domain = read_domain(record, reading.domain)
     return RatingItem(
-        sample.id,
-        sample.question,
-        answers or (sample.response or "",),
-        model,
-        "" if domain is None else str(domain),
-        sample.answers or tuple((claim,) for claim in sample.claims),
-        sample.documents or (),
+        id=sample.id,
+        question=sample.question,
+        answers=answers or (sample.response or "",),
+        model=model,
+        domain="" if domain is None else str(domain),
+        golds=sample.answers or tuple((claim,) for claim in sample.claims),
+        documents=sample.documents or (),
     )
 
 

@@ -412,19 +412,19 @@ class LabelWork:
             count_drawn = int(np.isin(units, drawn).sum())
             needed = count_needed_labels(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
-            self.path,
-            len(units),
-            int(units.max()) + 1,
-            self.population.unit,
-            len(planned),
-            rated_answers,
-            count,
-            added,
-            figures,
-            needed,
-            [*self.population.remarks, *self._describe_gaps(draws, count)],
-            self.start["scores"],
-            self.plan.equal,
+            plan=self.path,
+            answers=len(units),
+            units=int(units.max()) + 1,
+            unit=self.population.unit,
+            drawn=len(planned),
+            rated=rated_answers,
+            used=count,
+            proposed=added,
+            figures=figures,
+            needs=needed,
+            notes=[*self.population.remarks, *self._describe_gaps(draws, count)],
+            scores=self.start["scores"],
+            equal=self.plan.equal,
         )
 
     def _describe_gaps(self, draws: Sequence[UnitDraw], used: int) -> list[str]:

@@ -270,18 +270,18 @@ def study(
     columns = [*answers.columns, *judges]
     studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
-        [str(path) for path in paths],
-        len(answers.rows),
-        len(np.unique(answers.questions)),
-        studied,
-        answers.costs,
-        [
+        runs=[str(path) for path in paths],
+        answers=len(answers.rows),
+        questions=len(np.unique(answers.questions)),
+        labels=studied,
+        costs=answers.costs,
+        notes=[
             *answers.notes,
             *_describe_columns(columns),
             *(n for label in result for n in label.notes),
         ],
-        seed,
-        resamples,
+        seed=seed,
+        resamples=resamples,
     )
 
 
@@ -317,19 +317,21 @@ def _study_label(
     main = [column for column in scores if column.kind != "part"]
     binary = label.kind == "binary"
     return LabelStudy(
-        label,
-        [*columns, *covariates],
-        figures,
-        estimate_figures(
+        label=label,
+        columns=[*columns, *covariates],
+        figures=figures,
+        covariates=estimate_figures(
             covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
         ),
-        {
+        groups={
             name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by
         },
-        run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        tests=run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
         # Quadratic in the number of scores, hence the limit.
-        find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
+        parting=find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values)
+        if binary
+        else (),
     )
 
 
