@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from trustassay.people.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.people.study.answers import read_answers
-from trustassay.people.study.labels import LabelOptions, read_answer_labels
+from trustassay.people.study.labels import LabelSource, read_answer_labels
 from trustassay.runs.calibrator import ThresholdPromise
 from trustassay.runs.probabilities import FALSE_ALARM_RATE
 from trustassay.statistics.calibration import calibration_error, fit_combination, mean_log_loss
@@ -250,7 +250,7 @@ def splits(given: argparse.Namespace) -> None:
     """Print what came of calibrators of some questions of a labelled run, on the others."""
     columns = [given.label]
     answers = read_answers([Path(path) for path in given.run], columns)
-    label = read_answer_labels(answers, columns, LabelOptions(positive=given.positive))[0][0]
+    label = read_answer_labels(answers, LabelSource(fields=columns, positive=given.positive))[0][0]
     by_name = {column.name: column.values for column in answers.columns}
     values = np.stack([by_name[name] for name in given.metric], axis=1)
     used = ~np.isnan(label.values)

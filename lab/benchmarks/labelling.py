@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 
 from trustassay import score
 from trustassay.people.label.population import (
-    LabelSource,
     WantedFigure,
     interval_at,
     read_labels,
     read_population,
 )
+from trustassay.people.study.labels import LabelSource
 from trustassay.statistics.active import (
     ActiveEstimate,
     FigureTarget,
@@ -224,7 +224,7 @@ def task_of(runs: Path, name: str, unit: str, predictor: str, figure: WantedFigu
     if not (folder / "summary.json").exists():
         backend = entailer if metric == "faithfulness" else None
         score(list(samples()), metrics=metric, entailer=backend, out=folder, report=False)
-    source = LabelSource(field="label")
+    source = LabelSource(fields=["label"])
     models = figure.names if figure.kind == "difference" else ()
     population = read_population(
         [folder], source, "answer" if unit == "answer" else "question", models

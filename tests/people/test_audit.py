@@ -20,11 +20,9 @@ from trustassay.metrics.faithfulness import Faithfulness
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.pairwise import Pairwise
+from trustassay.people.audit.changes import AUDIT_CHANGES, ERROR_CHANGE, build_changes
 from trustassay.people.audit.experiment import (
-    CHANGES_LISTED,
-    ERROR_CHANGE,
     Audit,
-    build_changes,
     build_document,
     build_table,
     describe_notes,
@@ -75,9 +73,7 @@ def test_changes_that_must_not_matter_keep_the_words_of_the_answer() -> None:
 
 
 def test_the_control_of_an_injection_is_a_neutral_text_of_the_same_length() -> None:
-    assert len(CHANGES_LISTED["injection"]["response"]) == len(
-        CHANGES_LISTED["injection-control"]["response"]
-    )
+    assert len(AUDIT_CHANGES["injection"].texts) == len(AUDIT_CHANGES["injection-control"].texts)
     samples = [sample(f"Part {number} is red.", number) for number in range(40)]
     changes = build_changes(samples, "judge", 0)
     pairs = [

@@ -17,7 +17,7 @@ from trustassay.core import registry
 from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, directions
 from trustassay.errors import UnknownNameError
 from trustassay.input.records import InputError
-from trustassay.people.calibrate.command import write_page
+from trustassay.people.calibrate.command import build_document
 from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.probabilities import calibrate_run, describe_calibration
@@ -475,7 +475,7 @@ def test_names_in_a_file_are_escaped_on_the_page(made: Path, tmp_path: Path) -> 
 
 def test_the_page(labelled: Path, tmp_path: Path) -> None:
     found = calibrate(labelled, label="correct", metrics="good", resamples=100)
-    write_page(found, tmp_path / "page.html")
+    build_document(found).write(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "trustassay calibrate" in page and "Reliability" in page and "<svg" in page
     assert "at most 10 % of them wrong (confidence 95 %)" in page

@@ -14,7 +14,8 @@ from trustassay import calibrate, score, study
 from trustassay.compare.corrected import LabelFiles
 from trustassay.input.records import InputError
 from trustassay.people.label.command import PlanOptions, open_work
-from trustassay.people.label.population import LabelSource, read_labels, read_population
+from trustassay.people.label.population import read_labels, read_population
+from trustassay.people.study.labels import LabelSource
 
 ANSWERS = 60
 RIGHT = [float(place % 3 > 0) for place in range(ANSWERS)]

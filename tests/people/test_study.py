@@ -19,7 +19,7 @@ from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, di
 from trustassay.errors import RunFolderError
 from trustassay.input.records import InputError
 from trustassay.people.study.command import accept_as_many
-from trustassay.people.study.outputs import headline, write_figures, write_page
+from trustassay.people.study.outputs import build_document, headline, write_figures
 from trustassay.statistics.correlation import auroc
 
 RESAMPLES = 200
@@ -357,7 +357,7 @@ def test_parts_are_turned_by_their_own_direction_and_covariates_not_tested(
     assert {(row["kind"], row["figure"]) for row in rows} == {
         ("covariate", "tau-b"), ("covariate", "Spearman"), ("covariate", "Pearson")
     }  # fmt: skip
-    write_page(found, tmp_path / "page.html")
+    build_document(found, tmp_path).write(tmp_path / "page.html")
     assert "Covariates" in (tmp_path / "page.html").read_text()
 
 
@@ -444,7 +444,7 @@ def test_the_page_escapes_what_is_hostile_and_draws_all_pictures(tmp_path: Path)
         row["source"] = "<img src=x onerror=alert(1)>" if i % 2 else "b"
     path = run(tmp_path / "javascript:alert(1)", rows)
     found = study(path, labels="said", by="source", resamples=RESAMPLES)
-    write_page(found, tmp_path / "study.html")
+    build_document(found, tmp_path).write(tmp_path / "study.html")
     page = (tmp_path / "study.html").read_text()
     assert "<script" not in page
     assert "<img" not in page
@@ -460,7 +460,7 @@ def test_the_page_escapes_what_is_hostile_and_draws_all_pictures(tmp_path: Path)
 def test_answers_link_into_the_report_of_their_run(tmp_path: Path) -> None:
     score(samples(), metrics=[Good(), Bad()], out=tmp_path / "run")
     found = study(tmp_path / "run", labels="said", resamples=RESAMPLES)
-    write_page(found, tmp_path / "pages" / "study.html")
+    build_document(found, tmp_path / "pages").write(tmp_path / "pages" / "study.html")
     case = found.labels[0].parting[0].cases[0]
     number = int(case.id.removeprefix("a")) + 1
     assert case.link == f"{tmp_path / 'run' / 'report.html'}#a{number}"

@@ -13,8 +13,7 @@ import pytest
 from tests.many import HashedWords, many
 from tests.report.conftest import HOSTILE, sentence
 from trustassay import score
-from trustassay.compare.pages import build_document
-from trustassay.compare.two_runs import compare
+from trustassay.compare.two_runs import build_document, compare
 from trustassay.input.ratings import Rating, Ratings
 from trustassay.papers.harmonicity.ascent import AscentPoint
 from trustassay.papers.harmonicity.ascent_page import AscentPage, write_ascent_page

@@ -24,7 +24,7 @@ from trustassay.people.agree import (
     build_figures,
     estimate,
 )
-from trustassay.people.judges import RATERS, decompose_variances
+from trustassay.people.variance import RATERS, decompose_variances
 from trustassay.statistics.variance import build_cells, percent_shares
 
 __all__ = ["AGREEING", "RATED", "agreement", "other_raters", "severity", "variance"]

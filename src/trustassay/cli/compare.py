@@ -64,16 +64,15 @@ def compare(
     # Options for calls of a judge would be ignored when two runs are compared.
     if flags := list_given_flags(records, spending, prompt=prompt, run=run, dry_run=dry_run):
         raise UsageError(f"{flags[0]}: has an effect with --judge alone")
-    from trustassay.compare import pages
+    from trustassay.compare import two_runs
     from trustassay.compare.corrected import LabelFiles
-    from trustassay.compare.two_runs import compare as compare_runs
 
     label_files = LabelFiles.from_options(**labels)
-    comparison = compare_runs(first, second, metric=metric, labels=label_files, seed=seed)
+    comparison = two_runs.compare(first, second, metric=metric, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_comparison(comparison)
     if out:
-        pages.build_document(comparison).write(out)
+        two_runs.build_document(comparison).write(out)
         say(f"page: {out}")
     if as_json:
         print_json(comparison.to_dict())
@@ -131,7 +130,7 @@ def _compare_by_judge(
 
 
 def _show_comparison(comparison: "RunComparison") -> None:
-    from trustassay.compare import pages
+    from trustassay.compare.two_runs import build_figures_table, build_outcomes_table
 
     say(one_line(comparison.headline))
     paths = " and ".join(str(side.path) for side in comparison.scores)
@@ -140,11 +139,11 @@ def _show_comparison(comparison: "RunComparison") -> None:
         # The table below covers only the questions of both runs, so all are reported first.
         for side in comparison.scores:
             say(one_line(f"{side.path}, {side.outcomes.sentence}"))
-    table = pages.build_outcomes_table(comparison)
+    table = build_outcomes_table(comparison)
     show_rows("of all questions", table.columns, table.rows, wide=True)
     say(comparison.pairing.in_words())
     if comparison.figures:
-        table = pages.build_figures_table(comparison)
+        table = build_figures_table(comparison)
         show_rows("figures of the pairs", table.columns, table.rows, wide=True)
     # Figures that only one run has, or that have no pairs, are named with the reason.
     for key, reason in comparison.not_compared.items():
@@ -323,8 +322,8 @@ def _write_file(path: Path, content: bytes) -> None:
 
 
 def _show_gate(result: "Gate") -> None:
+    from trustassay.compare.changes import describe_outcome_changes
     from trustassay.compare.gate_files import interval_in_words, reason_of, value_of
-    from trustassay.compare.outcome_changes import describe_outcome_changes
     from trustassay.report.text import format_figure
 
     for outcomes in result.outcomes.values():

@@ -78,7 +78,7 @@ def study(
     rows = [(cost.metric, *outputs.build_cost_row(cost)) for cost in result.costs]
     show_table(("a sample takes", *outputs.COST_COLUMNS), rows, ("requests",))
     if page:
-        outputs.write_page(result, page)
+        outputs.build_document(result, page.parent).write(page)
         say(f"page: {page}")
     if table:
         outputs.write_figures(result, table)
@@ -186,7 +186,7 @@ def calibrate(
     promises = command.build_promise_rows(result.calibrator)
     show_rows("accepted with", command.PROMISE_COLUMNS, promises, ("threshold",))
     if page:
-        command.write_page(result, page)
+        command.build_document(result).write(page)
         say(f"page: {page}")
     say(f"calibrator: {result.write(out)}")
     if as_json:
@@ -366,8 +366,12 @@ def agree(
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not."""
-    from trustassay.people.agree import add_report_links, measure_agreement, read_units_of_items
-    from trustassay.people.agree_outputs import build_document
+    from trustassay.people.agree import (
+        add_report_links,
+        build_document,
+        measure_agreement,
+        read_units_of_items,
+    )
 
     ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
     # The unit of intervals is the question, and only the run knows the questions.
@@ -400,7 +404,7 @@ def _gather_ratings(
     """
     from trustassay.input.ratings import read_ratings
     from trustassay.input.records import InputError
-    from trustassay.people.judges import join_ratings, read_votes
+    from trustassay.people.votes import join_ratings, read_votes
 
     votes = read_votes(run) if run else None
     if source is None:
@@ -438,7 +442,13 @@ def _gather_ratings(
 
 
 def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute], top: int) -> None:
-    from trustassay.people import agree_outputs as outputs
+    from trustassay.people.agree import (
+        VARIANCE_COLUMNS,
+        build_group_tables,
+        build_overall_table,
+        build_variance_table,
+        describe_variance,
+    )
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
     say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))
@@ -457,18 +467,18 @@ def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]
             )
         )
     if agreement.overall:
-        table = outputs.build_overall_table(agreement)
+        table = build_overall_table(agreement)
         show_rows(table.first, table.columns, table.rows)
         for reason in sorted(
             {figure.without for figure in agreement.overall.values() if figure.without}
         ):
             say(f"no interval: {reason}")
-    for table in outputs.build_group_tables(agreement):
+    for table in build_group_tables(agreement):
         show_rows(table.first, table.columns, table.rows, wide=True)
     if agreement.variance:
-        if rows := outputs.build_variance_table(agreement.variance).rows:
-            show_rows("variance of ratings", outputs.VARIANCE_COLUMNS, rows, wide=True)
-        for note in outputs.describe_variance(agreement.variance):
+        if rows := build_variance_table(agreement.variance).rows:
+            show_rows("variance of ratings", VARIANCE_COLUMNS, rows, wide=True)
+        for note in describe_variance(agreement.variance):
             say(one_line(note))
         say(one_line(agreement.variance.in_words()))
     # Disputed items are what people should talk about, so that they are listed.

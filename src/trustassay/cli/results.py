@@ -25,7 +25,7 @@ from trustassay.text.words import amount
 
 if TYPE_CHECKING:
     from trustassay.api import Run
-    from trustassay.compare.answer_changes import AnswerChanges
+    from trustassay.compare.changes import AnswerChanges
     from trustassay.core.metric import Figure, Summary
     from trustassay.runs.estimates import Plan, PlannedCalls
     from trustassay.runs.finished import LookSummary

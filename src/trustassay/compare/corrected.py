@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.compare.pairing import read_keys
 from trustassay.compare.run_scores import (
     RunScores,
     describe_changed_judges,
@@ -25,10 +24,11 @@ from trustassay.core.outcome import PASSED, SCORED
 from trustassay.errors import UsageError
 from trustassay.input.ratings import Rating, read_ratings
 from trustassay.input.records import InputError
-from trustassay.people.label.population import LabelSource, read_labels, read_population
+from trustassay.people.label.population import read_labels, read_population
+from trustassay.people.study.labels import LabelSource
 from trustassay.report.text import ends_text
 from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
-from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
     LabelCorrectedShare,
@@ -70,15 +70,14 @@ class LabelFiles(LabelSource):
             raise UsageError(
                 "--labels-of, --at-least, --positive and --label-field are about --labels: name it"
             )
-        source_options = [
-            options.get(name) for name in ("right_from", "right_words", "label_columns")
-        ]
-        of = options.get("labels_of") and Path(options["labels_of"])
-        files = [Path(file) for file in options.get("labels", ())]
-        return (
-            cls(files, "", source_options[0], source_options[1] or (), source_options[2], False, of)
-            if files
-            else None
+        if not options:
+            return None
+        return cls(
+            [Path(file) for file in options["labels"]],
+            columns=options.get("label_columns") or {},
+            positive=options.get("right_words") or (),
+            at_least=options.get("right_from"),
+            of=Path(options["labels_of"]) if options.get("labels_of") else None,
         )
 
 
@@ -294,13 +293,15 @@ def _read_labels_of_runs(
     """
     result, notes = list[Floats](), list[str]()
     fits = dict[Path, dict[str, Counter[str]]]()
+    ratings_by_file = dict[Path, Sequence[Rating]]()
     for path, files_of_run in zip(owners, files, strict=True):
         source = replace(label_files, ratings=files_of_run)
         population = read_population([path], source, "answer", ())
         labels = read_labels(population, source)
-        rated = [
-            rating for file in files_of_run for rating in _read_ratings_file(file, label_files)
-        ]
+        for file in files_of_run:
+            if file not in ratings_by_file:
+                ratings_by_file[file] = read_ratings(file, fields=label_files.columns).ratings
+        rated = [rating for file in files_of_run for rating in ratings_by_file[file]]
         times_rated = Counter(rating.item for rating in rated)
         # An answer that was rated several times and has no pooled label has raters who disagree.
         divided = np.array([times_rated[row.id] > 1 for row in population.answers.rows])
@@ -340,7 +341,7 @@ def _read_labels_of_runs(
     # A rating without a model fits every answer with its id; more than one such answer is
     # ambiguous.
     for file, models in fits.items():
-        for rating in _read_ratings_file(file, label_files):
+        for rating in ratings_by_file[file]:
             answers = models.get(rating.item, Counter[str]())
             # A sample without a model may have been written by any model.
             fitting = answers[rating.model] + answers[""] if rating.model else answers.total()
@@ -352,15 +353,11 @@ def _read_labels_of_runs(
     return result, notes
 
 
-def _read_ratings_file(file: Path, label_files: LabelFiles) -> Sequence[Rating]:
-    return read_ratings(file, fields=label_files.columns).ratings
-
-
 def _read_judged_answers(
     path: Path, run: Mapping[str, Any], metric: str, labels: Floats | None, by: str
 ) -> JudgedAnswers:
     folder = RunFolder(path)
-    scores = read_scores(path, run, read_metric_infos(folder, run)[metric], read_keys(folder, run))
+    scores = read_scores(path, run, metric)
     groups = [
         str((read_domain(record, by) if by else "") or "") for record in folder.sample_records()
     ]
@@ -409,13 +406,13 @@ def _estimate_rate(
     strata = _count_by_stratum(judged, source)
     passed = None if judged.passed is None else float(judged.passed.mean())
     result = CorrectedRate(
-        name,
-        METHOD_BY_ERRORS if labelled_run else METHOD_BY_STRATA,
-        len(judged.labels),
-        len(right),
-        int(right.sum()),
-        passed,
-        strata,
+        name=name,
+        method=METHOD_BY_ERRORS if labelled_run else METHOD_BY_STRATA,
+        answers=len(judged.labels),
+        labels=len(right),
+        right=int(right.sum()),
+        passed=passed,
+        strata=strata,
     )
     reason = reason_too_few(
         "questions with a label", len(np.unique(source.units[labelled])), MIN_UNITS

@@ -7,13 +7,21 @@
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trustassay.compare.answer_changes import find_answer_changes
+from trustassay.compare.changes import (
+    ONE_SIDED_LEVEL,
+    FigureChange,
+    OutcomeChange,
+    compare_figures,
+    compare_outcomes,
+    explain_missing_figure,
+    find_answer_changes,
+)
 from trustassay.compare.corrected import (
     RIGHT_FIGURE,
     CorrectedRate,
@@ -21,7 +29,6 @@ from trustassay.compare.corrected import (
     LabelFiles,
     correct,
 )
-from trustassay.compare.figure_changes import FigureChange, compare_figures, explain_missing_figure
 from trustassay.compare.gate_rules import (
     Bound,
     ChangesSinceRun,
@@ -33,7 +40,6 @@ from trustassay.compare.gate_rules import (
     is_right_side,
     p_of_side,
 )
-from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange, compare_outcomes
 from trustassay.compare.pairing import describe_differences, read_keys
 from trustassay.compare.run_scores import (
     PairedRuns,
@@ -58,7 +64,7 @@ from trustassay.core.outcome import (
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
 from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
-from trustassay.runs.folder import ABOUT, RunFolder, load_metrics, read_metric_infos
+from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
 from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval
@@ -273,16 +279,14 @@ class _GateFigures:
         ]
         if not metrics_with_repeats:
             return
-        folder = RunFolder(self.path)
-        keys = read_keys(folder, self.run)
+        keys = read_keys(RunFolder(self.path), self.run)
         questions = np.unique(keys.question_units, return_inverse=True)[1].astype(np.int64)
         # 1. Weights with which the answers to each question add up to the same.
         weights = compute_question_weights(questions, len(questions))
         units = np.unique(keys.units, return_inverse=True)[1].astype(np.int64)
         # 2. Each metric with several answers to a question, whose figures are recomputed.
         for name in metrics_with_repeats:
-            info = read_metric_infos(folder, self.run)[name]
-            scores = read_scores(self.path, self.run, info, keys)
+            scores = read_scores(self.path, self.run, name, keys)
             outcomes = self.outcomes[name]
             self.notes.append(
                 f"{name}: {outcomes.answers:,} answers to {outcomes.questions:,} questions; each "
@@ -321,30 +325,28 @@ class _GateFigures:
                     if reason or not len(draws_of_figure)
                     else student_percentile_interval(draws_of_figure, count)
                 )
-                self.known[figure] = KnownFigure(
-                    None if np.isnan(value) else value,
-                    figure_before.unit,
-                    ends,
-                    reason or figure_before.without,
-                    count,
-                    figure_before.range,
-                    unscored=figure_before.unscored,
+                self.known[figure] = replace(
+                    figure_before,
+                    value=None if np.isnan(value) else value,
+                    interval=ends,
+                    without=reason or figure_before.without,
+                    n=count,
                 )
 
     def hold_at_any_size(self) -> None:
         """Replace the intervals by ones that hold at all sizes of a growing run together."""
+        installed = load_metrics(self.run)
         for name, figure_before in self.known.items():
             if figure_before.interval is None:
                 continue
             metric, _, key = name.rpartition(".")
-            info = load_metrics(self.run).get(metric)
-            figure = info.figures.get(key) if info else None
+            figure = installed[metric].figures.get(key) if metric in installed else None
             statistic = figure.statistic if figure else None
-            is_share = metric in self.outcomes and key in self.outcomes[metric].shares
             # The bound on sums assumes independent values, so several answers to one question are
             # excluded.
             shared = self.outcomes[metric].questions < self.outcomes[metric].answers
-            ends = figure_before.range if is_share or isinstance(statistic, Mean | Share) else None
+            is_mean = self._is_outcome(name) or isinstance(statistic, Mean | Share)
+            ends = figure_before.range if is_mean else None
             interval, reason = None, ""
             if ends is None or shared or figure_before.value is None or not figure_before.n:
                 reason = "--sequential is for shares, and means within bounds, of one answer each"
@@ -354,16 +356,7 @@ class _GateFigures:
                 share = (figure_before.value - ends[0]) / width
                 low, high = mean_interval_at_any_n(figure_before.n * share, figure_before.n)
                 interval = ends[0] + width * low, ends[0] + width * high
-            self.known[name] = KnownFigure(
-                figure_before.value,
-                figure_before.unit,
-                interval,
-                reason,
-                figure_before.n,
-                figure_before.range,
-                figure_before.total,
-                figure_before.unscored,
-            )
+            self.known[name] = replace(figure_before, interval=interval, without=reason)
 
     def checks(self, bound: Bound, bounds: Sequence[Bound]) -> list[GateCheck]:
         """Return the checks of a bound: one, or one for each metric if it names an outcome
@@ -385,14 +378,19 @@ class _GateFigures:
             )
         return [self._check(bound, name, bounds) for name in names]
 
+    def _is_outcome(self, name: str) -> bool:
+        """Whether a figure is the share of an outcome among all questions."""
+        metric, _, kind = name.rpartition(".")
+        return metric in self.outcomes and kind in self.outcomes[metric].shares
+
     def _explain_failure(self, name: str, bounds: Sequence[Bound]) -> str:
         """Return why a bound fails whatever its interval is, "" where the interval decides."""
         figure, (metric, _, kind) = self.known[name], name.rpartition(".")
         if figure.value is None:
             return f"it has no value: {figure.without or 'it does not apply'}"
-        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
         # A share of failed questions of 0 % proves nothing if no question was judged.
-        if is_share and kind not in (NOT_ANSWERED, NOT_SCORED) and not self.outcomes[metric].judged:
+        proves_nothing = self._is_outcome(name) and not self.outcomes[metric].judged
+        if proves_nothing and kind not in (NOT_ANSWERED, NOT_SCORED):
             return "nothing could be judged"
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
@@ -404,29 +402,27 @@ class _GateFigures:
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
         figure = self.known[name]
         line = _parse_line(bound, figure)
-        metric, _, kind = name.rpartition(".")
-        is_share = metric in self.outcomes and kind in self.outcomes[metric].shares
         # No finite sample can show 0 % or 100 %, so such a bound would never pass.
-        if is_share and line == (100.0 if bound.at_least else 0.0):
+        if self._is_outcome(name) and line == (100.0 if bound.at_least else 0.0):
             raise UsageError(
                 f"{bound.option} {bound.name}={line:g}: no number of questions shows a share of "
                 f"{line:g} %; give what is tolerated, as in {bound.option} {bound.name}="
                 f"{abs(line - 2):g}%, or for samples that could not be scored --max "
-                f"{metric}.errors=0"
+                f"{name.rpartition('.')[0]}.errors=0"
             )
         rule = f"at {'least' if bound.at_least else 'most'} {line:g}"
         rule += " %" if figure.unit == "%" else ""
 
         def check(result: CheckResult, message: str, p: float | None = None) -> GateCheck:
             return GateCheck(
-                name,
-                rule,
-                figure.value,
-                figure.interval,
-                line,
-                result,
-                message,
-                figure.unit,
+                name=name,
+                rule=rule,
+                value=figure.value,
+                interval=figure.interval,
+                line=line,
+                result=result,
+                why=message,
+                unit=figure.unit,
                 n=figure.n,
                 unit_of_n=figure.of,
                 fail_p=p,
@@ -611,16 +607,16 @@ class ComparedRuns:
             p = None
         allowed = f", by {margin:g} points at most" if margin else ""
         return GateCheck(
-            f"{name}.{change.kind}",
-            f"no more than in {self.earlier.path}{allowed}",
-            value,
-            interval,
-            margin,
-            result,
-            counts,
-            "%",
-            (change.first, change.second),
-            change.units,
+            name=f"{name}.{change.kind}",
+            rule=f"no more than in {self.earlier.path}{allowed}",
+            value=value,
+            interval=interval,
+            line=margin,
+            result=result,
+            why=counts,
+            unit="%",
+            before_after=(change.first, change.second),
+            n=change.units,
             fail_p=p,
         )
 
@@ -682,13 +678,13 @@ class ComparedRuns:
         # pass.
         return result + [
             GateCheck(
-                f"{name}.{key}",
-                self._rule,
-                None,
-                None,
-                0.0,
-                "fail",
-                f"it has no change: {reason_of_key}",
+                name=f"{name}.{key}",
+                rule=self._rule,
+                value=None,
+                interval=None,
+                line=0.0,
+                result="fail",
+                why=f"it has no change: {reason_of_key}",
             )
             for key, reason_of_key in absent.items()
         ]

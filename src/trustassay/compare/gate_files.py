@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from jinja2 import Environment
 
+from trustassay.compare.changes import describe_outcome_changes
 from trustassay.compare.gate_rules import CheckResult, Gate, GateCheck
-from trustassay.compare.outcome_changes import describe_outcome_changes
 from trustassay.report.text import format_figure
 
 MAX_LISTED_ANSWERS = 20

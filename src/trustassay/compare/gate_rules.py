@@ -12,9 +12,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Literal
 
-from trustassay.compare.answer_changes import AnswerChanges
-from trustassay.compare.figure_changes import FigureChange
-from trustassay.compare.outcome_changes import ONE_SIDED_LEVEL, OutcomeChange
+from trustassay.compare.changes import ONE_SIDED_LEVEL, AnswerChanges, FigureChange, OutcomeChange
 from trustassay.core.json_form import as_json, fields_as_json
 from trustassay.core.outcome import Outcomes
 from trustassay.errors import UsageError
@@ -250,17 +248,14 @@ def count_more_questions(times: float, n: int) -> int | None:
 
 def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
     """Decide all tested checks together, with p-values corrected for their number (Holm 1979)."""
-    tested = [check for check in checks if check.fail_p is not None]
     # Counts are not tests, so they do not make the correction stricter.
-    ordered = sorted(check.fail_p for check in tested if check.fail_p is not None)
-    # holm keeps the order of its input, so the loop below can take the values one by one.
-    corrected = iter(holm([check.fail_p for check in tested if check.fail_p is not None]))
+    tested = sorted(check.fail_p for check in checks if check.fail_p is not None)
+    corrected = holm([check.fail_p for check in checks])
     result = []
-    for check in checks:
-        if check.fail_p is None:
+    for check, p in zip(checks, corrected, strict=True):
+        if check.fail_p is None or p is None:
             result.append(check)
             continue
-        p = next(corrected)
         if p < ONE_SIDED_LEVEL:
             # An empty reason was left by the caller for the case that only the test decides.
             message = check.why or "the figure is on the wrong side of the line"
@@ -270,22 +265,19 @@ def decide_checks(checks: Sequence[GateCheck]) -> list[GateCheck]:
         undecided_check = replace(check, corrected_p=p)
         if undecided_check.result == "undecided":
             # The level that this rule has to reach, if those with smaller p-values fail.
-            level = ONE_SIDED_LEVEL / (len(tested) - ordered.index(check.fail_p))
+            level = ONE_SIDED_LEVEL / (len(tested) - tested.index(check.fail_p))
             undecided_check = replace(
                 undecided_check, advice=_advise(undecided_check, check.fail_p, level)
             )
             # Significant alone, but not after the correction: say that chance remains possible.
-            if check.fail_p < ONE_SIDED_LEVEL or _is_clear(undecided_check):
+            interval = check.interval
+            is_clear = interval is not None and not interval[0] <= check.line <= interval[1]
+            if check.fail_p < ONE_SIDED_LEVEL or is_clear:
                 undecided_check = replace(
                     undecided_check, why=f"it may be chance, {_format_p(p, len(tested))}"
                 )
         result.append(undecided_check)
     return result
-
-
-def _is_clear(check: GateCheck) -> bool:
-    """Whether the whole interval is strictly on one side of the line."""
-    return check.interval is not None and not check.interval[0] <= check.line <= check.interval[1]
 
 
 def _advise(check: GateCheck, fail_p: float, level: float) -> str:

@@ -190,16 +190,16 @@ def pair_samples(first: SampleKeys, second: SampleKeys) -> RunPairing:
     places = np.array(sorted(pairs + by_question), dtype=np.int64).reshape(-1, 2)
     questions, units = _number_questions_and_units(first, places[:, 0])
     return RunPairing(
-        places[:, 0],
-        places[:, 1],
-        questions,
-        units,
-        by_id,
-        len(by_question),
-        sum(int(first.questions[place]) in occurring_often for place, _ in by_question),
-        int((~has_same_question).sum()),
-        len(first.ids) - len(places),
-        len(second.ids) - len(places),
+        first=places[:, 0],
+        second=places[:, 1],
+        questions=questions,
+        units=units,
+        by_id=by_id,
+        by_question=len(by_question),
+        repeated=sum(int(first.questions[place]) in occurring_often for place, _ in by_question),
+        other_question=int((~has_same_question).sum()),
+        only_first=len(first.ids) - len(places),
+        only_second=len(second.ids) - len(places),
     )
 
 

@@ -26,9 +26,16 @@ from trustassay.errors import RunFolderError
 from trustassay.input.places import name_of
 from trustassay.report import document
 from trustassay.report.text import ends_text, number
-from trustassay.runs.folder import RunFolder, read_metric_infos
-from trustassay.statistics import Floats, ranking
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Floats
 from trustassay.statistics.intervals import MIN_UNITS, reason_too_few
+from trustassay.statistics.ranking import (
+    OrderAgreement,
+    PairDifference,
+    RankedModels,
+    count_concordant_pairs,
+    rank_models,
+)
 from trustassay.statistics.resampling import generator
 
 MAX_LISTED_PAIRS = 20
@@ -46,7 +53,7 @@ class Ranking:
     """The number of other questions."""
     models: Sequence[str]
     """Their names, in the order of ``result``."""
-    result: ranking.RankedModels
+    result: RankedModels
     by: str
     """What models are ranked by: the metric's word for a passed question, or ``mean score``."""
     shares: Sequence[Mapping[OutcomeKind, float]]
@@ -127,7 +134,7 @@ def rank(
     """
     run, folder = read_finished_run(path), RunFolder(path)
     name = choose_metric([path], [run], metric)
-    scores = read_scores(path, run, read_metric_infos(folder, run)[name], read_keys(folder, run))
+    scores = read_scores(path, run, name)
     answers = _AnswersByModel.read(folder, scores)
     with_line = PASSED in scores.outcomes.shares
     # With a line every question counts, since an unanswered one did not pass. Without a line only
@@ -146,7 +153,7 @@ def rank(
     low, high = (0.0, 1.0) if with_line else scores.info.score_range
     # A share of passed questions is better when higher, whatever the direction of the score.
     lower_is_better = scores.info.lower_is_better and not with_line
-    result = ranking.rank_models(
+    result = rank_models(
         table,
         generator(seed, "rank", name),
         lower_is_better=lower_is_better,
@@ -162,22 +169,24 @@ def rank(
     # Answers and labels are compared pair by pair, within each question.
     alike = None
     if mean_scores is not None and labels_of_shared is not None:
-        alike = ranking.count_concordant_pairs(sign * mean_scores, labels_of_shared)
-    words = scores.outcomes.words
+        alike = count_concordant_pairs(sign * mean_scores, labels_of_shared)
+    words, corrected = scores.outcomes.words, None
+    if labels:
+        corrected = correct([path], labels, [name], group_field="model", seed=seed)[name]
     return Ranking(
-        scores.info,
-        len(shared),
-        answers.questions - len(shared),
-        [answers.models[place] for place in result.order],
-        result,
-        words[PASSED] if with_line else "mean score",
+        metric=scores.info,
+        questions=len(shared),
+        left_out=answers.questions - len(shared),
+        models=[answers.models[place] for place in result.order],
+        result=result,
+        by=words[PASSED] if with_line else "mean score",
         # Of a metric with a line of the questions that are compared, so that the columns agree.
-        [answers.shares(place, shared if with_line else None) for place in result.order],
+        shares=[answers.shares(place, shared if with_line else None) for place in result.order],
         # result.order sorts everything that is listed by model, the best first.
-        [answers.reasons[place] for place in result.order],
-        words,
-        alike,
-        correct([path], labels, [name], group_field="model", seed=seed)[name] if labels else None,
+        reasons=[answers.reasons[place] for place in result.order],
+        words=words,
+        ordered_alike=alike,
+        corrected=corrected,
     )
 
 
@@ -208,11 +217,7 @@ class _AnswersByModel:
         """Read the samples of a run; samples without a model are left out."""
         models: dict[str, int] = {}
         questions: dict[int, int] = {}
-        passed, values, labels = (
-            ValuesByModelQuestion(),
-            ValuesByModelQuestion(),
-            ValuesByModelQuestion(),
-        )
+        passed, values, labels = (ValuesByModelQuestion() for _ in range(3))
         kinds: dict[ModelQuestion, list[OutcomeKind]] = {}
         reasons: list[Counter[str]] = []
         # Only the hashes of the questions are needed, so no unit is passed.
@@ -271,53 +276,48 @@ class _AnswersByModel:
         return [question for model_of_answer, question in self.kinds if model_of_answer == model]
 
 
-def describe_ranking(ranking_of_models: Ranking) -> list[str]:
+def describe_ranking(ranking: Ranking) -> list[str]:
     """Describe which models differ significantly, and how far the ranking agrees with labels."""
-    result = ranking_of_models.result
+    result = ranking.result
     differences = result.differences
     # Without enough questions no difference is tested; that is said in place of the list.
     unclear = [pair for pair in differences if not pair.apart]
     # One pair needs no correction, so the sentence does not mention it.
     corrected = f", corrected for {len(differences)} pairs" if len(differences) > 1 else ""
-    if reason := reason_too_few(
-        "questions that all models answered", ranking_of_models.questions, MIN_UNITS
-    ):
+    if reason := reason_too_few("questions that all models answered", ranking.questions, MIN_UNITS):
         lines = [f"No models can be distinguished: {reason}."]
     elif not unclear:
         largest = _format_p(max(pair.p for pair in differences))
         lines = [f"All models differ significantly (largest p = {largest}{corrected})."]
     else:
         lines = [
-            _describe_no_difference(ranking_of_models, pair, corrected)
-            for pair in unclear[:MAX_LISTED_PAIRS]
+            _describe_no_difference(ranking, pair, corrected) for pair in unclear[:MAX_LISTED_PAIRS]
         ]
         if len(unclear) > MAX_LISTED_PAIRS:
             lines.append(f"Nor do {len(unclear) - MAX_LISTED_PAIRS} more pairs; --json lists them.")
     if result.without:
         lines.append(f"No intervals: {result.without}.")
-    for name, reasons in zip(ranking_of_models.models, ranking_of_models.reasons, strict=True):
+    for name, reasons in zip(ranking.models, ranking.reasons, strict=True):
         if reasons:
             counts = ", ".join(f"{count:,} {word}" for word, count in sorted(reasons.items()))
             lines.append(f"Answers of {name} that were not judged: {counts}.")
     if result.agreement is not None:
-        lines.append(_describe_agreement(ranking_of_models, result.agreement))
-    alike, pairs = ranking_of_models.ordered_alike or (0, 0)
+        lines.append(_describe_agreement(ranking, result.agreement))
+    alike, pairs = ranking.ordered_alike or (0, 0)
     if pairs:
         lines.append(
             f"Of {pairs:,} pairs of answers to a question that differ by label, the score orders "
             f"{100 * alike / pairs:.1f} % alike; chance is 50 %."
         )
-    by_labels = ranking_of_models.corrected
+    by_labels = ranking.corrected
     return [*lines, *(by_labels.in_words() if by_labels else ())]
 
 
-def _describe_no_difference(
-    ranking_of_models: Ranking, pair: ranking.PairDifference, corrected: str
-) -> str:
-    scale, unit = (100, " points") if ranking_of_models.by_share else (1, "")
+def _describe_no_difference(ranking: Ranking, pair: PairDifference, corrected: str) -> str:
+    scale, unit = (100, " points") if ranking.by_share else (1, "")
     ends = pair.interval and (scale * pair.interval[0], scale * pair.interval[1])
     within = f" (95 % interval {ends_text(ends, '+')})" if ends else ""
-    models = ranking_of_models.models
+    models = ranking.models
     return (
         f"{models[pair.better]} and {models[pair.worse]} do not differ significantly: difference "
         f"{scale * abs(pair.value):.3g}{unit}{within}, p = {_format_p(pair.p)}{corrected}."
@@ -329,39 +329,39 @@ def _format_p(value: float) -> str:
     return f"{value:.2f}" if value >= 0.095 else f"{value:.2g}"
 
 
-def _describe_agreement(ranking_of_models: Ranking, agreement: ranking.OrderAgreement) -> str:
+def _describe_agreement(ranking: Ranking, agreement: OrderAgreement) -> str:
     figures = {"Kendall's tau": agreement.kendall, "Spearman's rho": agreement.spearman}
     parts = [
         f"{name} is not defined" if value is None else f"{name} {value:.2f}"
         for name, value in figures.items()
     ]
     # With few models a perfect order is likely by chance, so the sentence says how likely.
-    m = len(ranking_of_models.models)
+    m = len(ranking.models)
     return (
         f"With true accuracy: {', '.join(parts)}. {m} models are in the true order by chance "
         f"once in {math.factorial(m):,} times."
     )
 
 
-def build_table(ranking_of_models: Ranking) -> document.Table:
+def build_table(ranking: Ranking) -> document.Table:
     """Build the table of the models: outcomes, interval, ranks, and accuracy where known."""
-    result, words = ranking_of_models.result, ranking_of_models.words
-    columns = [f"{words[kind]}, %" for kind in ranking_of_models.shares[0]]
-    if not ranking_of_models.by_share:
+    result, words = ranking.result, ranking.words
+    columns = [f"{words[kind]}, %" for kind in ranking.shares[0]]
+    if not ranking.by_share:
         columns = ["mean", *columns]
     # The interval belongs to the first column, which is the ranked figure.
     columns.insert(1, "95 % interval")
     if result.probabilities is not None:
-        columns += [f"rank {place}" for place in range(1, len(ranking_of_models.models) + 1)]
+        columns += [f"rank {place}" for place in range(1, len(ranking.models) + 1)]
     if result.truth is not None:
         columns.append("true, %")
-    scale, digits = (100, 1) if ranking_of_models.by_share else (1, 3)
+    scale, digits = (100, 1) if ranking.by_share else (1, 3)
     rows = []
-    for place, name in enumerate(ranking_of_models.models):
+    for place, name in enumerate(ranking.models):
         interval = result.intervals[place]
         ends = [f"{scale * end:.{digits}f}" for end in interval or ()]
-        cells = [f"{share:.1f}" for share in ranking_of_models.shares[place].values()]
-        if not ranking_of_models.by_share:
+        cells = [f"{share:.1f}" for share in ranking.shares[place].values()]
+        if not ranking.by_share:
             cells = [f"{result.means[place]:.3f}", *cells]
         cells.insert(1, " to ".join(ends) or "too few")
         if result.probabilities is not None:
@@ -378,32 +378,32 @@ def _format_percent(value: float) -> str:
     return ">99 %" if 0.995 < value < 1 else f"{100 * value:.0f} %"
 
 
-def build_document(ranking_of_models: Ranking, sources: Sequence[str]) -> document.PageDocument:
+def build_document(ranking: Ranking, sources: Sequence[str]) -> document.PageDocument:
     """Build the page of a ranking."""
-    result = ranking_of_models.result
-    first, *lines = describe_ranking(ranking_of_models)
-    values = zip(ranking_of_models.models, result.means.tolist(), result.intervals, strict=True)
-    by_share = ranking_of_models.by_share
+    result = ranking.result
+    first, *lines = describe_ranking(ranking)
+    values = zip(ranking.models, result.means.tolist(), result.intervals, strict=True)
+    by_share = ranking.by_share
     note = Markup("Bar: 95 % interval over questions; {}{}.").format(
         document.MEAN, "share" if by_share else "mean"
     )
     bars = document.interval_bars(list(values), lambda value: number(value, 3))
-    title = f"Share of questions that are {ranking_of_models.by}" if by_share else "Mean score"
+    title = f"Share of questions that are {ranking.by}" if by_share else "Mean score"
     parts: list[document.Block] = [
         *map(document.Text, lines),
         document.Chart(f"{title}, of each model", note, [bars]),
-        build_table(ranking_of_models),
+        build_table(ranking),
     ]
     return document.PageDocument(
         "rank",
         f"{', '.join(name_of(source) or source for source in sources)}: models ranked",
         {
             "input": ", ".join(sources),
-            "ranked by": ranking_of_models.by,
-            "questions": f"{ranking_of_models.questions:,}",
-            "left out": f"{ranking_of_models.left_out:,}",
+            "ranked by": ranking.by,
+            "questions": f"{ranking.questions:,}",
+            "left out": f"{ranking.left_out:,}",
         },
         first.replace("95 %", "95\xa0%"),
         [],
-        [document.Section(ranking_of_models.metric.title, parts)],
+        [document.Section(ranking.metric.title, parts)],
     )

@@ -112,15 +112,23 @@ def choose_metric(
 
 
 def read_scores(
-    path: Path, run: Mapping[str, Any], info: MetricInfo, keys: SampleKeys
+    path: Path, run: Mapping[str, Any], name: str, keys: SampleKeys | None = None
 ) -> RunScores:
     """Read all assessments of a metric in a single pass.
+
+    Args:
+        path: the run's folder.
+        run: its settings.
+        name: the name of the metric.
+        keys: the keys of the run's samples, where they are read already.
 
     Raises:
         RunFolderError: the assessments are damaged, or do not belong to the samples.
     """
     # metric is None where it is not installed here; its scores can be compared all the same.
-    folder, metric = RunFolder(path), load_metrics(run).get(info.name)
+    folder, metrics = RunFolder(path), load_metrics(run)
+    metric, info = metrics.get(name), read_metric_infos(folder, run)[name]
+    keys = read_keys(folder, run) if keys is None else keys
     # Arrays of numbers, filled while the file is streamed: a run may have millions of samples.
     scores, badness, errors = array("d"), array("d"), array("b")
     verdicts = list[str]()
@@ -140,7 +148,7 @@ def read_scores(
             yield assessment
 
     # Evidence is large and is not needed here, so it is parsed only on demand.
-    stored = record_results(folder.assessments(info.name, evidence_later=True))
+    stored = record_results(folder.assessments(name, evidence_later=True))
     # A metric that is not installed here cannot compute its own figures.
     if metric is None:
         weighted: WeightedFigures = WeightedColumns.of({"mean": Mean()}, stored)
@@ -151,21 +159,21 @@ def read_scores(
     # The stream is exhausted only now, so this check cannot come earlier.
     if len(scores) != len(keys.ids):
         raise RunFolderError(
-            f"{folder.assessments_path}: {len(scores):,} assessments of {info.name} of "
+            f"{folder.assessments_path}: {len(scores):,} assessments of {name} of "
             f"{len(keys.ids):,} samples; run the run's command again"
         )
     return RunScores(
-        path,
-        info,
-        figures,
-        np.array(scores),
-        np.array(badness),
-        verdicts,
-        [outcome.kind for outcome in outcomes],
-        [outcome.reason for outcome in outcomes],
-        np.array(errors, dtype=np.bool_),
-        read_outcomes(folder, load_metrics(run).values())[info.name],
-        weighted,
+        path=path,
+        info=info,
+        figures=figures,
+        scores=np.array(scores),
+        badness=np.array(badness),
+        verdicts=verdicts,
+        kinds=[outcome.kind for outcome in outcomes],
+        reasons=[outcome.reason for outcome in outcomes],
+        errors=np.array(errors, dtype=np.bool_),
+        outcomes=read_outcomes(folder, metrics.values())[name],
+        weighted=weighted,
     )
 
 
@@ -233,12 +241,10 @@ def read_pairs(
     names: Sequence[str],
 ) -> PairedRuns:
     """Pair the answers of two runs, and read the scores that these metrics gave them."""
-    folders = [RunFolder(path) for path in paths]
-    keys = (read_keys(folders[0], runs[0]), read_keys(folders[1], runs[1]))
-    infos = [read_metric_infos(*both) for both in zip(folders, runs, strict=True)]
+    keys = (read_keys(RunFolder(paths[0]), runs[0]), read_keys(RunFolder(paths[1]), runs[1]))
     scores = {}
     for name in names:
-        first, second = (read_scores(paths[i], runs[i], infos[i][name], keys[i]) for i in (0, 1))
+        first, second = (read_scores(paths[i], runs[i], name, keys[i]) for i in (0, 1))
         scores[name] = (first, second)
     return PairedRuns(keys, pair_samples(*keys), scores)
 

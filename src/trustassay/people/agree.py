@@ -1,20 +1,24 @@
 """``agree``: agreement of all raters, of each pair, of each rater with repeats, and the
-disputes."""
+disputes; as tables for the terminal, and as a page on the variance of ratings."""
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from trustassay.core.json_form import JsonForm, as_json, fields_as_json
 from trustassay.core.progress import Progress
 from trustassay.errors import UsageError
 from trustassay.input.ratings import Ratings
-from trustassay.people.judges import VarianceReport, decompose_variances
+from trustassay.people.variance import VarianceReport, decompose_variances
+from trustassay.report import document
+from trustassay.report.charts import interval_svg, stacked_svg
+from trustassay.report.text import number
 from trustassay.runs.counts import MAX_ANSWERS_SHOWN, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics import Floats, Places, intervals
@@ -198,20 +202,20 @@ def measure_agreement(
         numbers = {item: int(number) for (item, _), number in zip(items, unit_numbers, strict=True)}
         variance = decompose_variances(ratings.ratings, machines, units=numbers)
     return RaterAgreement(
-        len(items),
-        {rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
-        ratings.missing_count,
-        ratings.ordered,
-        ratings.categories,
-        [_format_rating(ratings, level) for level in levels],
-        bool(ratings.scale),
-        overall,
-        by_pair,
-        by_judge,
-        by_model,
-        intra,
-        variance,
-        _list_disputes(ratings, items, raters, first),
+        items=len(items),
+        raters={rater: int((~np.isnan(first[place])).sum()) for place, rater in enumerate(raters)},
+        missing=ratings.missing_count,
+        ordered=ratings.ordered,
+        categories=ratings.categories,
+        levels=[_format_rating(ratings, level) for level in levels],
+        levels_declared=bool(ratings.scale),
+        overall=overall,
+        pairs=by_pair,
+        judges=by_judge,
+        models=by_model,
+        intra=intra,
+        variance=variance,
+        disputes=_list_disputes(ratings, items, raters, first),
     )
 
 
@@ -293,6 +297,25 @@ OF_TWO = ("percent", "kappa", "kappa_linear", "kappa_quadratic", "ac1", "ac2", D
 OF_ALL = (*NOMINAL, "ac2", "alpha_ordinal", "alpha_interval", "icc_single", "icc_mean", DISTANCE)
 OF_REPEATS = ("percent", "alpha_nominal", "alpha_ordinal", "alpha_interval", DISTANCE, "sd")
 """Figures of two raters, of all raters, and of one rater, whose repeats count as raters."""
+COEFFICIENT_TITLES: Mapping[str, str] = {
+    "percent": "agree, %",
+    "kappa": "kappa",
+    "mean_kappa": "Cohen's kappa, mean of pairs",
+    "mean_kappa_quadratic": "quadratic, mean of pairs",
+    "ac1": "Gwet's AC1",
+    "ac2": "AC2, quadratic",
+    "icc_single": "ICC(A,1)",
+    "icc_mean": "ICC(A,k)",
+    "kappa_linear": "kappa, linear",
+    "kappa_quadratic": "kappa, quadratic",
+    "fleiss_kappa": "Fleiss's kappa",
+    "alpha_nominal": "alpha, nominal",
+    "alpha_ordinal": "alpha, ordinal",
+    "alpha_interval": "alpha, interval",
+    DISTANCE: "mean difference",
+    "sd": "mean deviation",
+}
+"""The column titles of all figures, by name."""
 
 
 def build_figures(
@@ -355,16 +378,12 @@ def _sum_pair_distances(table: Floats) -> tuple[Floats, Floats]:
 
 def estimate(table: Floats, figure: AgreementFigure, units: Places) -> Estimate:
     """Estimate a figure with its interval over units, from items that at least two raters rated."""
-    is_compared, reason_without_items = (
-        (~np.isnan(table)).sum(axis=0) >= 2,
-        "no item has two ratings",
-    )
+    rating_counts = (~np.isnan(table)).sum(axis=0)
+    is_compared, reason_without_items = rating_counts >= 2, "no item has two ratings"
     # Fleiss' kappa and the intraclass correlation need the same number of ratings for every item.
     if isinstance(figure, AgreementCoefficient) and figure.complete:
-        is_compared, reason_without_items = (
-            ~np.isnan(table).any(axis=0),
-            "no item was rated by all raters",
-        )
+        is_compared = rating_counts == len(table)
+        reason_without_items = "no item was rated by all raters"
     rated, units = table[:, is_compared], units[is_compared]
     n = rated.shape[1]
     if not n:
@@ -430,17 +449,17 @@ def add_report_links(run: Path, disputes: Sequence[RatingDispute]) -> list[Ratin
     """Add links into a run's report to the disputes, where the report lists all answers."""
     folder = RunFolder(run)
     places: dict[tuple[str, str], int] = {}
-    for number, sample in enumerate(folder.samples(), 1):
-        places.setdefault((sample.id, sample.model or ""), number)
+    for position, sample in enumerate(folder.samples(), 1):
+        places.setdefault((sample.id, sample.model or ""), position)
         # A rating may leave out the model, and then refers to the first answer with its id.
-        places.setdefault((sample.id, ""), number)
+        places.setdefault((sample.id, ""), position)
         # A longer run's report shows a selection with other numbers, so no link would be right.
-        if number > MAX_ANSWERS_SHOWN:
+        if position > MAX_ANSWERS_SHOWN:
             return list(disputes)
     result = []
     for dispute in disputes:
-        number = places.get((dispute.item, dispute.model)) or places.get((dispute.item, ""), 0)
-        link = f"{folder.report_path}#a{number}" if number else ""
+        position = places.get((dispute.item, dispute.model)) or places.get((dispute.item, ""), 0)
+        link = f"{folder.report_path}#a{position}" if position else ""
         result.append(replace(dispute, link=link))
     return result
 
@@ -456,3 +475,179 @@ def read_units_of_items(run: Path) -> dict[str, int]:
         return {}
     numbered = zip(folder.sample_records(), units.tolist(), strict=True)
     return {record["id"]: unit for record, unit in numbered if unit >= 0}
+
+
+VARIANCE_COLUMNS = ("variance", "standard deviation", "share, %", "95 % interval")
+PERCENT_AXIS = ("0 %", "50 %", "100 %")
+
+
+def build_overall_table(agreement: RaterAgreement) -> document.Table:
+    """Build the table of all raters together."""
+    rows = []
+    for name, estimate in agreement.overall.items():
+        cells = [_format_number(name, estimate.value), _format_ends(name, estimate)]
+        rows.append(document.DocumentRow(COEFFICIENT_TITLES[name], [*cells, str(estimate.n)]))
+    return document.Table("all raters", ("value", "95 % interval", "items"), rows)
+
+
+def build_group_tables(agreement: RaterAgreement) -> Iterator[document.Table]:
+    """Yield tables of pairs of raters, judges with people, models, and repeated ratings."""
+    pairs = {f"{a} – {b}": group for (a, b), group in agreement.pairs.items()}
+    for heading, estimates_by_group in (
+        ("pair", pairs),
+        ("judge with people", agreement.judges),
+        ("model", agreement.models),
+        ("rater with themselves", agreement.intra),
+    ):
+        if estimates_by_group:
+            yield _build_table(heading, estimates_by_group)
+
+
+def _build_table(
+    heading: str, estimates_by_group: Mapping[str, Mapping[str, Estimate]]
+) -> document.Table:
+    # All groups of a table have the same figures and the same number of items.
+    keys = list(next(iter(estimates_by_group.values())))
+    rows = [
+        document.DocumentRow(
+            title,
+            [*(_format_with_interval(key, group[key]) for key in keys), str(group[keys[0]].n)],
+        )
+        for title, group in estimates_by_group.items()
+    ]
+    return document.Table(heading, [*(COEFFICIENT_TITLES[key] for key in keys), "items"], rows)
+
+
+def _format_with_interval(name: str, estimate: Estimate) -> str:
+    value, ends = _format_number(name, estimate.value), _format_ends(name, estimate)
+    return f"{value} ({ends})" if ends else value
+
+
+def _format_ends(name: str, estimate: Estimate) -> str:
+    return " to ".join(_format_number(name, end) for end in estimate.interval or ())
+
+
+def _format_number(name: str, value: float | None) -> str:
+    if value is None:
+        return "undefined"
+    return f"{value:.1f}" if name == "percent" else f"{value:.3f}"
+
+
+def build_variance_table(variances: VarianceReport) -> document.Table:
+    """Build the table of the variance components of all groups."""
+    rows = [
+        document.DocumentRow(
+            f"{name}: {component.name}",
+            [
+                f"{component.variance:.3f}",
+                f"{component.sd:.3f}",
+                "undefined" if component.share is None else f"{component.share:.1f}",
+                # An empty cell where there is no interval; the notes say why.
+                "{:.1f} to {:.1f}".format(*component.share_interval)
+                if component.share_interval
+                else "",
+            ],
+        )
+        for name, group in variances.groups.items()
+        for component in group.components
+    ]
+    return document.Table("Part", VARIANCE_COLUMNS, rows, "In numbers")
+
+
+def describe_variance(variances: VarianceReport) -> list[str]:
+    """Describe what the table cannot show: what is unknown, and estimates below 0."""
+    notes = []
+    for name, group in variances.groups.items():
+        if group.why:
+            notes.append(f"{name}: the variance cannot be decomposed: {group.why}")
+        if group.without:
+            notes.append(f"{name}: no intervals: {group.without}")
+        # With one rater, a strict rater cannot be told from weak answers.
+        if group.raters == 1 and group.components:
+            notes.append(
+                f"{name}: a single rater, whose own level and tastes count as the answer's"
+            )
+        if below := [component.name for component in group.components if component.estimate < 0]:
+            notes.append(f"{name}: estimated below 0 and taken as 0: {', '.join(below)}")
+    return notes
+
+
+def build_document(
+    agreement: RaterAgreement, source: Path | None, run: Path | None
+) -> document.PageDocument | None:
+    """Build the page that draws the variance; ``None`` for categories, which have no variance."""
+    if agreement.variance is None:
+        return None
+    facts = {"ratings": str(source)} if source else {}
+    facts |= {"run": str(run)} if run else {}
+    facts |= {"answers": f"{agreement.items:,}"}
+    facts |= {
+        name: f"{group.raters:,} raters, {group.ratings:,} ratings, {group.repeated:,} answers "
+        "rated again"
+        for name, group in agreement.variance.groups.items()
+    }
+    # Either a file of ratings, or a run whose judges voted, or both.
+    of = source or run
+    return document.PageDocument(
+        "agree",
+        f"{of.name if of else ''}: variance of ratings",
+        facts,
+        agreement.variance.in_words(),
+        describe_variance(agreement.variance),
+        [
+            document.Section(
+                "Where the variance of the ratings comes from",
+                _build_variance_blocks(agreement.variance),
+            )
+        ],
+    )
+
+
+def _build_variance_blocks(variances: VarianceReport) -> list[document.Block]:
+    """Build the blocks of the page: the shares of each group, and each share with its interval."""
+    # Groups may lack a component; the colours have to agree all the same.
+    names = list(
+        dict.fromkeys(
+            component.name for g in variances.groups.values() for component in g.components
+        )
+    )
+    stacked, intervals = [], dict[str, list[document.Bar]]()
+    for group, parts in variances.groups.items():
+        shares = [(component.name, component.share or 0.0) for component in parts.components]
+        if any(component.share is not None for component in parts.components):
+            # One bar for each group, whose parts add up to 100 %.
+            stacked.append(document.Bar(group, "", stacked_svg(shares, names, group)))
+        for component in parts.components:
+            # One panel for each component, so that groups can be compared within it.
+            if component.share is not None and component.share_interval is not None:
+                low, high = component.share_interval
+                text = f"{number(component.share)} % ({number(low)} to {number(high)})"
+                label = f"{group}, {component.name}: {text}"
+                drawing = interval_svg((low / 100, high / 100), component.share / 100, label)
+                intervals.setdefault(component.name, []).append(document.Bar(group, text, drawing))
+    bars = document.Bars(stacked, PERCENT_AXIS if stacked else ())
+    blocks: list[document.Block] = [
+        document.Text(
+            "Answer: answers differ, which is what ratings are for. Rater: some raters give higher "
+            "levels to all answers. Answer x rater: raters differ about single answers. Repeat: "
+            "the same rater gives the same answer another level.",
+            "note",
+        ),
+        document.Chart("Shares of the variance", "", [bars, document.Legend(names)]),
+    ]
+    if intervals:
+        note = Markup(
+            "Bar: 95 % interval from resampled answers; {}the share. The raters stay the same: "
+            "what other raters would give, the intervals do not say."
+        ).format(document.MEAN)
+        panels = [
+            document.Chart(name, "", [document.Bars(bars_of_component, PERCENT_AXIS)])
+            for name, bars_of_component in intervals.items()
+        ]
+        blocks.append(
+            document.Chart("Each share with its interval", note, [document.Panels(panels)])
+        )
+    # The same numbers as a table, for readers who cannot see the drawing.
+    if (table := build_variance_table(variances)).rows:
+        blocks.append(table)
+    return blocks

@@ -166,26 +166,28 @@ def _measure_entailer(
     )
     is_contradicted = np.array([bool(pair.contradicted) for pair in pairs])
     return MeasuredEntailer(
-        name,
-        len(pairs),
-        int((~has_score).sum()),
-        reason,
-        _estimate_auc(scores, true, premises[has_score]),
-        EntailerEstimate(
+        name=name,
+        n=len(pairs),
+        failed=int((~has_score).sum()),
+        reason=reason,
+        auc=_estimate_auc(scores, true, premises[has_score]),
+        balanced_accuracy=EntailerEstimate(
             calibration.balanced_accuracy(scores, true),
             calibration.balanced_accuracy_interval(scores, true, premises[has_score]),
         ),
-        _estimate_calibration_error(scores, true, premises[has_score], "calibration error", seed),
-        seconds,
-        _count_passed(scores, true),
-        {
+        calibration_error=_estimate_calibration_error(
+            scores, true, premises[has_score], "calibration error", seed
+        ),
+        seconds=seconds,
+        passed=_count_passed(scores, true),
+        kinds={
             # Only pairs with a score count, also within a kind.
             kind: _count_passed(
                 chances[has_score & (kinds == kind)], truth[has_score & (kinds == kind)]
             )
             for kind in dict.fromkeys(pair.kind for pair in pairs if pair.kind)
         },
-        _measure_contradictions(
+        contradictions=_measure_contradictions(
             probabilities[is_labelled_contradiction],
             truth[is_labelled_contradiction],
             is_contradicted[is_labelled_contradiction],

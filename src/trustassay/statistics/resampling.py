@@ -10,7 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -227,18 +227,24 @@ def bootstrap_test(
     return PairedTest(value, (value - reach, value + reach), p)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+Tested = TypeVar("Tested", float, float | None)
+"""A p-value, or ``None`` where there is no test."""
+
+
+def holm(p_values: Sequence[Tested]) -> list[Tested]:
     """Return p-values corrected for their number, in the same order (Holm 1979).
+
+    ``None`` stays ``None`` and does not count.
 
     The k-th smallest of m (k from 0) is multiplied by m - k; none becomes smaller than the one
     before it, and none exceeds 1. The probability of any false alarm stays below the level,
     whatever the dependence of the tests.
     """
-    m = len(p_values)
-    result = [math.nan] * m
+    ranked = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    result = list(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(range(m), key=p_values.__getitem__)):
+    for rank, (p, place) in enumerate(ranked):
         # the running maximum keeps the corrected values in the order of the p-values
-        largest = max(largest, min(1.0, (m - rank) * p_values[place]))
+        largest = max(largest, min(1.0, (len(ranked) - rank) * p))
         result[place] = largest
     return result

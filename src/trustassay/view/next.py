@@ -26,7 +26,8 @@ from trustassay.people.label.command import (
     open_work,
 )
 from trustassay.people.label.plan import read_plan
-from trustassay.people.label.population import LabelSource, read_labels
+from trustassay.people.label.population import read_labels
+from trustassay.people.study.labels import LabelSource
 from trustassay.report.serving import (
     FORM_NUMBER,
     AccessLinks,
@@ -117,9 +118,9 @@ class LabelProgress:
         assert rubric
         passing = [level for level in rubric.upwards if rubric.values[level] >= rubric.passes]
         files = [path for path in ratings_paths(self._site, self._folder) if path.exists()]
-        source = LabelSource(files, positive=passing)
+        source = LabelSource(files, positive=passing, weighted=True)
         if rubric.numeric:
-            source = LabelSource(files, at_least=rubric.passes)
+            source = LabelSource(files, at_least=rubric.passes, weighted=True)
         # Reading the answers takes long; ratings change often, runs rarely.
         of_run = file_stamp(self._folder.samples_path) + file_stamp(self._folder.assessments_path)
         if self._work is None or self._work.plan is None or of_run != self._of_run:

@@ -14,10 +14,10 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from trustassay.compare import gate_files, gate_rules, pages
-from trustassay.compare.answer_changes import AnswerChange, classify_changes
+from trustassay.compare import gate_files, gate_rules
+from trustassay.compare.changes import AnswerChange, classify_changes
 from trustassay.compare.gate import gate
-from trustassay.compare.two_runs import compare
+from trustassay.compare.two_runs import build_document, compare
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.report.document import ChangedAnswer, ChangedAnswers, PageDocument, Section
 from trustassay.runs.counts import DOMAIN, read_domain
@@ -99,7 +99,7 @@ class TwoRuns:
             decision = gate(paths[1], (), earlier)
         except REFUSALS as error:
             fault = str(error)
-        return cls(query.metric, pages.build_document(comparison), answers, decision, fault)
+        return cls(query.metric, build_document(comparison), answers, decision, fault)
 
     @property
     def sections(self) -> list[Section]:

@@ -15,7 +15,8 @@ import pytest
 from trustassay import Run, score
 from trustassay.input.ratings import read_ratings
 from trustassay.metrics import Judge
-from trustassay.people.judges import decompose_variances, join_ratings, read_votes
+from trustassay.people.variance import decompose_variances
+from trustassay.people.votes import join_ratings, read_votes
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 

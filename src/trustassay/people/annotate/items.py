@@ -120,13 +120,13 @@ def read_answer_pairs(first: Path, second: Path, reading: RatingInputOptions) ->
 
 
 def _index_by_question(source: Path, samples: Sequence[Sample]) -> dict[str, Sample]:
-    counts = Counter(" ".join(sample.question.split()) for sample in samples)
-    if repeated_questions := [question for question, count in counts.items() if count > 1]:
+    keys = [" ".join(sample.question.split()) for sample in samples]
+    if repeated := sum(count > 1 for count in Counter(keys).values()):
         raise InputError(
-            f"{source}: {len(repeated_questions):,} questions occur more than once, so answers "
+            f"{source}: {repeated:,} questions occur more than once, so answers "
             "cannot be paired by question; expected the same ids in both files"
         )
-    return {" ".join(sample.question.split()): sample for sample in samples}
+    return dict(zip(keys, samples, strict=True))
 
 
 def _build_item(
@@ -135,13 +135,13 @@ def _build_item(
     record = sample.to_dict()
     domain = read_domain(record, reading.domain)
     return RatingItem(
-        sample.id,
-        sample.question,
-        answers or (sample.response or "",),
-        model,
-        "" if domain is None else str(domain),
-        sample.answers or tuple((claim,) for claim in sample.claims),
-        sample.documents or (),
+        id=sample.id,
+        question=sample.question,
+        answers=answers or (sample.response or "",),
+        model=model,
+        domain="" if domain is None else str(domain),
+        golds=sample.answers or tuple((claim,) for claim in sample.claims),
+        documents=sample.documents or (),
     )
 
 

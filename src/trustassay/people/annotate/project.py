@@ -348,24 +348,20 @@ class AnnotationProject:
     def steps(self) -> Mapping[str, Sequence[RatingStep]]:
         """The steps of each rater, in order."""
         options, pages, seed = self.options, self.pages, self.options.seed
-        # A plan grows while people rate, so the division must not depend on its length.
-        divide = divide_pages if options.plan is None else divide_growing_pages
-        divided = divide(len(pages), options.raters, options.double, seed)
+        division = len(pages), options.raters, options.double, seed
         if options.plan is not None:
+            # A plan grows while people rate, so the division must not depend on its length.
             return {
                 rater: build_steps_in_order(pages, numbers, seed)
-                for rater, numbers in divided.items()
+                for rater, numbers in divide_growing_pages(*division).items()
             }
-        return {
-            rater: build_steps(
-                [pages[number] for number in page_numbers],
-                rater,
-                options.again,
-                seed,
-                pairs=self.pairs,
+        result = {}
+        for rater, numbers in divide_pages(*division).items():
+            pages_of_rater = [pages[number] for number in numbers]
+            result[rater] = build_steps(
+                pages_of_rater, rater, options.again, seed, pairs=self.pairs
             )
-            for rater, page_numbers in divided.items()
-        }
+        return result
 
     @property
     def start(self) -> dict[str, Any]:

@@ -1,16 +1,15 @@
 """``audit``: what changes a judge's scores although it should not.
 
-1. Changes of the answers: some that must not matter, and a planted error, which must.
+1. Changes of the answers: some that must not matter, and a planted error, which must
+   (:mod:`~trustassay.people.audit.changes`).
 2. Experiments: runs of the unchanged and the changed answers, and of changed requests, in folders
    of their own, compared with each other.
 3. The result as sentences, as a table, and as a page.
 """
 
 import os
-import re
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -28,6 +27,12 @@ from trustassay.core.sample import Sample, question_key
 from trustassay.errors import UsageError
 from trustassay.metrics.judge import Judge
 from trustassay.metrics.pairwise import Pairwise
+from trustassay.people.audit.changes import (
+    AUDIT_CHANGES,
+    ERROR_CHANGE,
+    ChangedSamples,
+    build_changes,
+)
 from trustassay.report import document
 from trustassay.report.text import ends_text, number, p_text
 from trustassay.runs.estimates import Plan, PlannedCalls
@@ -39,138 +44,6 @@ from trustassay.runs.plan import plan as plan_run
 from trustassay.statistics import Floats
 from trustassay.statistics.comparison import ChangeEffect, measure_change_effect, movement_ratios
 from trustassay.statistics.resampling import cluster_numbers, generator, holm
-from trustassay.text.sentences import load_splitter
-
-CHANGES_LISTED: Mapping[str, Mapping[str, Any]] = tomllib.loads(
-    (files(__package__) / "changes.toml").read_text(encoding="utf-8")
-)
-CONTROLS: Mapping[str, str] = {
-    name: change["control"] for name, change in CHANGES_LISTED.items() if "control" in change
-}
-"""Changes that are compared with another change instead of the unchanged answers, by name. Example:
-an instruction to the judge is compared with a harmless text of the same length, so that the length
-does not count as an effect of the instruction."""
-ChangedSamples = Mapping[str, Mapping[int, Sample]]
-ERROR_CHANGE = "error"
-"""The name of the change that must matter."""
-MAX_ANSWERS_TRIED = 50
-"""How many other answers are tried as a replacement for an answer."""
-# An integer that is no part of a word or of a decimal: 12 and 1,250, but not 3.14 or B12.
-NUMBER_PATTERN = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+|\d{1,12})(?![\w,]|\.\d)")
-# Capitalised words that do not begin a sentence: "Marie Curie" in "that Marie Curie found".
-NAME_PATTERN = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_][\w'-]+(?: [A-Z][\w'-]+)*")
-# Auxiliary verbs that are not negated yet, so that "is" becomes "is not".
-VERB_PATTERN = re.compile(
-    rf"\b(?:{CHANGES_LISTED[ERROR_CHANGE]['verbs'].replace(' ', '|')})\b(?! not\b|n['’]t)"
-)
-
-
-def build_changes(samples: Sequence[Sample], metric: str, seed: int) -> ChangedSamples:
-    """Build the changed samples of each change, and of the planted error, by their places.
-
-    The id of a changed sample is that of the sample, ``~`` and the change; for an error its kind.
-    The result depends on the samples and the seed only.
-    """
-    names = sorted(
-        {name for sample in samples for name in NAME_PATTERN.findall(sample.response or "")}
-    )
-    result = dict[str, dict[int, Sample]]()
-    for name, listed in CHANGES_LISTED.items():
-        field = next((key for key in ("response", "question") if key in listed), None)
-        if metric in listed.get("not_for", ()) or not (field or name in (*_RULES, ERROR_CHANGE)):
-            continue
-        for place, sample in enumerate(samples):
-            # A control uses the draws of its change, so that both texts are of equal length.
-            drawn_as = listed.get("drawn_as", name)
-            rng, kind = generator(seed, "audit", drawn_as, sample.id), name
-            if name == ERROR_CHANGE:
-                kind, changed = _plant_error(place, samples, names, rng)
-            elif field:
-                new_value: dict[str, Any] = {
-                    field: _fill_template(sample, rng.choice(listed[field]))
-                }
-                changed = replace(sample, **new_value)
-            else:
-                changed = _RULES[name](sample)
-            if changed != sample:
-                result.setdefault(name, {})[place] = replace(changed, id=f"{sample.id}~{kind}")
-    return result
-
-
-def _fill_template(sample: Sample, text: str) -> str:
-    values = {"question": sample.question, "response": (sample.response or "").strip()}
-    # Only these two placeholders: answers may contain other braces, so str.format would fail.
-    return re.sub(r"\{(question|response)\}", lambda match: values[match[1]], str(text))
-
-
-def _join_sentences(sample: Sample, form: Callable[[str], str], between: str) -> Sample:
-    sentences = [
-        sentence
-        for sentence in map(str.strip, load_splitter("sentencex")(sample.response or ""))
-        if sentence
-    ]
-    return replace(sample, response=between.join(map(form, sentences)))
-
-
-def _add_citation(sample: Sample) -> Sample:
-    # An answer with citations stays the same, which means that the change does not apply.
-    if re.search(r"\[\d", sample.response or ""):
-        return sample
-    return _join_sentences(
-        sample, lambda sentence: re.sub(r"([.!?]*)$", r" [1]\1", sentence, count=1), " "
-    )
-
-
-_RULES: Mapping[str, Callable[[Sample], Sample]] = {
-    "bullets": lambda sample: _join_sentences(sample, "- {}".format, "\n"),
-    "citations": _add_citation,
-    "passages": lambda sample: replace(
-        sample, documents=sample.documents and sample.documents[::-1]
-    ),
-}
-
-
-def _plant_error(
-    place: int, samples: Sequence[Sample], names: Sequence[str], rng: np.random.Generator
-) -> tuple[str, Sample]:
-    """Plant an error in an answer, and return its kind and the changed sample.
-
-    A small error is drawn from those that the text allows: a number, a name or a negation is
-    changed. Otherwise the answer to another question is used. If there is none, the sample stays
-    unchanged.
-    """
-    sample = samples[place]
-    answer, key = sample.response or "", question_key(sample.question)
-    other_names = [name for name in names if name not in answer]
-    kinds = {
-        "number": NUMBER_PATTERN,
-        "negation": VERB_PATTERN,
-        **({"name": NAME_PATTERN} if other_names else {}),
-    }
-    # Kinds are tried in random order; the first that the text allows is used.
-    for kind in rng.permutation(list(kinds)).tolist():
-        # Removing a negation is as good an error as adding one.
-        if kind == "negation" and " not " in answer:
-            return kind, replace(sample, response=answer.replace(" not ", " ", 1))
-        if matches := list(kinds[kind].finditer(answer)):
-            match = matches[int(rng.integers(len(matches)))]
-            replacement = f"{match[0]} not" if kind == "negation" else ""
-            if kind == "number":
-                value = int(match[0].replace(",", ""))
-                # By at most 5 %, or 9: a number that is absurd would be no test of the judge.
-                value += int(rng.integers(1, max(9, value // 20) + 1))
-                replacement = f"{value:,}" if "," in match[0] else str(value)
-            replacement = replacement or other_names[int(rng.integers(len(other_names)))]
-            text = f"{answer[: match.start()]}{replacement}{answer[match.end() :]}"
-            return kind, replace(sample, response=text)
-    # Begin with the next sample, so that replacements are spread over all answers.
-    for other_sample in (
-        samples[(place + step) % len(samples)] for step in range(1, MAX_ANSWERS_TRIED)
-    ):
-        if question_key(other_sample.question) != key and other_sample.response != answer:
-            return "another answer", replace(sample, response=other_sample.response)
-    return "none", sample
-
 
 ANSWERS_RUN, AGAIN_RUN, FAILED_VERDICT = "answers", "again", "failed"
 TRIED_TEMPERATURE = 1.0
@@ -410,11 +283,13 @@ class Audit:
         for name, samples in changes.items():
             judged[name] = {place: self._read_result(next(changed)) for place in samples}
         rows = {}
+        controls = {change.control for change in AUDIT_CHANGES.values()}
         for name, judged_by_place in judged.items():
-            if name in CONTROLS.values():
+            if name in controls:
                 continue
             shift, flips = np.full(n, np.nan), np.full(n, np.nan)
-            before = judged[CONTROLS[name]] if name in CONTROLS else unchanged
+            control = AUDIT_CHANGES[name].control
+            before = judged[control] if control else unchanged
             for place, (score, verdict) in judged_by_place.items():
                 score_before, verdict_before = before[place]
                 # A failure after the change is a flip; a failure before it leaves nothing to
@@ -485,7 +360,7 @@ def headline(audited: AuditResult) -> str:
     by = f"It is significantly moved by {', '.join(audited.moved_by) or 'nothing that was tried'}."
     if not audited.largest:
         return f"Nothing could be compared: no answer was scored. {by}"
-    text = f"{audited.largest} ({CHANGES_LISTED[audited.largest]['says']})"
+    text = f"{audited.largest} ({AUDIT_CHANGES[audited.largest].says})"
     largest = f"Largest effect on this judge: {text}: {_format_effect(audited, audited.largest)}."
     if audited.control is None:
         error = "No error could be planted."
@@ -533,7 +408,7 @@ def build_table(audited: AuditResult) -> document.Table:
     """Build the table of all experiments: the planted error first, the others by p."""
     rows = ({ERROR_CHANGE: audited.control} if audited.control else {}) | dict(audited.experiments)
     texts = [
-        document.DocumentRow(name, _build_cells(effect), CHANGES_LISTED[name]["says"])
+        document.DocumentRow(name, _build_cells(effect), AUDIT_CHANGES[name].says)
         for name, effect in rows.items()
     ]
     return document.Table("Changed", EXPERIMENT_COLUMNS, texts)

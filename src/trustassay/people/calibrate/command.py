@@ -18,11 +18,17 @@ from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_t
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.people.study import outputs
-from trustassay.people.study.answers import ScoreColumn, StudyAnswers, as_list, read_answers
+from trustassay.people.study.answers import (
+    ScoreColumn,
+    StudyAnswers,
+    as_list,
+    as_paths,
+    read_answers,
+)
 from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.people.study.labels import (
     Label,
-    LabelOptions,
+    LabelSource,
     check_two_classes,
     read_answer_labels,
 )
@@ -125,11 +131,13 @@ def calibrate(
     # 1. Options, answers and labels.
     risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
     _check_options(risks, confidence, method, resamples)
-    paths = [Path(run) for run in as_list(runs)]
-    answers = read_answers(paths, [label] if label else [])
-    file = Path(ratings) if ratings is not None else None
-    options = LabelOptions(file, dict(fields or {}), machines, as_list(positive), at_least=at_least)
-    result = read_answer_labels(answers, [label] if label else [], options)[0][0]
+    paths = as_paths(runs)
+    names = [label] if label else []
+    source = LabelSource(
+        as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least
+    )
+    answers = read_answers(paths, names)
+    result = read_answer_labels(answers, source)[0][0]
     check_two_classes(result)
     # 2. The scores, turned so that higher is better.
     columns = _choose_columns(answers, as_list(metrics))
@@ -182,7 +190,7 @@ def calibrate(
         *_describe_missing(figures),
     ]
     if len(columns) == 1:
-        repeat = _build_command(paths, result.name if label else "", options)
+        repeat = _build_command(paths, result.name if label else "", source)
         notes += _find_better_scores(answers, columns[0], inputs[0], result.values, repeat)
     run_names = [str(path) for path in paths]
     chances = fitted.out_of_fold
@@ -345,43 +353,40 @@ def _find_better_scores(
     for column_compared in other_columns:
         # A sum is NaN where any of its terms is.
         has_all = ~np.isnan(column_compared.values + scores + labels)
-        test_inputs = (
-            column_compared.values[has_all],
-            scores[has_all],
-            labels[has_all],
-            answers.questions[has_all],
+        tests.append(
+            auroc_difference(
+                column_compared.values[has_all],
+                scores[has_all],
+                labels[has_all],
+                answers.questions[has_all],
+            )
         )
-        tests.append(auroc_difference(*test_inputs))
-    defined_tests = [
-        (column_compared, test)
-        for column_compared, test in zip(other_columns, tests, strict=True)
-        if test.p is not None
-    ]
-    corrected = holm([test.p for _, test in defined_tests if test.p is not None])
+    corrected = holm([test.p for test in tests])
+    number_of_tests = amount(len(corrected) - corrected.count(None), "test")
     result = []
-    for (column_compared, test), p in zip(defined_tests, corrected, strict=True):
+    for column_compared, test, p in zip(other_columns, tests, corrected, strict=True):
         # Better only if significant after Holm's correction, and in the right direction.
-        if p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
+        if p is None or p >= TEST_LEVEL or test.value <= 0 or test.interval is None:
             continue
         low, high = test.interval
         command = shlex.join([*repeat, "--metric", column_compared.name])
         result.append(
             f"{column_compared.name} orders the answers better than {column.name}: its AUROC is "
             f"higher by {test.value:.3f} ({low:.3f} to {high:.3f}, p {p:.2g}, corrected for "
-            f"{amount(len(defined_tests), 'test')}). To calibrate it: {command}"
+            f"{number_of_tests}). To calibrate it: {command}"
         )
     return result
 
 
-def _build_command(runs: Sequence[Path], label: str, options: LabelOptions) -> list[str]:
+def _build_command(runs: Sequence[Path], label: str, source: LabelSource) -> list[str]:
     """Build the command that reads the same labels of the same runs."""
     options_of_command = [
         ("--label", [label] if label else []),
-        ("--ratings", [str(options.ratings)] if options.ratings else []),
-        ("--positive", options.positive),
-        ("--at-least", [] if options.at_least is None else [f"{options.at_least:g}"]),
-        ("--machine", sorted(options.machines)),
-        ("--field", [f"{name}={column}" for name, column in options.columns.items()]),
+        ("--ratings", [str(path) for path in source.ratings]),
+        ("--positive", source.positive),
+        ("--at-least", [] if source.at_least is None else [f"{source.at_least:g}"]),
+        ("--machine", sorted(source.machines)),
+        ("--field", [f"{name}={column}" for name, column in source.columns.items()]),
     ]
     words = [
         word
@@ -467,11 +472,6 @@ def build_promise_rows(calibrator: Calibrator) -> list[document.DocumentRow]:
         words = describe_promise(promise.kind, promise.at_most, promise.confidence)
         rows.append(document.DocumentRow(words, cells))
     return rows
-
-
-def write_page(result: Calibration, path: Path) -> None:
-    """Write the page, completely or not at all."""
-    build_document(result).write(path)
 
 
 def build_document(result: Calibration) -> document.PageDocument:

@@ -140,24 +140,25 @@ def find_promises(
             needed = conformal.questions_needed(*inputs, alpha=alpha, delta=delta)
             needed = max(needed or 0, fewest) if needed or n < fewest else None
         promise = ThresholdPromise(AMONG_ACCEPTED, alpha, confidence)
-        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, needed), needed))
+        result.append(_complete_promise(promise, passed, n, fewest, needed))
     for alpha in at_most:
         fewest = conformal.fewest_questions_of_expected(alpha)
         passed = conformal.risk_control_threshold(*inputs, alpha=alpha)
         promise = ThresholdPromise(OF_ALL, alpha, None)
-        result.append(_fill_promise(promise, passed, _explain_none(n, fewest, fewest), fewest))
+        result.append(_complete_promise(promise, passed, n, fewest, fewest))
     return result
 
 
-def _fill_promise(
+def _complete_promise(
     promise: ThresholdPromise,
     result: conformal.AcceptanceThreshold | None,
-    reason: str,
+    n: int,
+    fewest: int,
     needed: int | None,
 ) -> ThresholdPromise:
     """Complete a promise with the threshold that keeps it, or the reason why there is none."""
     if result is None:
-        return replace(promise, without=reason, needed=needed)
+        return replace(promise, without=_explain_none(n, fewest, needed), needed=needed)
     # JSON has no infinity; None means that every answer with a score is accepted.
     above = None if result.above == -math.inf else result.above
     counts = {name: getattr(result, name) for name in ("questions", "answers", "wrong")}

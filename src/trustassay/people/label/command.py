@@ -27,16 +27,17 @@ from trustassay.people.label.plan import (
 from trustassay.people.label.population import (
     LabelFigure,
     LabelNeed,
-    LabelSource,
     Population,
     Unit,
     WantedFigure,
     count_needed_labels,
     estimate_figure,
+    keep_questions_of_all,
     read_labels,
     read_population,
 )
-from trustassay.people.study.answers import as_list
+from trustassay.people.study.answers import as_list, as_paths
+from trustassay.people.study.labels import LabelSource
 from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import RunFolder, load_metrics
 from trustassay.statistics import Floats
@@ -177,11 +178,16 @@ def label(
         raise UsageError(f"width: expected above 0 and below 2, got {width:g}")
     if compare and auroc:
         raise UsageError("compare and auroc: expected one of them")
-    paths = [Path(run) for run in as_list(runs)]
+    paths = as_paths(runs)
     # 1. Find the plan and the labels.
     path = Path(plan) if plan is not None else default_plan(paths[0])
     source = LabelSource(
-        [Path(file) for file in as_list(ratings)], field, at_least, as_list(positive), columns
+        as_paths(ratings),
+        [field] if field else [],
+        columns or {},
+        positive=as_list(positive),
+        at_least=at_least,
+        weighted=True,
     )
     options = PlanOptions(as_list(scores), compare, auroc, unit, equal, seed)
     # 2. Propose answers if asked to, or if there is no plan yet.
@@ -218,9 +224,8 @@ def open_work(
         _check_options(path, stored_plan.start, options)
         unit = "answer" if stored_plan.start["unit"] == "answer" else "question"
         planned_models = tuple(map(str, stored_plan.start["models"]))
-        if (
-            len(planned_models) == 2 and not options.auroc
-        ):  # the models that the plan was made to compare
+        # The models that the plan was made to compare.
+        if len(planned_models) == 2 and not options.auroc:
             compare = compare or (planned_models[0], planned_models[1])
     population = read_population(paths, source, unit, planned_models)
     # A changed run would silently assign draws to other answers.
@@ -236,7 +241,7 @@ def open_work(
     else:
         models = figure.names if figure.kind == "difference" else ()
         # A comparison of two models concerns the questions that both answered.
-        population = read_population(paths, source, unit, models) if models else population
+        population = keep_questions_of_all(population, models) if models else population
         metrics = [column.name for column in population.answers.columns if column.kind == "metric"]
         start = {
             "runs": [str(run) for run in paths],
@@ -294,11 +299,10 @@ class LabelWork:
         return {key: place for place, key in enumerate(self.population.keys)}
 
     def _unit_of_keys(self, where: str, keys: Sequence[AnswerKey]) -> int:
-        places = [self.places.get(key) for key in keys]
-        if places[0] is None or None in places:
-            strange = keys[places.index(None)][0]
-            raise InputError(f"{self.path}: {where}: {strange[:40]!r} is not among the answers")
-        units = {int(self.population.units[place]) for place in places if place is not None}
+        for sample, model in keys:
+            if (sample, model) not in self.places:
+                raise InputError(f"{self.path}: {where}: {sample[:40]!r} is not among the answers")
+        units = {int(self.population.units[self.places[key]]) for key in keys}
         # All answers of a draw belong to one unit; anything else is another population.
         if len(units) > 1:
             raise InputError(f"{self.path}: {where}: names answers of several units")
@@ -355,17 +359,11 @@ class LabelWork:
         label_count = int((~np.isnan(self.labels)).sum())
         drawn = draw_units(spread, wanted, rng, 1.0 if is_equal else exploration_share(label_count))
         keys = self.population.keys
-        planned_draws = [
-            PlannedDraw(
-                [
-                    keys[p]
-                    for p in np.flatnonzero(units == units_left[at])
-                    if np.isnan(self.labels[p])
-                ],
-                q,
-            )
-            for at, q in drawn
-        ]
+        planned_draws = []
+        for at, probability in drawn:
+            unrated = (units == units_left[at]) & np.isnan(self.labels)
+            answers = [keys[place] for place in np.flatnonzero(unrated)]
+            planned_draws.append(PlannedDraw(answers, probability))
         # 4. Write the batch before any answer is shown, then read it back.
         first = [keys[int(np.flatnonzero(units == unit)[0])] for unit in labelled_elsewhere]
         append_lines(
@@ -386,9 +384,7 @@ class LabelWork:
         rated = [not np.isnan(self.labels[units == draw.unit]).any() for draw in draws]
         # Draws after the last complete one are not rated yet; gaps before it count as the scores
         # predict.
-        last = max(
-            (place for place, rated_answers in enumerate(rated) if rated_answers), default=-1
-        )
+        last = max((place for place, is_rated in enumerate(rated) if is_rated), default=-1)
         draws = draws[: last + 1]
         # Labels of answers that the plan did not draw are not random, so they do not count.
         used = np.where(np.isin(units, [draw.unit for draw in draws]), self.labels, np.nan)
@@ -403,12 +399,11 @@ class LabelWork:
             wanted_figures, models = [self.figure, WantedFigure()], self.population.models
             if 1 < len(models) <= MAX_MODELS_WITH_SHARE:
                 wanted_figures += [WantedFigure("share of", (name,)) for name in models]
-            scores = [
-                wanted_figure.name
-                for wanted_figure in self.population.answers.columns
-                if wanted_figure.kind == "metric"
+            wanted_figures += [
+                WantedFigure("auroc", (column.name,))
+                for column in self.population.answers.columns
+                if column.kind == "metric"
             ]
-            wanted_figures += [WantedFigure("auroc", (name,)) for name in scores]
             figures = [
                 estimate_figure(wanted_figure, self.population, labels, used)
                 for wanted_figure in dict.fromkeys(wanted_figures)
@@ -417,19 +412,19 @@ class LabelWork:
             count_drawn = int(np.isin(units, drawn).sum())
             needed = count_needed_labels(figures[0], width, count_drawn, beyond=beyond)
         return Labelling(
-            self.path,
-            len(units),
-            int(units.max()) + 1,
-            self.population.unit,
-            len(planned),
-            rated_answers,
-            count,
-            added,
-            figures,
-            needed,
-            [*self.population.remarks, *self._describe_gaps(draws, count)],
-            self.start["scores"],
-            self.plan.equal,
+            plan=self.path,
+            answers=len(units),
+            units=int(units.max()) + 1,
+            unit=self.population.unit,
+            drawn=len(planned),
+            rated=rated_answers,
+            used=count,
+            proposed=added,
+            figures=figures,
+            needs=needed,
+            notes=[*self.population.remarks, *self._describe_gaps(draws, count)],
+            scores=self.start["scores"],
+            equal=self.plan.equal,
         )
 
     def _describe_gaps(self, draws: Sequence[UnitDraw], used: int) -> list[str]:

@@ -6,8 +6,9 @@ Also estimates how many more labels a goal needs.
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from trustassay.input.journal import is_journal, read_journal
 from trustassay.input.records import InputError
 from trustassay.people.label.plan import AnswerKey
 from trustassay.people.study.answers import ScoreColumn, StudyAnswers, read_answers
-from trustassay.people.study.labels import LabelOptions, check_two_classes, read_answer_labels
+from trustassay.people.study.labels import LabelSource, check_two_classes, read_answer_labels
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.active import (
     ActiveEstimate,
@@ -42,34 +43,21 @@ Unit = Literal["question", "answer"]
 
 
 @dataclass(frozen=True)
-class LabelSource:
-    """Where labels are, and which of them mean right; as for ``study``."""
-
-    ratings: Sequence[Path] = ()
-    """Files of ratings."""
-    field: str = ""
-    """The field of the samples that holds a label."""
-    at_least: float | None = None
-    """The smallest number that means right."""
-    positive: Sequence[str] = ()
-    """The words that mean right."""
-    columns: Mapping[str, str] | None = None
-    """Names of the columns of ratings, by their role."""
-    weighted: bool = True
-    """Whether the labelled answers may have been drawn with unequal probabilities by ``label``."""
-
-
-@dataclass(frozen=True)
 class Population:
     """All answers that the estimates are about."""
 
     answers: StudyAnswers
-    units: Places
-    """The number of each answer's question, or of the answer itself."""
     unit: Unit
     """What a unit is."""
     remarks: Sequence[str] = ()
     """Messages for the user."""
+
+    @cached_property
+    def units(self) -> Places:
+        """The number of each answer's question, or of the answer itself, shape (N,)."""
+        # With "answer" as the unit, every answer is its own unit.
+        each = np.arange(len(self.answers.rows))
+        return self.answers.questions if self.unit == "question" else each
 
     @property
     def keys(self) -> list[AnswerKey]:
@@ -128,30 +116,28 @@ def read_population(
         RunFolderError: a folder holds no finished run.
         InputError: there is no answer, two cannot be distinguished, or a model has none.
     """
-    answers = read_answers(runs, [source.field] if source.field else [])
-    if not answers.rows:
+    population = Population(read_answers(runs, source.fields), unit)
+    if not population.answers.rows:
         raise InputError(f"{', '.join(map(str, runs))}: no answer is in it")
-    remarks = []
     if models:
-        every = sum(row.model in models for row in answers.rows)
-        answers = _keep_answered_by_all(answers, models)
-        if left_out := every - len(answers.rows):
-            remarks.append(f"left out, since only one of the models answered: {left_out:,}")
-    counts = Counter((row.id, row.model) for row in answers.rows)
-    for (name, _), count in counts.items():
+        population = keep_questions_of_all(population, models)
+    for (name, _), count in Counter(population.keys).items():
         # Ratings refer to answers by id and model, so these must identify one answer.
         if count > 1:
             raise InputError(
                 f"two answers have the id {name[:40]!r} and the same model, so ratings cannot "
                 "distinguish them; give samples a `model`, or name one run"
             )
-    # With "answer" as the unit, every answer is its own unit.
-    each = np.arange(len(answers.rows))
-    return Population(answers, answers.questions if unit == "question" else each, unit, remarks)
+    return population
 
 
-def _keep_answered_by_all(answers: StudyAnswers, models: Sequence[str]) -> StudyAnswers:
-    """Keep only the answers of these models, to questions that all of them answered."""
+def keep_questions_of_all(population: Population, models: Sequence[str]) -> Population:
+    """Keep only the answers of these models, to questions that all of them answered.
+
+    Raises:
+        InputError: a model has no answer, or the models share no question.
+    """
+    answers = population.answers
     models_of_answers = {row.model for row in answers.rows}
     for name in models:
         if name not in models_of_answers:
@@ -171,15 +157,14 @@ def _keep_answered_by_all(answers: StudyAnswers, models: Sequence[str]) -> Study
         run: [new[place] for place in places if place in new]
         for run, places in answers.places_by_run.items()
     }
-    columns = [
-        replace(column, values=column.values[list(places_kept)]) for column in answers.columns
-    ]
-    return replace(
-        answers,
-        rows=[answers.rows[at] for at in places_kept],
-        columns=columns,
-        places_by_run=of_run,
-    )
+    columns = [replace(column, values=column.values[places_kept]) for column in answers.columns]
+    rows = [answers.rows[at] for at in places_kept]
+    every = sum(row.model in models for row in answers.rows)
+    remarks = []
+    if left_out := every - len(rows):
+        remarks.append(f"left out, since only one of the models answered: {left_out:,}")
+    answers = replace(answers, rows=rows, columns=columns, places_by_run=of_run)
+    return Population(answers, population.unit, remarks)
 
 
 def _compute_normal_scores(values: Floats) -> Floats:
@@ -203,26 +188,22 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
     result = np.full(len(population.answers.rows), math.nan)
-    options = LabelOptions(
-        positive=source.positive, weighted=source.weighted, at_least=source.at_least
-    )
-    labels_by_source = []
-    if source.field:
-        labels_by_source.append(
-            (source.field, read_answer_labels(population.answers, [source.field], options)[0][-1])
-        )
-    columns = dict(source.columns or {})
+    sources = [
+        (name, replace(source, fields=[name], ratings=(), columns={})) for name in source.fields
+    ]
     for path in source.ratings:
         # A journal without a single rating would be refused as empty, so it is skipped.
         journal = (
-            read_journal(path).select_rubric(columns.get("rating")) if is_journal(path) else None
+            read_journal(path).select_rubric(source.columns.get("rating"))
+            if is_journal(path)
+            else None
         )
         states = [] if journal is None else journal.last_states()
         if journal is None or any(line.get("rating") is not None for _, line in states):
-            options_of_file = replace(options, ratings=path, columns=columns)
-            labels_by_source.append(
-                (str(path), read_answer_labels(population.answers, [], options_of_file)[0][-1])
-            )
+            sources.append((str(path), replace(source, fields=(), ratings=[path])))
+    labels_by_source = [
+        (name, read_answer_labels(population.answers, part)[0][-1]) for name, part in sources
+    ]
     for name, label in labels_by_source:
         check_two_classes(replace(label, name=name))
         values = label.values

@@ -15,7 +15,7 @@ from trustassay.calls.backends import MODEL_ROLE
 from trustassay.compare.run_scores import read_finished_run
 from trustassay.core.assessment import Mean, Quantile
 from trustassay.core.json_form import JsonForm, flatten
-from trustassay.core.metric import Direction
+from trustassay.core.metric import Direction, MetricInfo
 from trustassay.core.sample import question_key
 from trustassay.errors import RunFolderError
 from trustassay.input.recognising import ABSENT, reach
@@ -27,6 +27,10 @@ from trustassay.statistics.resampling import cluster_numbers
 ColumnKind = Literal["metric", "part", "covariate", "judge", "baseline"]
 _DeclaredPart = tuple[str, tuple[float, float] | None, Direction]
 """The description of a score or part, its bounds, and its better direction."""
+_AnswerKey = tuple[str, str, str]
+"""The id, the model and the response of an answer."""
+_ScoreKey = tuple[str, str]
+"""The names of a metric and of a part of its score; "" for the score itself."""
 TEXT_FIELDS = frozenset({"id", "question", "response"})
 MAX_LABEL_CHARS = 60
 """Longest text, in characters, that may be a label."""
@@ -146,6 +150,11 @@ def as_list(option: Any) -> list[Any]:
     return [option] if isinstance(option, str | os.PathLike) else list(option)
 
 
+def as_paths(option: Any) -> list[Path]:
+    """Return an option, which is no path, one or several, as a list of paths."""
+    return [] if option is None else [Path(path) for path in as_list(option)]
+
+
 def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> StudyAnswers:
     """Read finished runs; answers with the same id, model and response are one answer.
 
@@ -156,177 +165,178 @@ def read_answers(runs: Sequence[Path], fields: Sequence[str]) -> StudyAnswers:
         runs: their folders.
         fields: dotted names of the fields of the samples to keep.
     """
-    reading = _RunReader(list(fields))
+    rows: dict[_AnswerKey, StudyAnswer] = {}
+    label_fields: dict[str, list[str]] = {}
+    places_by_run: dict[str, list[int]] = {}
+    scores: dict[_ScoreKey, list[_RunScores]] = {}
+    costs: list[MetricCost] = []
+    notes: list[str] = []
     for path in runs:
-        reading.read(path)
-    return reading.answers()
-
-
-class _RunReader:
-    def __init__(self, fields: list[str]) -> None:
-        self.fields = fields
-        self.rows: list[StudyAnswer] = []
-        self.places: dict[tuple[str, str, str], int] = {}
-        self.scored: dict[tuple[str, str], list[_RunScores]] = {}
-        self.costs: list[MetricCost] = []
-        self.known: dict[str, list[str]] = {}
-        self.of_run: dict[str, list[int]] = {}
-        self.notes: list[str] = []
-
-    def read(self, path: Path) -> None:
         folder, name, run = RunFolder(path), str(path), read_finished_run(path)
         # The answers would count twice.
-        if name in self.of_run:
+        if name in places_by_run:
             raise RunFolderError(f"{path}: is named twice")
-        self._read_assessments(folder, run, name, self._read_samples(folder, name))
-
-    def _read_samples(self, folder: RunFolder, name: str) -> dict[str, int]:
-        """Add the samples of a run, and return their places by id."""
-        # Links are only offered to a report that is there.
-        linked = folder.report_path.exists()
-        place_by_id: dict[str, int] = {}
-        label_fields: dict[str, None] = {}
-        for number, record in enumerate(folder.sample_records(), 1):
-            response = str(record.get("response") or "")
-            model = str(record.get("model") or "")
-            # The response is part of the key: one id may have been answered again.
-            key = (record["id"], model, response)
-            place = self.places.setdefault(key, len(self.rows))
-            if place == len(self.rows):
-                question = question_key(str(record.get("question") or ""))
-                link = f"{folder.report_path}#a{number}" if linked else ""
-                words = len(response.split())
-                self.rows.append(StudyAnswer(record["id"], model, question, words, link))
-            stored_fields = self.rows[place].fields
-            for field_wanted in self.fields:
-                value = reach(record, field_wanted)
-                if value is not ABSENT and value is not None:
-                    # The first run that has a value wins; a later run may lack the field.
-                    stored_fields.setdefault(field_wanted, value)
-            place_by_id[record["id"]] = place
-            for field_name, value in flatten(record):
-                # Long texts are no labels; the question and the response never are.
-                short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
-                if isinstance(value, bool | int | float) or (
-                    short and field_name not in TEXT_FIELDS
-                ):
-                    label_fields[field_name] = None
-        # The report of a long run shows a selection with other numbers, so no link would be right.
-        if len(place_by_id) > MAX_ANSWERS_SHOWN:
-            for place in place_by_id.values():
-                if self.rows[place].link.startswith(f"{folder.report_path}#"):
-                    self.rows[place] = replace(self.rows[place], link="")
-        self.known[name] = sorted(label_fields)
-        self.of_run[name] = list(place_by_id.values())
-        return place_by_id
-
-    def _read_assessments(
-        self, folder: RunFolder, run: Mapping[str, Any], name: str, place_by_id: Mapping[str, int]
-    ) -> None:
-        infos = read_metric_infos(folder, run)
-        parts = _read_declared_parts(run)
-        # Without the model under test: runs of two models that are judged alike share a column.
-        backends = {k: v for k, v in run["backends"].items() if k != MODEL_ROLE}
-        result: dict[tuple[str, str], _RunScores] = {}
-        for metric, info in infos.items():
-            settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
-            # Which parts a metric has, only its code knows; the score itself can be read.
-            if metric not in parts:
-                self.notes.append(f"{name}: {metric} is not installed, so its parts are left out")
-            better: Direction = "lower" if info.lower_is_better else "higher"
-            columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
-            for part, declared in columns.items():
-                result[metric, part] = _RunScores(name, metric, settings, *declared)
-        requests: dict[str, Counter[str]] = {metric: Counter() for metric in infos}
-        # One pass over the file for all metrics and parts.
-        for _, line in folder.lines():
-            metric, place = line.fields["metric"], place_by_id.get(line.fields["id"])
-            # Lines of samples or metrics that are not part of the finished run.
-            if place is None or metric not in infos:
-                continue
-            requests[metric].update(line.fields["calls"])
-            for (of, part), scored in result.items():
-                if of == metric:
-                    scored.values[place] = _parse_score(line.fields, part)
+        place_by_id, label_fields[name] = _add_samples(rows, folder, fields)
+        places_by_run[name] = list(place_by_id.values())
+        infos, parts = read_metric_infos(folder, run), _read_declared_parts(run)
+        # Which parts a metric has, only its code knows; the score itself can be read.
+        notes += [
+            f"{name}: {metric} is not installed, so its parts are left out"
+            for metric in infos
+            if metric not in parts
+        ]
+        scores_of_run = _prepare_scores(name, run, infos, parts)
+        requests = _read_assessments(folder, place_by_id, scores_of_run)
         # After all lines are read, so that the sets of answers can be compared.
-        for key, scored in result.items():
-            self._add_scores(key, scored)
+        for key, scored in scores_of_run.items():
+            _merge_scores(scores.setdefault(key, []), scored)
         usage = (folder.read_summary() or {}).get("usage", {})
         if "prices" in usage:
-            self.notes.append(f"{name}: prices of {usage['prices']}")
+            notes.append(f"{name}: prices of {usage['prices']}")
         used = usage.get("metrics", {})
-        self.costs += [
+        costs += [
             _average_cost(name, metric, len(place_by_id), requests[metric], used.get(metric, {}))
             for metric in infos
         ]
+    columns = _build_columns(scores, len(rows))
+    return StudyAnswers(list(rows.values()), columns, costs, label_fields, places_by_run, notes)
 
-    def _add_scores(self, key: tuple[str, str], scored: _RunScores) -> None:
-        """Merge a score into that of another run with the same settings and different answers."""
-        columns_of_part = self.scored.setdefault(key, [])
-        for other in columns_of_part:
-            # With a common answer the two scores would overwrite each other.
-            if other.settings == scored.settings and not other.values.keys() & scored.values.keys():
-                other.values |= scored.values
-                return
-        columns_of_part.append(scored)
 
-    def answers(self) -> StudyAnswers:
-        columns = []
-        for (metric, part), several in self.scored.items():
-            for run_scores in several:
-                # All values are reasons: no answer has this part.
-                if part and all(isinstance(value, str) for value in run_scores.values.values()):
-                    # The settings of this run do not produce the part.
-                    continue
-                # The whole path, where several runs have the same folder name.
-                short = Path(run_scores.run).name
-                same = [Path(other.run).name for other in several].count(short) > 1
-                of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
-                columns.append(self._build_column(f"{metric}{of_run}", part, of_run, run_scores))
-        return StudyAnswers(self.rows, columns, self.costs, self.known, self.of_run, self.notes)
+def _add_samples(
+    rows: dict[_AnswerKey, StudyAnswer], folder: RunFolder, fields: Sequence[str]
+) -> tuple[dict[str, int], list[str]]:
+    """Add the samples of a run; return their places by id, and the fields that could be labels."""
+    # Links are only offered to a report that is there.
+    linked = folder.report_path.exists()
+    places = {key: place for place, key in enumerate(rows)}
+    keys_of_run: dict[str, _AnswerKey] = {}
+    label_fields: dict[str, None] = {}
+    for number, record in enumerate(folder.sample_records(), 1):
+        response = str(record.get("response") or "")
+        model = str(record.get("model") or "")
+        # The response is part of the key: one id may have been answered again.
+        key = (record["id"], model, response)
+        if key not in rows:
+            question = question_key(str(record.get("question") or ""))
+            link = f"{folder.report_path}#a{number}" if linked else ""
+            words = len(response.split())
+            places[key] = len(rows)
+            rows[key] = StudyAnswer(record["id"], model, question, words, link)
+        for field_wanted in fields:
+            value = reach(record, field_wanted)
+            if value is not ABSENT and value is not None:
+                # The first run that has a value wins; a later run may lack the field.
+                rows[key].fields.setdefault(field_wanted, value)
+        keys_of_run[record["id"]] = key
+        for field_name, value in flatten(record):
+            # Long texts are no labels; the question and the response never are.
+            short = isinstance(value, str) and len(value) <= MAX_LABEL_CHARS
+            if isinstance(value, bool | int | float) or (short and field_name not in TEXT_FIELDS):
+                label_fields[field_name] = None
+    # The report of a long run shows a selection with other numbers, so no link would be right.
+    if len(keys_of_run) > MAX_ANSWERS_SHOWN:
+        for key in keys_of_run.values():
+            if rows[key].link.startswith(f"{folder.report_path}#"):
+                rows[key] = replace(rows[key], link="")
+    return {name: places[key] for name, key in keys_of_run.items()}, sorted(label_fields)
 
-    def _build_column(
-        self, metric_name: str, part: str, of_run: str, run_scores: _RunScores
-    ) -> ScoreColumn:
-        values = np.full(len(self.rows), math.nan)
-        for place, value in run_scores.values.items():
-            values[place] = math.nan if isinstance(value, str) else value
-        raw, turned = values, run_scores.direction == "lower"
-        if turned:
-            ends = (
-                run_scores.bounds
-                if run_scores.bounds and all(map(math.isfinite, run_scores.bounds))
-                else ()
-            )
-            # Mirrored within the bounds, so that a probability stays one; without bounds negated.
-            values = sum(ends) - raw
-        attributes: dict[str, Any] = {
-            "description": run_scores.about,
-            "missing_by_reason": dict(
-                Counter(
-                    value_or_reason
-                    for value_or_reason in run_scores.values.values()
-                    if isinstance(value_or_reason, str)
-                )
-            ),
-            "metric": run_scores.metric,
-            "part": part,
-            "settings": run_scores.settings,
-            "raw": raw if turned else None,
-            "turned": turned,
-            "probability": run_scores.bounds == (0.0, 1.0),
-            # Failed answers are told apart from those that have no score by design.
-            "failed": frozenset(
-                at for at, value in run_scores.values.items() if value == FAILED_REASON
-            ),
-        }
-        if not part:
-            return ScoreColumn(metric_name, "metric", values, **attributes)
-        # Without a better direction a part cannot be right or wrong, only correlate.
-        kind: ColumnKind = "part" if run_scores.direction else "covariate"
-        return ScoreColumn(
-            f"{run_scores.metric}.{part}{of_run}", kind, values, of=metric_name, **attributes
-        )
+
+def _prepare_scores(
+    name: str,
+    run: Mapping[str, Any],
+    infos: Mapping[str, MetricInfo],
+    parts: Mapping[str, Mapping[str, _DeclaredPart]],
+) -> dict[_ScoreKey, _RunScores]:
+    """Return the scores and parts of a run's metrics, still without values."""
+    # Without the model under test: runs of two models that are judged alike share a column.
+    backends = {k: v for k, v in run["backends"].items() if k != MODEL_ROLE}
+    result: dict[_ScoreKey, _RunScores] = {}
+    for metric, info in infos.items():
+        settings = json.dumps([run["metrics"][metric], backends], sort_keys=True, default=str)
+        better: Direction = "lower" if info.lower_is_better else "higher"
+        columns = {"": (info.title, info.score_range, better), **parts.get(metric, {})}
+        for part, declared in columns.items():
+            result[metric, part] = _RunScores(name, metric, settings, *declared)
+    return result
+
+
+def _read_assessments(
+    folder: RunFolder, place_by_id: Mapping[str, int], scores: Mapping[_ScoreKey, _RunScores]
+) -> dict[str, Counter[str]]:
+    """Fill in the values of all scores in one pass; return the requests of each metric."""
+    requests: dict[str, Counter[str]] = {metric: Counter() for metric, _ in scores}
+    for _, line in folder.lines():
+        metric, place = line.fields["metric"], place_by_id.get(line.fields["id"])
+        # Lines of samples or metrics that are not part of the finished run.
+        if place is None or metric not in requests:
+            continue
+        requests[metric].update(line.fields["calls"])
+        for (of, part), scored in scores.items():
+            if of == metric:
+                scored.values[place] = _parse_score(line.fields, part)
+    return requests
+
+
+def _merge_scores(columns_of_part: list[_RunScores], scored: _RunScores) -> None:
+    """Merge a score into that of another run with the same settings and different answers."""
+    for other in columns_of_part:
+        # With a common answer the two scores would overwrite each other.
+        if other.settings == scored.settings and not other.values.keys() & scored.values.keys():
+            other.values |= scored.values
+            return
+    columns_of_part.append(scored)
+
+
+def _build_columns(scores: Mapping[_ScoreKey, Sequence[_RunScores]], n: int) -> list[ScoreColumn]:
+    columns = []
+    for (metric, part), several in scores.items():
+        for run_scores in several:
+            # All values are reasons: the settings of this run do not produce the part.
+            if part and all(isinstance(value, str) for value in run_scores.values.values()):
+                continue
+            # The whole path, where several runs have the same folder name.
+            short = Path(run_scores.run).name
+            same = [Path(other.run).name for other in several].count(short) > 1
+            of_run = f" ({run_scores.run if same else short})" if len(several) > 1 else ""
+            columns.append(_build_column(f"{metric}{of_run}", part, of_run, run_scores, n))
+    return columns
+
+
+def _build_column(
+    metric_name: str, part: str, of_run: str, run_scores: _RunScores, n: int
+) -> ScoreColumn:
+    values = np.full(n, math.nan)
+    reasons: list[str] = []
+    for place, value in run_scores.values.items():
+        if isinstance(value, str):
+            reasons.append(value)
+        else:
+            values[place] = value
+    raw, turned = values, run_scores.direction == "lower"
+    if turned:
+        ends = run_scores.bounds or ()
+        # Mirrored within the bounds, so that a probability stays one; without bounds negated.
+        values = (sum(ends) if all(map(math.isfinite, ends)) else 0) - raw
+    attributes: dict[str, Any] = {
+        "description": run_scores.about,
+        "missing_by_reason": dict(Counter(reasons)),
+        "metric": run_scores.metric,
+        "part": part,
+        "settings": run_scores.settings,
+        "raw": raw if turned else None,
+        "turned": turned,
+        "probability": run_scores.bounds == (0.0, 1.0),
+        # Failed answers are told apart from those that have no score by design.
+        "failed": frozenset(
+            at for at, value in run_scores.values.items() if value == FAILED_REASON
+        ),
+    }
+    if not part:
+        return ScoreColumn(metric_name, "metric", values, **attributes)
+    # Without a better direction a part cannot be right or wrong, only correlate.
+    kind: ColumnKind = "part" if run_scores.direction else "covariate"
+    name = f"{run_scores.metric}.{part}{of_run}"
+    return ScoreColumn(name, kind, values, of=metric_name, **attributes)
 
 
 FAILED_REASON = "failed"

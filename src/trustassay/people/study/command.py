@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from trustassay.people.study.answers import (
     ScoreColumn,
     StudyAnswers,
     as_list,
+    as_paths,
     read_answers,
 )
 from trustassay.people.study.figures import (
@@ -34,7 +34,7 @@ from trustassay.people.study.figures import (
     read_group_values,
     run_paired_tests,
 )
-from trustassay.people.study.labels import Label, LabelOptions, read_answer_labels
+from trustassay.people.study.labels import Label, LabelSource, read_answer_labels
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
@@ -247,16 +247,15 @@ def study(
     if resamples < 100:
         raise UsageError(f"resamples: expected 100 or more, got {resamples}")
     # 1. Read the answers with every field that is needed, and the labels.
-    paths = [Path(run) for run in as_list(runs)]
+    paths = as_paths(runs)
     names, groups = as_list(labels), as_list(by)
     # "source" feeds a baseline: does knowing where an answer comes from suffice?
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
-    file = Path(ratings) if ratings is not None else None
-    options = LabelOptions(
-        file, dict(fields or {}), machines, as_list(positive), levels, at_least=at_least
+    source = LabelSource(
+        as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least, levels
     )
-    result, judges = read_answer_labels(answers, names, options)
+    result, judges = read_answer_labels(answers, source)
     for name in groups:
         # A misspelt field would otherwise put all answers into one empty group.
         if not any(read_group_values(answers, name)):
@@ -271,18 +270,18 @@ def study(
     columns = [*answers.columns, *judges]
     studied = [_study_label(answers, columns, label, groups, seed, resamples) for label in result]
     return Study(
-        [str(path) for path in paths],
-        len(answers.rows),
-        len(np.unique(answers.questions)),
-        studied,
-        answers.costs,
-        [
+        runs=[str(path) for path in paths],
+        answers=len(answers.rows),
+        questions=len(np.unique(answers.questions)),
+        labels=studied,
+        costs=answers.costs,
+        notes=[
             *answers.notes,
             *_describe_columns(columns),
             *(n for label in result for n in label.notes),
         ],
-        seed,
-        resamples,
+        seed=seed,
+        resamples=resamples,
     )
 
 
@@ -318,19 +317,21 @@ def _study_label(
     main = [column for column in scores if column.kind != "part"]
     binary = label.kind == "binary"
     return LabelStudy(
-        label,
-        [*columns, *covariates],
-        figures,
-        estimate_figures(
+        label=label,
+        columns=[*columns, *covariates],
+        figures=figures,
+        covariates=estimate_figures(
             covariates, label.values, label.kind, questions, resampling("covariates"), ASSOCIATIONS
         ),
-        {
+        groups={
             name: _estimate_by_group(answers, scores, label, name, partial(resampling, "by", name))
             for name in by
         },
-        run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
+        tests=run_paired_tests(columns, label.values, label.kind, questions, resampling("tests")),
         # Quadratic in the number of scores, hence the limit.
-        find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values) if binary else (),
+        parting=find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values)
+        if binary
+        else (),
     )
 
 

@@ -239,7 +239,8 @@ def run_paired_tests(
         tests[place] = _complete_test(
             tests[place], bootstrap_test(first - second, draws_of_first - draws_of_second, clusters)
         )
-    return _correct_p_values(tests)
+    corrected = holm([test.p for test in tests])
+    return [replace(test, corrected=p) for test, p in zip(tests, corrected, strict=True)]
 
 
 def _complete_test(of: ScoreTest, result: PairedTest) -> ScoreTest:
@@ -255,16 +256,6 @@ def _is_comparable(a: ScoreColumn, b: ScoreColumn) -> bool:
         are_related = a.of == b.name or b.of == a.name
         return are_related and not np.array_equal(a.values, b.values, equal_nan=True)
     return not a.kind == b.kind == "baseline"
-
-
-def _correct_p_values(tests: Sequence[ScoreTest]) -> list[ScoreTest]:
-    places = [place for place, test in enumerate(tests) if test.p is not None]
-    # Tests without a p-value do not count in the correction.
-    p_values = holm([p for test in tests if (p := test.p) is not None])
-    result = list(tests)
-    for place, corrected in zip(places, p_values, strict=True):
-        result[place] = replace(tests[place], corrected=corrected)
-    return result
 
 
 def _resample(

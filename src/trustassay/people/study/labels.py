@@ -21,31 +21,35 @@ from trustassay.text.words import amount
 RATING_LABEL = "rating"
 """The name of the label that is pooled from the ratings of people."""
 MAX_FIELDS_LISTED = 30
+KEY_COLUMNS = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
+"""Columns of a table that are no labels."""
 
 
 @dataclass(frozen=True)
-class LabelOptions:
-    """Where labels are, and what their words mean.
+class LabelSource:
+    """Where labels are, and which of them mean right."""
 
-    ratings: a file of ratings as ``agree`` reads it, or a table keyed by id. columns: names of its
-    columns by what they are (``{"item": "question_id"}``). machines: raters that are judges.
-    positive, at_least, levels: which labels mean right, as for
-    :func:`~trustassay.input.labels.read_labels`. weighted: whether ratings may be of answers that
-    ``label`` chose with unequal probabilities.
-    """
-
-    ratings: Path | None = None
+    ratings: Sequence[Path] = ()
+    """Files of ratings as ``agree`` reads them, or tables keyed by id."""
+    fields: Sequence[str] = ()
+    """The labels: fields of the samples, or columns of a table."""
     columns: Mapping[str, str] = field(default_factory=dict)
+    """Names of the columns of ratings by what they are (``{"item": "question_id"}``)."""
     machines: Collection[str] = ()
+    """Raters that are judges."""
     positive: Sequence[str] = ()
-    levels: Sequence[str] = ()
-    weighted: bool = False
+    """The words that mean right, as for :func:`~trustassay.input.labels.read_labels`."""
     at_least: float | None = None
+    """The smallest number that means right."""
+    levels: Sequence[str] = ()
+    """The words of an ordinal scale, the lowest first."""
+    weighted: bool = False
+    """Whether ratings may be of answers that ``label`` chose with unequal probabilities."""
 
     def parse_labels(
         self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()
     ) -> LabelValues:
-        """Read labels by these options; ``levels`` where the user names none."""
+        """Read labels as this source says; ``levels`` where the user names none."""
         return read_labels(
             name,
             labels,
@@ -79,11 +83,12 @@ class Label:
 
 
 def read_answer_labels(
-    answers: StudyAnswers, names: Sequence[str], options: LabelOptions
+    answers: StudyAnswers, source: LabelSource
 ) -> tuple[list[Label], list[ScoreColumn]]:
-    """Read the labels of these names and the label of the ratings, if there are any.
+    """Read the labels of a source that has one file of ratings at most.
 
-    A name refers to a column of the file of ratings if that has it, else to a field of the samples.
+    A field refers to a column of that file if there is one, else to a field of the samples. The
+    label of the ratings comes last.
 
     Returns:
         The labels, and a column of scores for each rater that is a judge.
@@ -93,16 +98,16 @@ def read_answer_labels(
             or no label is named.
     """
     # A table has its own label columns; a file of ratings has raters.
-    table = _LabelTable(answers, options) if options.ratings else None
+    table = _LabelTable(answers, source) if source.ratings else None
     result = [
         table.label(name)
-        if table and name in table.names
-        else _read_field_label(answers, name, options)
-        for name in dict.fromkeys(names)
+        if table and name in table.label_columns
+        else _read_field_label(answers, name, source)
+        for name in dict.fromkeys(source.fields)
     ]
     if table is None:
         # Options without a file they refer to are a mistake.
-        if options.machines or options.columns:
+        if source.machines or source.columns:
             raise InputError("--machine and --field are about the file of --ratings: name it")
         if not result:
             fields = dict.fromkeys(
@@ -117,13 +122,13 @@ def read_answer_labels(
             )
         return result, []
     # The file was used as a table of labels, so it holds no ratings to pool.
-    if any(name in table.names for name in names):
+    if any(name in table.label_columns for name in source.fields):
         return result, []
     pooled, judges = table.ratings()
     return [*result, pooled], judges
 
 
-def _read_field_label(answers: StudyAnswers, name: str, options: LabelOptions) -> Label:
+def _read_field_label(answers: StudyAnswers, name: str, source: LabelSource) -> Label:
     values = answers.field(name)
     # A field that one run lacks would silently shrink the study to the others.
     for run, places in answers.places_by_run.items():
@@ -133,22 +138,22 @@ def _read_field_label(answers: StudyAnswers, name: str, options: LabelOptions) -
                 f"{run}: no sample has the label {name}; fields with numbers or short texts: "
                 f"{field_names}"
             )
-    return _build_label(name, values, options)
+    return _build_label(name, values, source)
 
 
-def _build_label(name: str, values: Sequence[Any], options: LabelOptions) -> Label:
-    read = options.parse_labels(name, values)
+def _build_label(name: str, values: Sequence[Any], source: LabelSource) -> Label:
+    read = source.parse_labels(name, values)
     return Label(name, read.kind, np.array(read.values), read.words)
 
 
 class _LabelTable:
     """The file of ``--ratings``."""
 
-    def __init__(self, answers: StudyAnswers, options: LabelOptions) -> None:
-        assert options.ratings
-        self.path, self.options, self.answers = options.ratings, options, answers
+    def __init__(self, answers: StudyAnswers, source: LabelSource) -> None:
+        (self.path,) = source.ratings
+        self.source, self.answers = source, answers
         self.rows: list[tuple[str, dict[str, Any]]] = []
-        self.names: set[str] = set()
+        self.label_columns: set[str] = set()
         self.columns: set[str] = set()
         if not is_journal(self.path):
             # A damaged table is refused as a whole: missing rows would look like missing labels.
@@ -157,20 +162,13 @@ class _LabelTable:
             if faults:
                 raise InputError("; ".join(faults[:5]))
             self.columns = {key for _, row in self.rows for key in row}
-            other_columns = {
-                *RATING_FIELDS["item"],
-                *RATING_FIELDS["rater"],
-                "model",
-                "repeat",
-                "note",
-            }
             # A table without raters: every column that is no key may be a label.
-            if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in options.columns:
-                self.names = self.columns - other_columns - set(options.columns.values())
+            if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in source.columns:
+                self.label_columns = self.columns - KEY_COLUMNS - set(source.columns.values())
 
     def label(self, name: str) -> Label:
         """Return a column of the table as a label, matched to the answers by id."""
-        declared_column = self.options.columns.get("item")
+        declared_column = self.source.columns.get("item")
         wanted = [declared_column] if declared_column else RATING_FIELDS["item"]
         id_columns = [column for column in wanted if column in self.columns]
         if not id_columns:
@@ -194,15 +192,15 @@ class _LabelTable:
         ]
         if not any(value not in (None, "") for value in values):
             raise self._foreign_ids_error(next(iter(by_id))[0])
-        return _build_label(name, values, self.options)
+        return _build_label(name, values, self.source)
 
     def ratings(self) -> tuple[Label, list[ScoreColumn]]:
         """Return the label that is pooled from people, and the ratings of judges as columns."""
         ratings = read_ratings(
             self.path,
-            fields=self.options.columns,
+            fields=self.source.columns,
             raters=self._label_column(),
-            levels=self.options.levels,
+            levels=self.source.levels,
         )
         # A choice between two answers is no label of either.
         if ratings.pairs:
@@ -211,7 +209,7 @@ class _LabelTable:
                 "ratings of single answers"
             )
         # Figures over answers that were chosen for their scores would be biased.
-        if ratings.has_unequal_chances and not self.options.weighted:
+        if ratings.has_unequal_chances and not self.source.weighted:
             raise InputError(
                 f"{self.path}: `label` chose these answers with unequal probabilities, so figures "
                 "of them alone say nothing about the others; `trustassay label RUN --ratings "
@@ -219,7 +217,7 @@ class _LabelTable:
             )
         words = ratings.categories
         rater_names = {rating.rater for rating in ratings.ratings}
-        for name in self.options.machines:
+        for name in self.source.machines:
             if name not in rater_names:
                 raise InputError(f"--machine: {did_you_mean('rater', name, rater_names)}")
         labels: list[str | float] = [
@@ -228,33 +226,33 @@ class _LabelTable:
         # Unused levels of the scale are read as well: if only two of five levels were used, that
         # does not make the label binary, with the higher level meaning right.
         possible = words or ratings.scale
-        read = self.options.parse_labels(
+        read = self.source.parse_labels(
             RATING_LABEL, [*labels, *possible], words if words and ratings.ordered else ()
         )
         # Then drop the levels that were only added to recognise the scale.
         read = replace(read, values=read.values[: len(labels)])
         by_rater = self._average_by_rater(ratings.ratings, read.values)
         people = {
-            name: values for name, values in by_rater.items() if name not in self.options.machines
+            name: values for name, values in by_rater.items() if name not in self.source.machines
         }
         if not people:
             raise InputError(f"{self.path}: all raters are judges; ratings by people are needed")
         # Judges are scores to be studied, so their ratings do not enter the label.
         judges = [
             ScoreColumn(f"judge {name}", "judge", by_rater[name], _is_probability(by_rater[name]))
-            for name in self.options.machines
+            for name in self.source.machines
         ]
-        return self._pool_raters(people, read, len(ratings.ratings)), judges
+        return _build_pooled_label(people, read, len(ratings.ratings)), judges
 
     def _label_column(self) -> Sequence[str]:
         """Return the column of labels of a table without raters, which then counts as one rater.
 
         Empty if the table has raters, or a column for each.
         """
-        if not self.names:
+        if not self.label_columns:
             return ()
         declared_columns = (
-            [self.options.columns[RATING_LABEL]] if RATING_LABEL in self.options.columns else []
+            [self.source.columns[RATING_LABEL]] if RATING_LABEL in self.source.columns else []
         )
         usual_columns = [name for name in RATING_FIELDS[RATING_LABEL] if name in self.columns]
         return (declared_columns or usual_columns)[:1]
@@ -268,7 +266,7 @@ class _LabelTable:
             by_item.setdefault(rating.item, []).append((rating, value))
         raters = list(dict.fromkeys(rating.rater for rating in ratings))
         result = {name: np.full(len(self.answers.rows), math.nan) for name in raters}
-        any_found = False
+        is_any_rated = False
         for place, row in enumerate(self.answers.rows):
             ratings_by_rater: dict[str, list[float]] = {}
             for rating, value in by_item.get(row.id, ()):
@@ -277,9 +275,9 @@ class _LabelTable:
                     ratings_by_rater.setdefault(rating.rater, []).append(value)
             for name, values_of_rater in ratings_by_rater.items():
                 result[name][place] = fmean(values_of_rater)
-                any_found = True
+                is_any_rated = True
         # Ids of another data set would otherwise give an empty study.
-        if not any_found:
+        if not is_any_rated:
             raise self._foreign_ids_error(ratings[0].item)
         return result
 
@@ -289,31 +287,30 @@ class _LabelTable:
             f"{self.answers.rows[0].id[:40]!r}"
         )
 
-    def _pool_raters(
-        self, people: Mapping[str, Floats], read: LabelValues, rating_count: int
-    ) -> Label:
-        binary = read.kind == "binary"
-        values = pool_raters(list(people.values()), binary=binary)
-        rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
-        notes = [
-            f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
-            f"of {rated.sum():,} answers"
-        ]
-        if tied := int((rated & np.isnan(values)).sum()):
-            notes.append(
-                f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out"
-            )
-        labels_without_rater = {
-            name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
-            for name in people
-            # With a single rater nobody is left to predict.
-            if len(people) > 1
-        }
-        known_labels = values[~np.isnan(values)]
-        are_levels = bool((known_labels == np.round(known_labels)).all())
-        # A mean of ordinal ratings may lie between two levels, and is then a real number.
-        kind: LabelKind = read.kind if binary or are_levels else "real"
-        return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
+
+def _build_pooled_label(
+    people: Mapping[str, Floats], read: LabelValues, rating_count: int
+) -> Label:
+    binary = read.kind == "binary"
+    values = pool_raters(list(people.values()), binary=binary)
+    rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
+    notes = [
+        f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
+        f"of {rated.sum():,} answers"
+    ]
+    if tied := int((rated & np.isnan(values)).sum()):
+        notes.append(f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out")
+    labels_without_rater = {
+        name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
+        for name in people
+        # With a single rater nobody is left to predict.
+        if len(people) > 1
+    }
+    known_labels = values[~np.isnan(values)]
+    are_levels = bool((known_labels == np.round(known_labels)).all())
+    # A mean of ordinal ratings may lie between two levels, and is then a real number.
+    kind: LabelKind = read.kind if binary or are_levels else "real"
+    return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
 
 
 def check_two_classes(label: Label) -> None:

@@ -282,11 +282,6 @@ def _list_table_rows(study: Study) -> Iterator[tuple[object, ...]]:
                     )  # fmt: skip
 
 
-def write_page(study: Study, path: Path) -> None:
-    """Write the page, completely or not at all."""
-    build_document(study, path.parent).write(path)
-
-
 def build_document(study: Study, folder: Path | None = None) -> document.PageDocument:
     """Build the page; if it is written to a ``folder``, examples link to the reports of runs."""
     sections = [
