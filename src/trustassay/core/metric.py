@@ -24,7 +24,7 @@ from trustassay.core.assessment import (
     WeightedColumns,
     WeightedFigures,
     compute_summary,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.capabilities import Message, Models, build_repair_turns
 from trustassay.core.evidence import EvidenceRow, View
@@ -39,7 +39,7 @@ from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
 __all__ = [
     "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
     "Need", "Pool", "Quantile", "Share", "Summary", "Total", "UnreadableReply", "WeightedFigures",
-    "ask_twice", "compute_badness", "directions", "read_figures", "reply_unless_empty",
+    "ask_twice", "compute_badness", "directions", "index_figures", "reply_unless_empty",
 ]  # fmt: skip
 
 T = TypeVar("T")

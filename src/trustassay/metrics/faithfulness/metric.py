@@ -8,7 +8,17 @@ import numpy as np
 
 from trustassay.core.event_loop import gather_all
 from trustassay.core.evidence import EvidenceLink, EvidenceRows, JudgedPiece, PassageNote, View
-from trustassay.core.metric import Assessment, Context, Figure, Need, directions, read_figures
+from trustassay.core.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Mean,
+    Need,
+    Share,
+    Total,
+    directions,
+    index_figures,
+)
 from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.judging import verdict as judging
 from trustassay.judging.evidence import ClaimVerdict, JudgedClaim
@@ -97,7 +107,23 @@ class Faithfulness(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "sentences that the passages support, mean over answers", "", headline=True,
+            statistic=Mean()),
+        Figure("supported", "answers of which every sentence is supported", headline=True,
+            statistic=Share("supported")),
+        Figure("not_found", "answers with a sentence that no passage says", headline=True,
+            statistic=Share("not found"), better="lower"),
+        Figure("contradicted", "answers with a sentence that a passage contradicts", headline=True,
+            statistic=Share("contradicted"), better="lower"),
+        Figure("refused", "answers that refuse", statistic=Share("refused")),
+        Figure("no_claim", "answers that claim nothing", statistic=Share("no claim"),
+            better="lower"),
+        Figure("no_passages", "answers without passages", "", statistic=Total("no_passages")),
+        Figure("statements", "sentences judged", "", statistic=Total("statements")),
+        Figure("support", "mean probability that a sentence is supported", "",
+            statistic=Mean("support", (0.0, 1.0))),
+    )  # fmt: skip
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a retriever and a second reader, if there are; for claims=model a judge."""

@@ -14,9 +14,11 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
+    Share,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.errors import UsageError
@@ -121,7 +123,49 @@ class Rag(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("right", "answers with the facts of the gold answer", headline=True,
+            statistic=Share("right"), better="higher"),
+        Figure("retriever", "answers whose missing facts are in no passage", headline=True,
+            statistic=Share("retriever"), better="lower"),
+        Figure("not_used", "answers that do not use facts of the passages", headline=True,
+            statistic=Share("generator: not used"), better="lower"),
+        Figure("used_wrongly", "answers that say something else where passages have the fact",
+            headline=True, statistic=Share("generator: used wrongly"), better="lower"),
+        Figure("both", "answers that say something else of facts that are in no passage",
+            headline=True, statistic=Share("both"), better="lower"),
+        group="Verdicts",
+    ) | index_figures(
+        Figure("claim_recall", "facts of the gold answer that the answer says, mean over answers",
+            "", headline=True, statistic=Mean("claim_recall", (0.0, 1.0))),
+        Figure("claim_precision", "statements of the answer that the gold answer says", "",
+            statistic=Mean("claim_precision", (0.0, 1.0))),
+        Figure("f1", "harmonic mean of claim_recall and claim_precision", "",
+            statistic=Mean("f1", (0.0, 1.0))),
+        group="Answer",
+    ) | index_figures(
+        Figure("context_recall", "facts of the gold answer that a passage says", "", headline=True,
+            statistic=Mean("context_recall", (0.0, 1.0))),
+        Figure("context_precision",
+            "whether the first passages are those that say a fact: mean precision at their ranks",
+            "", headline=True, statistic=Mean("context_precision", (0.0, 1.0))),
+        group="Retriever",
+    ) | index_figures(
+        Figure("context_utilization", "facts in the passages that the answer says", "",
+            statistic=Mean("context_utilization", (0.0, 1.0))),
+        Figure("faithfulness", "statements of the answer that a passage says", "",
+            statistic=Mean("faithfulness", (0.0, 1.0))),
+        Figure("noise_sensitivity_relevant",
+            "statements from a passage with a fact that the gold answer does not say", "",
+            statistic=Mean("noise_sensitivity_relevant", (0.0, 1.0)), better="lower"),
+        Figure("noise_sensitivity_irrelevant", "the same from passages without a fact", "",
+            statistic=Mean("noise_sensitivity_irrelevant", (0.0, 1.0)), better="lower"),
+        Figure("hallucination", "statements that neither passages nor gold answer say", "",
+            statistic=Mean("hallucination", (0.0, 1.0)), better="lower"),
+        Figure("self_knowledge", "statements of the gold answer that no passage says", "",
+            statistic=Mean("self_knowledge", (0.0, 1.0))),
+        group="Generator",
+    )  # fmt: skip
 
     enough: float = 1.0
 

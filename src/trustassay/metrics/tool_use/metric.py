@@ -21,9 +21,12 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
+    Share,
+    Total,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.outcome import FAILED, Outcome
 from trustassay.core.sample import Document, Problem, Sample, find_missing
@@ -198,7 +201,27 @@ class ToolUse(FaithfulnessOptions):
     )
     verdicts: ClassVar[Sequence[str]] = ("sound", *_FAULT_ORDER)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "arguments, failed calls and sentences without a fault, mean over answers",
+            "", headline=True, statistic=Mean()),
+        Figure("sound", "answers without a fault", headline=True, statistic=Share("sound")),
+        Figure("failed_call", "answers after a failed call that are given as if it had worked", "",
+            headline=True, statistic=Mean("failed_call", (0.0, 1.0)), better="lower"),
+        Figure("ignored_result", "answers with a sentence that a result contradicts", "",
+            headline=True, statistic=Mean("ignored_result", (0.0, 1.0)), better="lower"),
+        Figure("unsupported_value", "answers with a number, date, id or name that no result has",
+            "", headline=True, statistic=Mean("unsupported_value", (0.0, 1.0)), better="lower"),
+        Figure("unsupported_argument",
+            "answers after a call with an argument that nothing supports", "", headline=True,
+            statistic=Mean("unsupported_argument", (0.0, 1.0)), better="lower"),
+        Figure("contradicts_itself", "answers that contradict an earlier one of the conversation",
+            "", headline=True, statistic=Mean("contradicts_itself", (0.0, 1.0)), better="lower"),
+        Figure("calls", "calls of tools", "", statistic=Total("calls")),
+        Figure("failed_calls", "calls that failed", "", statistic=Total("failed_calls")),
+        Figure("arguments", "arguments judged", "", statistic=Total("arguments")),
+        Figure("no_steps", "answers before which no tool was called and nothing was said", "",
+            statistic=Total("no_steps")),
+    )  # fmt: skip
 
     def needs(self) -> Sequence[Need]:
         """An entailer; for claims=model a judge."""
