@@ -35,7 +35,8 @@ from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import ClaimFinding
 from trustassay.metrics.faithfulness.options import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
-    WORDS,
+    DONE,
+    TAKES_BACK,
     KnownValues,
     admits_failure,
     contains_text,
@@ -257,7 +258,7 @@ class ToolUse(FaithfulnessOptions):
         # Step 4: contradictions with earlier answers. A sentence that a new result supports may
         # differ from one, and so may one that takes something back.
         new_passages = {n for item in turn.calls for n in item.passages}
-        takes_back = WORDS["takes_back"].search
+        takes_back = TAKES_BACK.search
         for claim, item in zip([*claims], findings, strict=True):
             is_new = item.row.verdict == "supported" and new_passages.intersection(
                 item.row.passages or ()
@@ -389,9 +390,7 @@ def _find_hidden_failures(
     successful = [item for item in turn.calls if not item.error]
     # No sentence is left to blame and no call succeeded: the answer as a whole is at fault, unless
     # it only asks back.
-    if not (unsupported_texts or successful) and (
-        "?" not in response or WORDS["done"].search(response)
-    ):
+    if not (unsupported_texts or successful) and ("?" not in response or DONE.search(response)):
         unsupported_texts = [response]
     rows = []
     for call in turn.failed if unsupported_texts else ():
