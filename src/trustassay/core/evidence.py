@@ -94,6 +94,13 @@ class View:
     """The reason in one line, if no bad piece has one."""
 
 
+def covers_response(pieces: Iterable[str], response: str | None) -> bool:
+    """Whether pieces, apart from white space, are all of a response, which then need not be shown
+    by itself."""
+    text = "".join("".join(pieces).split())
+    return bool(text) and text == "".join((response or "").split())
+
+
 # Rows of evidence, which may be older than this code, or another metric's.
 
 R = TypeVar("R", bound="EvidenceRow")

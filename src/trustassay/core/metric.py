@@ -235,12 +235,7 @@ class Metric(ABC):
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
         # These parts mark answers of any metric; neither end is better.
-        if part in (
-            OTHER_LANGUAGE,
-            PART_READ_BY_SECOND,
-            REFUSED_PART,
-            BLANK_PART,
-        ):  # marks of any metric
+        if part in (OTHER_LANGUAGE, PART_READ_BY_SECOND, REFUSED_PART, BLANK_PART):
             return ""
         # "group:name" is looked up as "group:"; without a colon the slice is empty and finds
         # nothing.

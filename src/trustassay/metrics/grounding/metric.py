@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from trustassay.core.capabilities import Entailment
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View, covers_response
 from trustassay.core.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.core.outcome import (
     BLANK,
@@ -643,12 +643,11 @@ class Grounding(GroundingOptions):
             rows.other_items,
             len(documents),
         )
-        text = "".join(sentence.text for sentence in trace.sentences)
-        # The page leaves the response out where its sentences show all of it.
-        tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         return View(
             data=trace,
-            shows_response=bool(text) and tells_all,
+            shows_response=covers_response(
+                (sentence.text for sentence in trace.sentences), sample.response
+            ),
             shows_golds=bool(trace.golds),
             judged=[JudgedPiece(item.text, item.mark, item.why) for item in trace.sentences],
             mark=evidence.judgement_of(assessment, self.problem(assessment)),

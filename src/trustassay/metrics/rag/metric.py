@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View, covers_response
 from trustassay.core.metric import (
     REFUSED_PART,
     Assessment,
@@ -25,7 +25,7 @@ from trustassay.errors import UsageError
 from trustassay.judging.claims import Claim
 from trustassay.judging.evidence import JudgedClaim
 from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
@@ -315,10 +315,9 @@ class Rag(FaithfulnessOptions):
             for marks in (_FACT_MARKS, _RESPONSE_MARKS)
         )
         # The page leaves the response out where its sentences show all of it.
-        text = "".join("".join(statement.text for statement, _ in statements).split())
         return View(
             data={"facts": facts, "said": statements, "rest": rows.other_items},
-            shows_response=bool(text) and text == "".join((sample.response or "").split()),
+            shows_response=covers_response((item.text for item, _ in statements), sample.response),
             judged=[JudgedPiece(statement.text, mark) for statement, mark in statements],
         )
 

@@ -33,7 +33,7 @@ from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import ClaimFinding
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
     DONE,
     TAKES_BACK,

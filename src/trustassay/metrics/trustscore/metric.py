@@ -310,14 +310,16 @@ class TrustScore(ConsistencyOptions):
     @cached_property
     def factcheck(self) -> FactCheck:
         """The metric that reads evidence."""
-        names = [f.name for f in dataclasses.fields(FactCheck)]
-        # Options that both parts have are called fact_... here: `by`, `prompt`, `max_tokens`.
-        own_names = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
+        # Options that both parts have are called fact_... here.
         return FactCheck(
-            **{
-                name: getattr(self, own_name)
-                for name, own_name in zip(names, own_names, strict=True)
-            }
+            k=self.k,
+            by=self.fact_by,
+            threshold=self.threshold,
+            rule=self.rule,
+            statement=self.statement,
+            hypothesis=self.hypothesis,
+            prompt=self.fact_prompt,
+            max_tokens=self.fact_max_tokens,
         )
 
     @property
