@@ -237,10 +237,8 @@ def diff_words(original: str, other: str) -> list[Piece] | None:
 
     ``None`` if one of the two has more than :data:`MAX_WORDS_COMPARED` words.
     """
-    original_words, other_words = (
-        _WORD_WITH_SPACE.findall(original),
-        _WORD_WITH_SPACE.findall(other),
-    )
+    original_words = _WORD_WITH_SPACE.findall(original)
+    other_words = _WORD_WITH_SPACE.findall(other)
     if max(len(original_words), len(other_words)) > MAX_WORDS_COMPARED:
         return None
     # Words are compared without their space, so that a line break is no difference.

@@ -304,10 +304,8 @@ class Consistency(ConsistencyOptions):
         for key, (above, below) in RATIO_FIGURES.items():
             value = interval = None
             if totals[below]:
-                value, interval = (
-                    100 * totals[above] / totals[below],
-                    _compute_interval(sums, above, below),
-                )
+                value = 100 * totals[above] / totals[below]
+                interval = _compute_interval(sums, above, below)
             result.add_figure(
                 key, value, n, interval, units=sums.units, reason=_REASON_WITHOUT[below]
             )

@@ -471,10 +471,8 @@ async def _judge_by_entailer(
         # is not 1.
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
         combined = await context.second.judge(models, windows, hypothesis, first)
-        verdict, decisive = (
-            decide_verdict([combined], options.threshold, options.rule).verdict,
-            None,
-        )
+        verdict = decide_verdict([combined], options.threshold, options.rule).verdict
+        decisive = None
         parts |= {
             "entailment": combined.entailment,
             "contradiction": combined.contradiction,

@@ -426,10 +426,8 @@ class Judge(JudgeOptions):
         # Asking these at once loses nothing: no fewer votes could settle it, whether all or none
         # of them pass.
         for rounds in range(1, rounds_left):
-            votes_added, votes_after = (
-                rounds * asking.votes_per_round,
-                (rounds_left - rounds) * asking.votes_per_round,
-            )
+            votes_added = rounds * asking.votes_per_round
+            votes_after = (rounds_left - rounds) * asking.votes_per_round
             for passing in (current.passing, current.passing + votes_added):
                 if is_settled(PassingVotes(passing, current.n + votes_added), votes_after):
                     return rounds

@@ -188,11 +188,9 @@ class Rag(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Locate facts and claims; the evidence begins with the missing facts."""
-        sample, response, work = (
-            context.sample,
-            context.response(),
-            TextWork.for_sample(context.sample),
-        )
+        sample = context.sample
+        response = context.response()
+        work = TextWork.for_sample(context.sample)
         facts = await self._collect_facts(context)
         if not (golds := [form for forms in facts for form in forms]):
             return self.build_assessment(sample, None, reason="the gold answer claims nothing")

@@ -234,11 +234,9 @@ class ToolUse(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Look for faults; the evidence holds each one with the step that decides."""
-        sample, response, work = (
-            context.sample,
-            context.response(),
-            TextWork.for_sample(context.sample),
-        )
+        sample = context.sample
+        response = context.response()
+        work = TextWork.for_sample(context.sample)
         turn = await work(AgentTurn, sample)
         if not (turn.calls or turn.earlier_answers):
             return self.build_assessment(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
@@ -325,11 +323,9 @@ class ToolUse(FaithfulnessOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the calls, each with its faults, and then all other faults."""
-        rows, turn, response = (
-            EvidenceRows(assessment.evidence, AgentFault),
-            AgentTurn(sample),
-            sample.response or "",
-        )
+        rows = EvidenceRows(assessment.evidence, AgentFault)
+        turn = AgentTurn(sample)
+        response = sample.response or ""
         faults = [(f"f{place}", item) for place, item in enumerate(rows.select(AgentFault), 1)]
         calls = [
             (item, [row for row in faults if row[1].step == item.number]) for item in turn.calls
