@@ -77,7 +77,7 @@ class View:
     """What the report needs to show the evidence of one assessment."""
 
     data: Any = None
-    """The template's ``view``."""
+    """The template's ``view``. Its ``other_items``, if it has any, are listed below as data."""
     shows_response: bool = False
     """Whether the evidence shows the whole response, which is then not shown separately."""
     shows_golds: bool = False

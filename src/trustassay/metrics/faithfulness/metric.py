@@ -152,7 +152,7 @@ class FaithfulnessTrace(NamedTuple):
     """The sentences or claims that were judged, in the order of the answer."""
     refusal: str
     """The words by which the answer was taken for a refusal; empty if it was not."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod

@@ -128,7 +128,7 @@ class FewlTrace(NamedTuple):
     """The references that do not count, with the reason."""
     neighbours: Sequence[NearQuestion]
     """The questions behind the penalty, the nearest first."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod

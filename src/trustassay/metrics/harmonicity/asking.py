@@ -242,7 +242,7 @@ class HarmonicityTrace:
     """The changes whose reply was empty."""
     answers: int = 0
     """The number of answers to perturbed prompts."""
-    other_rows: Sequence[Mapping[str, Any]] = ()
+    other_items: Sequence[Mapping[str, Any]] = ()
     """Evidence of any other kind, as it is stored."""
 
     @classmethod

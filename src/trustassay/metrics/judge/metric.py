@@ -522,7 +522,7 @@ class Judge(JudgeOptions):
             by_judge.setdefault(vote.judge, []).append(vote)
         judges = [votes_of(name, votes_of_judge) for name, votes_of_judge in by_judge.items()]
         return View(
-            data={"judges": judges, "golds": rows.select(GoldRow), "rest": rows.other_items}
+            data={"judges": judges, "golds": rows.select(GoldRow), "other_items": rows.other_items}
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:

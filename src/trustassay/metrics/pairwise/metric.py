@@ -437,6 +437,6 @@ class Pairwise(Metric):
             "other": other.other,
             "by": by,
             "rows": rows.select(PairChoice),
-            "rest": rows.other_items,
+            "other_items": rows.other_items,
         }
         return View(data=result)

@@ -314,7 +314,7 @@ class Rag(FaithfulnessOptions):
         )
         # The page leaves the response out where its sentences show all of it.
         return View(
-            data={"facts": facts, "said": statements, "rest": rows.other_items},
+            data={"facts": facts, "said": statements, "other_items": rows.other_items},
             shows_response=covers_response((item.text for item, _ in statements), sample.response),
             judged=[JudgedPiece(statement.text, mark) for statement, mark in statements],
         )

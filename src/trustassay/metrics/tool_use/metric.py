@@ -344,7 +344,7 @@ class ToolUse(FaithfulnessOptions):
         faults_in_response = [item for _, item in faults if item.text and item.text in response]
         faults_in_response.sort(key=lambda item: response.find(item.text or ""))
         return View(
-            data={"calls": calls, "others": other_faults, "rest": rows.other_items},
+            data={"calls": calls, "others": other_faults, "other_items": rows.other_items},
             judged=[
                 JudgedPiece(item.text or "", item.mark, item.why) for item in faults_in_response
             ],

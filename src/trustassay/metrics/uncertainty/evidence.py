@@ -98,7 +98,7 @@ class UncertaintyTrace:
     """The tokens of low probability."""
     stops: Sequence[StoppingRow]
     """With ``samples=auto``, when the asking stopped."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
