@@ -71,9 +71,14 @@ class GroundingAssessor:
         strip = strip_citations_as_in_paper if self.as_in_paper else strip_answer
         self.plain_response = strip(self.response)
         self.texts = [self.read_text(document) for document in self.documents]
-        self.titles = [self.read_title(document) for document in self.documents]
+        self.titles = [
+            document.title if self.as_in_paper else fold_text(document.title)
+            for document in self.documents
+        ]
+        # The premise of the paper's profile names a title even where it is empty.
         self.blocks = [
-            self.build_premise_of(*pair) for pair in zip(self.titles, self.texts, strict=True)
+            add_title(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
+            for title, text in zip(self.titles, self.texts, strict=True)
         ]
         text_golds_rules = self.response, self.golds, self.rules
         self.elements = maths.split_plain_list(*text_golds_rules) if self.is_list else []
@@ -152,14 +157,6 @@ class GroundingAssessor:
         if self.as_in_paper:
             return document.text if document.excerpt is None else document.excerpt
         return read_passage_text(document)
-
-    def read_title(self, document: Document) -> str:
-        """Return the title of a passage as the reader gets it."""
-        return document.title if self.as_in_paper else fold_text(document.title)
-
-    def build_premise_of(self, title: str, text: str) -> str:
-        """Return the premise for a passage; the paper's names a title even where it is empty."""
-        return add_title(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
 
     def build_statements(self) -> list[Claim]:
         """Return the statements of the response: its sentences, or for a list answer "QUESTION
