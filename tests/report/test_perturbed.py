@@ -44,7 +44,7 @@ def test_equal_answers_are_one() -> None:
     ]
     assert found.refused == ["\\x00"]
     assert found.empty == ["\\x07"]
-    assert not found.other_rows
+    assert not found.other_items
 
 
 def test_words_that_differ_are_marked() -> None:
@@ -93,7 +93,7 @@ def test_long_answers_are_not_compared() -> None:
 def test_any_evidence_is_read(evidence: list[Any]) -> None:
     found = HarmonicityTrace.read(evidence)
     assert found.original is None
-    assert len(found.other_rows) + len(found.variants) == len(evidence)
+    assert len(found.other_items) + len(found.variants) == len(evidence)
 
 
 def test_answers_that_two_metrics_read_are_shown_once(

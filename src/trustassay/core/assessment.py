@@ -3,15 +3,11 @@ intervals."""
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from itertools import islice
 from typing import Any, Literal, Protocol, Self
 
@@ -136,36 +132,9 @@ class Figure:
         return cls(**{**raw, "range": bounds and tuple(bounds)})
 
 
-@cache
-def read_figures(package: str | None, name: str = "figures") -> Mapping[str, Figure]:
-    """Return figures by key from the table ``NAME.csv`` beside a metric's module.
-
-    The column ``statistic`` reads ``mean PART``, ``mean PART LEAST LARGEST``, ``share VERDICT``,
-    ``quantile PART Q`` or ``total PART``, where ``score`` stands for the score; it is empty for
-    figures that the metric computes itself.
-    """
-    table = files(package or __name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    result = {}
-    for row in csv.DictReader(io.StringIO(table)):
-        statistic, headline = row.pop("statistic"), row.pop("headline") == "yes"
-        fields: dict[str, Any] = row | {
-            "statistic": _parse_statistic(*statistic.split(" ", 1)) if statistic else None
-        }
-        result[row["key"]] = Figure(**fields, headline=headline)
-    return result
-
-
-def _parse_statistic(kind: str, operands: str) -> Statistic:
-    """Return a statistic from its name and operands in a table of figures."""
-    # First, since a verdict may contain spaces ("not supported") and is not split.
-    if kind == "share":
-        return Share(operands)
-    part, *numbers = operands.split()
-    if kind == "total":
-        return Total(part)
-    if kind == "quantile":
-        return Quantile(float(numbers[0]), part)
-    return Mean(part, (float(numbers[0]), float(numbers[1])) if numbers else None)
+def index_figures(*figures: Figure, group: str = "") -> dict[str, Figure]:
+    """Return figures by key, in the order in which they are shown, all under one heading."""
+    return {figure.key: dataclasses.replace(figure, group=group) for figure in figures}
 
 
 @dataclass(frozen=True)

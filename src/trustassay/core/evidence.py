@@ -77,7 +77,7 @@ class View:
     """What the report needs to show the evidence of one assessment."""
 
     data: Any = None
-    """The template's ``view``."""
+    """The template's ``view``. Its ``other_items``, if it has any, are listed below as data."""
     shows_response: bool = False
     """Whether the evidence shows the whole response, which is then not shown separately."""
     shows_golds: bool = False
@@ -92,6 +92,13 @@ class View:
     """The judgement of the whole answer, if it says more than the verdict."""
     reason: str = ""
     """The reason in one line, if no bad piece has one."""
+
+
+def covers_response(pieces: Iterable[str], response: str | None) -> bool:
+    """Whether pieces, apart from white space, are all of a response, which then need not be shown
+    by itself."""
+    text = "".join("".join(pieces).split())
+    return bool(text) and text == "".join((response or "").split())
 
 
 # Rows of evidence, which may be older than this code, or another metric's.
@@ -230,10 +237,8 @@ def diff_words(original: str, other: str) -> list[Piece] | None:
 
     ``None`` if one of the two has more than :data:`MAX_WORDS_COMPARED` words.
     """
-    original_words, other_words = (
-        _WORD_WITH_SPACE.findall(original),
-        _WORD_WITH_SPACE.findall(other),
-    )
+    original_words = _WORD_WITH_SPACE.findall(original)
+    other_words = _WORD_WITH_SPACE.findall(other)
     if max(len(original_words), len(other_words)) > MAX_WORDS_COMPARED:
         return None
     # Words are compared without their space, so that a line break is no difference.

@@ -24,7 +24,7 @@ from trustassay.core.assessment import (
     WeightedColumns,
     WeightedFigures,
     compute_summary,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.capabilities import Message, Models, build_repair_turns
 from trustassay.core.evidence import EvidenceRow, View
@@ -39,7 +39,7 @@ from trustassay.text.limits import TOO_LONG, USUAL_LIMITS, TextLimits
 __all__ = [
     "Assessment", "Context", "Direction", "Figure", "Inventory", "Mean", "Metric", "MetricInfo",
     "Need", "Pool", "Quantile", "Share", "Summary", "Total", "UnreadableReply", "WeightedFigures",
-    "ask_twice", "compute_badness", "directions", "read_figures", "reply_unless_empty",
+    "ask_twice", "compute_badness", "directions", "index_figures", "reply_unless_empty",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -235,12 +235,7 @@ class Metric(ABC):
     def direction_of(self, part: str) -> Direction | None:
         """Return which end of a part is better; ``None`` for one that is not declared."""
         # These parts mark answers of any metric; neither end is better.
-        if part in (
-            OTHER_LANGUAGE,
-            PART_READ_BY_SECOND,
-            REFUSED_PART,
-            BLANK_PART,
-        ):  # marks of any metric
+        if part in (OTHER_LANGUAGE, PART_READ_BY_SECOND, REFUSED_PART, BLANK_PART):
             return ""
         # "group:name" is looked up as "group:"; without a colon the slice is empty and finds
         # nothing.

@@ -74,7 +74,7 @@ rows = st.fixed_dictionaries(
 @given(st.lists(rows | anything, max_size=4))
 def test_foreign_evidence_never_breaks_the_view(evidence: list[Any]) -> None:
     trace = FaithfulnessTrace.read(evidence, 2)
-    assert len(trace.statements) + len(trace.other_rows) + bool(trace.refusal) <= len(evidence) + 1
+    assert len(trace.statements) + len(trace.other_items) + bool(trace.refusal) <= len(evidence) + 1
     found = Assessment("q", "faithfulness", 0.5, evidence=evidence)
     sample = Sample("q", "Where?", response="x")
     Faithfulness().view(sample, found)

@@ -303,4 +303,4 @@ def test_evidence_of_any_form_is_drawn() -> None:
     odd = dataclasses.replace(found, evidence=[{"gold": 3}, {"gold": "x", "bleu_1": "y"}, 7])  # type: ignore[list-item]
     view = metric.view(sample, odd)
     assert [gold.text for gold in view.data.golds] == ["x"]
-    assert view.data.other_rows == [{"gold": 3}, {"value": 7}]
+    assert view.data.other_items == [{"gold": 3}, {"value": 7}]

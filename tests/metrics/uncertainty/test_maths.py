@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.core.capabilities import TokenVectors
-from trustassay.metrics.uncertainty import maths, words
+from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.maths import Matrices
 
 CASES = json.loads((Path(__file__).parent / "peers.json").read_text("utf-8"))["cases"]
@@ -40,7 +40,7 @@ def unlike(case: Mapping[str, Any]) -> float:
 def lexical(name: str) -> Callable[[Mapping[str, Any]], float]:
     """Return a part of words in the other program's form: minus the similarity."""
     return lambda case: (
-        words.compute_word_parts([name], [], ["", *case["texts"]], str.splitlines)[name] - 1
+        maths.compute_word_parts([name], [], ["", *case["texts"]], str.splitlines)[name] - 1
     )
 
 

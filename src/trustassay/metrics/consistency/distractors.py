@@ -128,10 +128,8 @@ def _is_same_kind(answer: str, slot: Slot, replacement: str) -> bool:
     """Whether a replacement is of the kind of the words it replaces, about as long, and new."""
     # A line begins with a capital, which would make a name of a common noun.
     replacement = replacement.lower() if slot.text.islower() else replacement
-    old_length, new_length = (
-        len(tokens.split_words(slot.text)),
-        len(tokens.split_words(replacement)),
-    )
+    old_length = len(tokens.split_words(slot.text))
+    new_length = len(tokens.split_words(replacement))
     is_repeated = tokens.contains_words(tokens.normalise(answer), tokens.normalise(replacement))
     if not replacement or is_repeated or abs(new_length - old_length) > max(1, old_length // 2):
         return False

@@ -14,11 +14,14 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
     Pool,
+    Share,
     Summary,
+    Total,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.judging.refusal import NO_ANSWER
@@ -98,6 +101,45 @@ def _compute_interval(sums: RowSums, above: str, below: str) -> Interval | str:
     return 100 * low, 100 * high
 
 
+FIGURES: Mapping[str, Figure] = index_figures(
+    Figure("mean", "mean score, Trust_BC", "", headline=True, statistic=Mean()),
+    Figure("mean_low", "mean score if all open answers had the least", "",
+        statistic=Mean("lowest", (0.0, 1.0))),
+    Figure("mean_high", "mean score if all open answers had the largest", "",
+        statistic=Mean("highest", (0.0, 1.0))),
+    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
+    Figure("consistent", "answers that the model chose again in every choice", headline=True,
+        statistic=Share("consistent")),
+    Figure("assessable", "answers that could be assessed", headline=True),
+    Figure("share",
+        "mean share of an answer's choices in which the model takes it; finer than the score", "",
+        statistic=Mean("share_consistent", (0.0, 1.0))),
+    Figure("checks_consistent", "choices of its own answer, of all whose reply names an option",
+        headline=True),
+    Figure("none_chosen", "choices of none of the above, of all whose reply names an option"),
+    Figure("asked_again", "choices asked for again, since the first reply names no option"),
+    Figure("unparsed", "choices whose reply names no option", headline=True),
+    Figure("checks", "choices asked for each answer", "", statistic=Mean("checks")),
+    Figure("short", "answers with too few distractors for all choices", "",
+        statistic=Total("short")),
+    Figure("written", "share of an answer's distractors that were written by a generator", "",
+        statistic=Mean("written", (0.0, 1.0))),
+) | index_figures(
+    Figure("position_bias",
+        "how far the places chosen differ from the answer's; 0 not at all, 0.75 always the same",
+        ""),
+    *(
+        Figure(f"offered_{letter}", f"choices with the answer at {letter.upper()}, of all whose "
+            "reply names an option") for letter in "abcd"
+    ),
+    *(
+        Figure(f"chosen_{letter}", f"choices of {letter.upper()}, of all whose reply names an "
+            "option") for letter in "abcd"
+    ),
+    group="places",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Consistency(ConsistencyOptions):
     """Does the model choose its own answer again when it may choose among others?
@@ -155,7 +197,7 @@ class Consistency(ConsistencyOptions):
     def figures(self) -> Mapping[str, Figure]:
         """The figures; one of them is about a generator's distractors, if the run has a
         generator."""
-        return self.select_applicable_figures(read_figures(__package__))
+        return self.select_applicable_figures(FIGURES)
 
     @property
     def pool(self) -> bool:  # type: ignore[override]
@@ -262,10 +304,8 @@ class Consistency(ConsistencyOptions):
         for key, (above, below) in RATIO_FIGURES.items():
             value = interval = None
             if totals[below]:
-                value, interval = (
-                    100 * totals[above] / totals[below],
-                    _compute_interval(sums, above, below),
-                )
+                value = 100 * totals[above] / totals[below]
+                interval = _compute_interval(sums, above, below)
             result.add_figure(
                 key, value, n, interval, units=sums.units, reason=_REASON_WITHOUT[below]
             )

@@ -15,8 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trustassay.text.patterns import read_patterns
-
 Kind = Literal["entity", "date", "number", "word"]
 
 
@@ -275,11 +273,37 @@ LATEST_KNOWN_YEAR = 2025
 
 _MONTHS = list(calendar.month_name)[1:]
 _SHORT_MONTHS = [*(name[:3] for name in _MONTHS), "Sept"]
-_PARTIAL_PATTERNS = ("month", "day", "year")
+# Of ASCII alone: without regard to case, other letters would match, too.
+_MONTH = rf"(?P<month>(?a:{'|'.join(_MONTHS + _SHORT_MONTHS)}))\b\.?"
+_DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
+_YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2})"
+# "march" and "may" are words, too.
+_UNAMBIGUOUS_MONTHS = [name for name in _MONTHS if name not in ("March", "May")]
+# The longest first: "1 May 1912" is found before "May 1912".
 _DATE_FORMS = [
-    re.compile(pattern, re.IGNORECASE)
-    for name, pattern in read_patterns("dates.toml", __package__).items()
-    if name not in _PARTIAL_PATTERNS
+    re.compile(form, re.IGNORECASE)
+    for form in (
+        # 1912-05-01
+        rf"(?<![\w-]){_YEAR}-(?P<month>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12][0-9]|3[01])(?![\w-])",
+        # May 1st, 1912
+        rf"\b{_MONTH}\s{{1,9}}{_DAY}(?:\s{{0,9}},)?\s{{1,9}}{_YEAR}\b",
+        # 1 May 1912
+        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH},?\s{{1,9}}{_YEAR}\b",
+        # May 1912
+        rf"\b{_MONTH},?\s{{1,9}}{_YEAR}\b",
+        # May 1st
+        rf"\b{_MONTH}\s{{1,9}}{_DAY}\b",
+        # 1st of May
+        rf"\b{_DAY}\s{{1,9}}(?:of\s{{1,9}})?{_MONTH}(?!\w)",
+        # 1912-1918, 1912/18
+        rf"(?<![\w-]){_YEAR}(?P<dash>\s?[-–—/]\s?)(?P<until>[0-9]{{4}}|[0-9]{{2}})(?![\w-])",
+        # 1910s
+        r"(?<![\w-])(?P<decade>1[0-9]{2}0|20[0-9]0)['’]?s\b",
+        # 1912
+        rf"(?<![\w.,$£€#/-]){_YEAR}(?![\w/-]|[.,][0-9]|\s{{0,9}}%)",
+        r"\b(?P<weekday>Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b",
+        rf"\b(?P<month>(?a:{'|'.join(_UNAMBIGUOUS_MONTHS)}))\b",
+    )
 ]
 
 

@@ -18,12 +18,15 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Metric,
     Need,
+    Share,
+    Total,
     UnreadableReply,
     ask_twice,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.outcome import NO_PASSAGES, NOT_ANSWERED, REFUSED, Outcome
 from trustassay.core.prompts import prompt_property
@@ -229,7 +232,19 @@ class FactCheck(Metric):
     verdicts: ClassVar[Sequence[str]] = ENTAILMENT_LABELS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     line: ClassVar[str] = "the evidence contradicts it, or there is none to check it against"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "mean score, Trust_FC", "", headline=True, statistic=Mean()),
+        Figure("support", "answers that the evidence supports", headline=True,
+            statistic=Share("support")),
+        Figure("neutral", "answers that the evidence leaves open", statistic=Share("neutral")),
+        Figure("contradict", "answers that the evidence contradicts", headline=True,
+            statistic=Share("contradict")),
+        Figure("assessable", "share of answers with evidence to check them against", "",
+            statistic=Mean("assessable", (0.0, 1.0))),
+        Figure("passages", "passages for each answer", "", statistic=Mean("passages")),
+        Figure("unparsed", "passages whose judgement named no verdict", "",
+            statistic=Total("unparsed")),
+    )  # fmt: skip
 
     k: int = 10
     by: By = "entailer"
@@ -456,10 +471,8 @@ async def _judge_by_entailer(
         # is not 1.
         first = Entailment(parts["entailment"], 0.0, parts["contradiction"])
         combined = await context.second.judge(models, windows, hypothesis, first)
-        verdict, decisive = (
-            decide_verdict([combined], options.threshold, options.rule).verdict,
-            None,
-        )
+        verdict = decide_verdict([combined], options.threshold, options.rule).verdict
+        decisive = None
         parts |= {
             "entailment": combined.entailment,
             "contradiction": combined.contradiction,

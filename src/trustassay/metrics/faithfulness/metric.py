@@ -1,24 +1,138 @@
-"""The metric ``faithfulness``, and its view: each sentence with its verdict and its reason."""
+"""The metric ``faithfulness``, its options, which ``rag`` and ``tool_use`` share, and its view."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceLink, EvidenceRows, JudgedPiece, PassageNote, View
-from trustassay.core.metric import Assessment, Context, Figure, Need, directions, read_figures
-from trustassay.core.sample import Problem, Sample, find_missing
+from trustassay.core.evidence import (
+    EvidenceLink,
+    EvidenceRows,
+    JudgedPiece,
+    PassageNote,
+    View,
+    covers_response,
+)
+from trustassay.core.metric import (
+    Assessment,
+    Context,
+    Figure,
+    Mean,
+    Metric,
+    Need,
+    Share,
+    Total,
+    directions,
+    index_figures,
+)
+from trustassay.core.prompts import prompt_property
+from trustassay.core.sample import Document, Problem, Sample, find_missing
+from trustassay.errors import UsageError, check_choices, check_least
 from trustassay.judging import verdict as judging
+from trustassay.judging.claims import Claim, build_claims, parse_claim_list
 from trustassay.judging.evidence import ClaimVerdict, JudgedClaim
-from trustassay.judging.refusal import drop_asides
+from trustassay.judging.refusal import Detector, drop_asides, find_refusal, load_detector
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, read_deciding_statements
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.judging.verdict import ClaimVerifier, VerdictOptions, find_inner_names
 from trustassay.metrics.grounding.evidence import Refusal
 from trustassay.text.limits import TextWork
 from trustassay.text.refusals import is_no_answer_placeholder
+from trustassay.text.sentences import Splitter, load_splitter
 from trustassay.text.words import amount
+
+ClaimsFrom = Literal["sentences", "model"]
+
+
+@dataclass(frozen=True)
+class FaithfulnessOptions(Metric):
+    """The options, which ``rag`` and ``tool_use`` share; see :class:`Faithfulness`."""
+
+    claims: ClaimsFrom = "sentences"
+    passages: int = 3
+    threshold: float = 0.5
+    contradiction: float = 0.5
+    near: float = 0.5
+    joined: bool = True
+    splitter: str = "sentencex"
+    refusal: str = "phrases"
+    prompt: str | None = None
+    max_tokens: int = 1024
+
+    def __post_init__(self) -> None:
+        check_least(self, passages=1, max_tokens=1)
+        check_choices(self, claims=ClaimsFrom)
+        for option in ("threshold", "contradiction"):
+            if not 0 < getattr(self, option) <= 1:
+                raise UsageError(f"{option}: expected a number above 0 and up to 1")
+        if not 0 <= self.near <= 1:
+            raise UsageError("near: expected a number from 0 to 1")
+        # Build these now: an unknown name or a faulty file must fail before a run starts.
+        _ = self.split, self.refuses, self.claims_prompt
+
+    @cached_property
+    def split(self) -> Splitter:
+        """The splitter of sentences."""
+        return load_splitter(self.splitter)
+
+    @cached_property
+    def refuses(self) -> Detector:
+        """The detector of refusals."""
+        return load_detector(self.refusal)
+
+    claims_prompt = prompt_property("trustassay.metrics.faithfulness", "claims")
+    """The template by which a model is asked for an answer's claims."""
+
+    async def claims_of(self, context: Context, text: str) -> Sequence[Claim]:
+        """Return the claims of an answer to the sample's question: its sentences by rules, or the
+        list that the judge writes.
+        """
+        sample = context.sample
+        if self.claims == "sentences":
+            return await TextWork.for_sample(sample)(self._split_by_rules, context, text)
+        prompt = self.claims_prompt
+        reply = await context.models.chat(
+            prompt.fill(question=sample.question, answer=text),
+            role="judge",
+            max_tokens=self.max_tokens,
+            prompt=prompt.name,
+        )
+        return parse_claim_list(reply.text, text)
+
+    def _split_by_rules(self, context: Context, text: str) -> list[Claim]:
+        sample = context.sample
+        # Capitalised words inside the passages' sentences are names; a heading or list lead that
+        # holds one belongs to the claims below it.
+        names = {
+            name for document in sample.documents or () for name in find_inner_names(document.text)
+        }
+        return build_claims(sample.question, text, self.split, names=names)
+
+    def refusal_in(self, response: str, claims: Sequence[Claim]) -> str | None:
+        """Return the words by which a response declines as a whole; ``None`` if it answers."""
+        # The default detector works on claims, which tell a refusal of the whole question from one
+        # of a detail. Other detectors see the text alone.
+        rules = self.refusal == "phrases" and self.claims == "sentences"
+        return find_refusal(claims) if rules else self.refuses(response)
+
+    def verifier(self, context: Context, documents: Sequence[Document]) -> ClaimVerifier:
+        """Build the verifier that judges claims by these passages.
+
+        Raises:
+            AssessmentError: the passages are too long to assess.
+        """
+        options = VerdictOptions(
+            self.passages, self.threshold, self.contradiction, self.near, self.joined
+        )
+        question = context.sample.question
+        result = ClaimVerifier(
+            options, context.models, question, documents, self.split, context.second
+        )
+        context.limits.check_count("sentences of its passages", result.sentence_count)
+        return result
+
 
 NO_PASSAGES = "without passages: there is nothing to judge the answer by"
 ANSWER_VERDICTS = ("supported", "not found", "contradicted", "no claim", "refused")
@@ -38,7 +152,7 @@ class FaithfulnessTrace(NamedTuple):
     """The sentences or claims that were judged, in the order of the answer."""
     refusal: str
     """The words by which the answer was taken for a refusal; empty if it was not."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
@@ -97,7 +211,23 @@ class Faithfulness(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "sentences that the passages support, mean over answers", "", headline=True,
+            statistic=Mean()),
+        Figure("supported", "answers of which every sentence is supported", headline=True,
+            statistic=Share("supported")),
+        Figure("not_found", "answers with a sentence that no passage says", headline=True,
+            statistic=Share("not found"), better="lower"),
+        Figure("contradicted", "answers with a sentence that a passage contradicts", headline=True,
+            statistic=Share("contradicted"), better="lower"),
+        Figure("refused", "answers that refuse", statistic=Share("refused")),
+        Figure("no_claim", "answers that claim nothing", statistic=Share("no claim"),
+            better="lower"),
+        Figure("no_passages", "answers without passages", "", statistic=Total("no_passages")),
+        Figure("statements", "sentences judged", "", statistic=Total("statements")),
+        Figure("support", "mean probability that a sentence is supported", "",
+            statistic=Mean("support", (0.0, 1.0))),
+    )  # fmt: skip
 
     def needs(self) -> Sequence[Need]:
         """An entailer; a retriever and a second reader, if there are; for claims=model a judge."""
@@ -222,10 +352,6 @@ class Faithfulness(FaithfulnessOptions):
         trace = FaithfulnessTrace.read(assessment.evidence, len(documents))
         # "fair" marks are borderline sentences: supported, but near the threshold.
         near = [statement.mark for statement in trace.statements if statement.mark.tone == "fair"]
-        text = "".join(statement.text for statement in trace.statements)
-        # The page shows the response once. The sentences replace it where they contain all of it,
-        # apart from white space; a model's list of claims does not.
-        tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         ties: dict[int, list[EvidenceLink]] = {
             number: [] for number in range(1, len(documents) + 1)
         }
@@ -238,7 +364,9 @@ class Faithfulness(FaithfulnessOptions):
                     ties[number].append(EvidenceLink(f"s{place}", label, statement.mark))
         return View(
             data=trace,
-            shows_response=bool(text) and tells_all,
+            shows_response=covers_response(
+                (statement.text for statement in trace.statements), sample.response
+            ),
             judged=[
                 JudgedPiece(statement.text, statement.mark, _explain_verdict(statement))
                 for statement in trace.statements

@@ -21,10 +21,11 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Pool,
     Summary,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.errors import AssessmentError
@@ -127,7 +128,7 @@ class FewlTrace(NamedTuple):
     """The references that do not count, with the reason."""
     neighbours: Sequence[NearQuestion]
     """The questions behind the penalty, the nearest first."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
@@ -178,7 +179,27 @@ class Fewl(FewlOptions):
         lower="penalty",
         neither="references neighbours pairs characters label",
     )
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "mean score; higher is less hallucinated", "", headline=True,
+            statistic=Mean()),
+        Figure("no_penalty", "the same without the penalty", "", headline=True,
+            statistic=Mean("no_penalty")),
+        Figure("auroc", "right answers that score higher than wrong ones (AUROC)", headline=True),
+        Figure("auroc_no_penalty", "the same of the score without the penalty", headline=True),
+        Figure("auroc_agreement", "the same of the weighted similarity alone"),
+        Figure("auroc_length", "the same of a rule that knows nothing: the shorter is right",
+            headline=True),
+        Figure("chance", "the same by chance", headline=True),
+        Figure("penalty", "mean likeness to answers to other questions", "",
+            statistic=Mean("penalty")),
+        Figure("references", "mean number of references behind a score", "",
+            statistic=Mean("references")),
+        Figure("neighbours", "mean number of other questions behind a penalty", "",
+            statistic=Mean("neighbours")),
+        Figure("pairs", "mean number of wrong and corrected answers behind the weights", "",
+            statistic=Mean("pairs")),
+        Figure("characters", "mean length of an answer", "", statistic=Mean("characters")),
+    )  # fmt: skip
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     counts_outcomes: ClassVar[bool] = False
     """Its bound is ours, and was not measured against labels."""

@@ -448,10 +448,8 @@ async def _learn_abilities(pool: Pool, models: Models, *, drop: bool) -> dict[Ra
         # of comparisons grows with the square of the raters, so not all samples are taken.
         picks = generator(0, "agreement").choice(len(pool), MAX_AGREEMENT_SAMPLES, replace=False)
         picks.sort()
-    sums, counts = (
-        defaultdict[tuple[RaterKey, RaterKey], float](float),
-        Counter[tuple[RaterKey, RaterKey]](),
-    )
+    sums = defaultdict[tuple[RaterKey, RaterKey], float](float)
+    counts = Counter[tuple[RaterKey, RaterKey]]()
     for start in range(0, len(picks), EMBEDDING_CHUNK):
         comparisons = []
         some = picks[start : start + EMBEDDING_CHUNK].tolist()

@@ -127,7 +127,7 @@ class GroundingTrace:
     """What each document supports, by its number from 1."""
     refusals: Sequence[Refusal]
     """The words of a refusal, if it is one."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
     documents: int
     """The number of documents of the sample."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from trustassay.core.capabilities import Entailment
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View, covers_response
 from trustassay.core.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.core.outcome import (
     BLANK,
@@ -71,9 +71,14 @@ class GroundingAssessor:
         strip = strip_citations_as_in_paper if self.as_in_paper else strip_answer
         self.plain_response = strip(self.response)
         self.texts = [self.read_text(document) for document in self.documents]
-        self.titles = [self.read_title(document) for document in self.documents]
+        self.titles = [
+            document.title if self.as_in_paper else fold_text(document.title)
+            for document in self.documents
+        ]
+        # The premise of the paper's profile names a title even where it is empty.
         self.blocks = [
-            self.build_premise_of(*pair) for pair in zip(self.titles, self.texts, strict=True)
+            add_title(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
+            for title, text in zip(self.titles, self.texts, strict=True)
         ]
         text_golds_rules = self.response, self.golds, self.rules
         self.elements = maths.split_plain_list(*text_golds_rules) if self.is_list else []
@@ -152,14 +157,6 @@ class GroundingAssessor:
         if self.as_in_paper:
             return document.text if document.excerpt is None else document.excerpt
         return read_passage_text(document)
-
-    def read_title(self, document: Document) -> str:
-        """Return the title of a passage as the reader gets it."""
-        return document.title if self.as_in_paper else fold_text(document.title)
-
-    def build_premise_of(self, title: str, text: str) -> str:
-        """Return the premise for a passage; the paper's names a title even where it is empty."""
-        return add_title(text, title) if self.rules.untitled else f"Title: {title}\n{text}"
 
     def build_statements(self) -> list[Claim]:
         """Return the statements of the response: its sentences, or for a list answer "QUESTION
@@ -643,12 +640,11 @@ class Grounding(GroundingOptions):
             rows.other_items,
             len(documents),
         )
-        text = "".join(sentence.text for sentence in trace.sentences)
-        # The page leaves the response out where its sentences show all of it.
-        tells_all = "".join(text.split()) == "".join((sample.response or "").split())
         return View(
             data=trace,
-            shows_response=bool(text) and tells_all,
+            shows_response=covers_response(
+                (sentence.text for sentence in trace.sentences), sample.response
+            ),
             shows_golds=bool(trace.golds),
             judged=[JudgedPiece(item.text, item.mark, item.why) for item in trace.sentences],
             mark=evidence.judgement_of(assessment, self.problem(assessment)),

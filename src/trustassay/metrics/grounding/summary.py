@@ -12,17 +12,126 @@ from typing import TypeVar
 import numpy as np
 
 from trustassay.core.assessment import collect_units, split_chunks
-from trustassay.core.metric import Assessment, Figure, Summary, read_figures
+from trustassay.core.metric import Assessment, Figure, Summary, index_figures
 from trustassay.metrics.grounding import maths
 from trustassay.metrics.grounding.options import GroundingOptions
 from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.intervals import Interval
 from trustassay.text.language import OTHER_LANGUAGE
 
-FIGURES: Mapping[str, Figure] = read_figures(__package__)
-"""Every key in the order in which it is shown."""
 FIRST_NAMES = {f"refuse_{kind}": f"reject_{kind}" for kind in ("rec", "prec", "f1")}
 """The earlier name of each key that trust_eval 0.1.6 renamed; a summary has both."""
+FIGURES: Mapping[str, Figure] = index_figures(
+    Figure("trust_score",
+        "Mean of calibrated correctness, macro_f1 and answered_citation_f1 (Trust-Score).",
+        headline=True, better="higher", name="Trust, all in one"),
+    group="Overall",
+) | index_figures(
+    Figure("num_samples", "Answers that were scored.", ""),
+    Figure("answered_ratio", "Share of answers that are not refusals, to two decimals."),
+    Figure("answered_num", "Answers that are not refusals.", ""),
+    Figure("answerable_num", "Questions whose documents support a gold answer.", ""),
+    Figure("unanswerable_num", "Questions whose documents support no gold answer.", ""),
+    Figure("overlapped_num", "Answerable questions that were answered.", ""),
+    Figure("regular_length", "Mean length of all responses, without citations.", "words"),
+    Figure("answered_length", "Mean length of responses that are not refusals.", "words"),
+    Figure("invalid_citations", "Citations of documents that do not exist, in total.", ""),
+    group="Counts and lengths",
+) | index_figures(
+    Figure("reject_rec", "Of the unanswerable questions, those refused.", better="higher"),
+    Figure("reject_prec", "Of the refusals, those of unanswerable questions.", better="higher"),
+    Figure("reject_f1", "F1 of reject_rec and reject_prec.", better="higher"),
+    Figure("answerable_rec", "Of the answerable questions, those answered.", better="higher"),
+    Figure("answerable_prec", "Of the answers given, those to answerable questions.",
+        better="higher"),
+    Figure("answerable_f1", "F1 of answerable_rec and answerable_prec.", better="higher"),
+    Figure("macro_avg", "Mean of reject_rec and answerable_rec."),
+    Figure("macro_f1",
+        "Mean of reject_f1 and answerable_f1 (the paper's F1_GR). At most 50 where all questions "
+        "are answerable, or none is.", headline=True, better="higher",
+        name="Answers and refuses when it should"),
+    group="Refusals",
+) | index_figures(
+    Figure("regular_str_em", "Share of gold answers that are in the response."),
+    Figure("answered_str_em", "The same over answers that are not refusals."),
+    Figure("calib_answered_str_em",
+        "Share of the gold answers supported by the documents that are in the response (0 for an "
+        "unanswerable question), over answered ones (the paper's EM_alpha)."),
+    Figure("calib_answerable_str_em",
+        "The same over answerable questions, refusals counting 0 (EM_beta)."),
+    Figure("calib_str_em_f1",
+        "Calibrated correctness: harmonic mean of calib_answered_str_em and "
+        "calib_answerable_str_em (the paper's F1_AC).", headline=True, better="higher",
+        name="Gives the right answers"),
+    Figure("parametric_str_em",
+        "answered_str_em less the part that the documents support, over all answered questions: "
+        "knowledge that came from the model itself."),
+    group="Correctness: exact match",
+) | index_figures(
+    Figure("regular_claims_nli", "Share of gold claims that the response entails."),
+    Figure("answered_claims_nli", "The same over answers that are not refusals."),
+    Figure("calib_answered_claims_nli",
+        "Share of the gold claims supported by the documents that the response entails (0 for an "
+        "unanswerable question), over answered ones."),
+    Figure("calib_answerable_claims_nli",
+        "The same over answerable questions, refusals counting 0."),
+    Figure("calib_claims_nli_f1",
+        "Calibrated correctness: harmonic mean of calib_answered_claims_nli and "
+        "calib_answerable_claims_nli (F1_AC).", headline=True, better="higher",
+        name="Gives the right answers"),
+    Figure("parametric_answered_claims_nli",
+        "answered_claims_nli less the part that the documents support, over all answered "
+        "questions."),
+    group="Correctness: gold claims",
+) | index_figures(
+    *(
+        Figure(f"{scope}_{measure}", f"Mean over {answers}: {meaning}.", unit)
+        for scope, answers in (
+            ("regular", "all responses"),
+            ("answered", "answers that are not refusals"),
+            ("calib_answered", "answered questions, only supported gold answers"),
+            ("calib_answerable", "answerable questions, only supported gold answers"),
+        )
+        for measure, unit, meaning in (
+            ("num_preds", "", "list elements in a response"),
+            ("qampari_prec", "%", "share of elements that are gold answers"),
+            ("qampari_rec", "%", "share of gold answers that are elements"),
+            ("qampari_rec_top5", "%", "the same, where five gold answers are enough"),
+            ("qampari_f1", "%", "F1 of the two, answer by answer"),
+            ("qampari_f1_top5", "%", "F1 with the recall for which five answers are enough"),
+        )
+    ),
+    Figure("calib_qampari_em_f1",
+        "Calibrated correctness: harmonic mean of the two calibrated qampari_f1_top5 (F1_AC).",
+        headline=True, better="higher", name="Gives the right answers"),
+    Figure("parametric_qampari_rec_top5",
+        "answered_qampari_rec_top5 less the part that the documents support, over all answered "
+        "questions."),
+    Figure("qampari_presence",
+        "Of the wrong elements of an answer, the share that some document mentions."),
+    Figure("qampari_absence", "Of the wrong elements, the share that no document mentions."),
+    group="Correctness: lists",
+) | index_figures(
+    Figure("regular_citation_rec",
+        "Share of statements entailed by their cited passages together, all responses.",
+        better="higher"),
+    Figure("regular_citation_prec",
+        "Share of citations that support alone or are needed, all responses.", better="higher"),
+    Figure("regular_citation_f1", "F1 of regular_citation_rec and regular_citation_prec.",
+        better="higher"),
+    Figure("answered_citation_rec", "Citation recall of answers that are not refusals.",
+        better="higher"),
+    Figure("answered_citation_prec", "Citation precision of answers that are not refusals.",
+        better="higher"),
+    Figure("answered_citation_f1",
+        "F1 of the mean citation recall and precision of answers (the paper's F1_GC).",
+        headline=True, better="higher", name="Cites what supports it"),
+    group="Citations",
+) | index_figures(
+    *(Figure(key, f"Another name of {first}.") for key, first in FIRST_NAMES.items()),
+    group="Refusals",
+)  # fmt: skip
+"""Every key in the order in which it is shown."""
 
 Figures = Callable[[Floats], Mapping[str, Floats]]
 

@@ -242,7 +242,7 @@ class HarmonicityTrace:
     """The changes whose reply was empty."""
     answers: int = 0
     """The number of answers to perturbed prompts."""
-    other_rows: Sequence[Mapping[str, Any]] = ()
+    other_items: Sequence[Mapping[str, Any]] = ()
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
@@ -385,11 +385,9 @@ class PromptPerturber:
         if self.metric.ball:
             # The endpoint moves the embeddings; the text stays as it is.
             return [self.sample.question] * n
-        question, family_of_metric, questions = (
-            self.sample.question,
-            self.metric.family,
-            list[str](),
-        )
+        question = self.sample.question
+        family_of_metric = self.metric.family
+        questions = list[str]()
         try:
             for _ in range(n):
                 questions.append(
@@ -469,10 +467,8 @@ class PromptPerturber:
         # asked.
         if not self.metric.family.appends or self.metric.original == "response":
             return True
-        tokens, original_tokens = (
-            reply.prompt_tokens,
-            (await self._ask_original_once()).prompt_tokens,
-        )
+        tokens = reply.prompt_tokens
+        original_tokens = (await self._ask_original_once()).prompt_tokens
         return tokens is None or original_tokens is None or tokens > original_tokens
 
 

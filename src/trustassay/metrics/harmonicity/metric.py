@@ -9,17 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trustassay.core.assessment import Mean, Statistic, Total, compute_summary
+from trustassay.core.assessment import Statistic, Total, compute_summary
 from trustassay.core.capabilities import Models, Vectors
 from trustassay.core.evidence import View
 from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
+    Quantile,
+    Share,
     Summary,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Problem, Sample, find_missing
 from trustassay.errors import AssessmentError, UsageError, check_least
@@ -37,7 +40,14 @@ from trustassay.metrics.harmonicity.asking import (
 )
 from trustassay.statistics.resampling import generator
 
-_COUNT_DIRECTIONS = directions(neither="perturbations refused empty cut unseen")
+_COUNT_FIGURES = (
+    Figure("perturbations", "perturbed prompts per question", ""),
+    Figure("refused", "perturbed prompts that the endpoint refused", ""),
+    Figure("empty", "perturbed prompts with an empty reply", ""),
+    Figure("cut", "answers that were cut at max_tokens", ""),
+    Figure("unseen", "perturbed prompts that the endpoint may have stripped", ""),
+)
+_COUNT_DIRECTIONS = directions(neither=" ".join(figure.key for figure in _COUNT_FIGURES))
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,22 @@ class Harmonicity(Perturbing):
     """
 
     name: ClassVar[str] = "harmonicity"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "mean gamma, the sine of the angle by which the answers move; 0 is stable",
+            "", headline=True, statistic=Mean()),
+        Figure("median", "median of gamma", "", headline=True, statistic=Quantile(0.5)),
+        Figure("p90", "90th percentile of gamma", "", statistic=Quantile(0.9)),
+        Figure("stable_share", "share of answers with gamma below stable_below", headline=True,
+            statistic=Share("stable")),
+        Figure("stable_mean", "mean gamma of these answers", ""),
+        Figure("angle_degrees", "mean angle between the original answer and the others", "°",
+            headline=True, statistic=Mean("angle_degrees", (0.0, 180.0)), better="lower"),
+        Figure("gamma_length",
+            "mean distance of the original answer's vector from the mean of the others", ""),
+        Figure("pairwise_distance", "mean cosine distance between any two answers of a question",
+            ""),
+        *_COUNT_FIGURES,
+    )  # fmt: skip
     score_part: ClassVar[str] = "gamma"
     part_directions = _COUNT_DIRECTIONS | directions(
         lower="gamma gamma_length angle_degrees pairwise_distance", neither="gamma_low gamma_high"
@@ -262,7 +287,18 @@ class SemanticHarmonicity(Perturbing):
 
     name: ClassVar[str] = "semantic_harmonicity"
     title: ClassVar[str] = "Harmonic robustness of meaning (entailment)"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__, "semantic")
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "mean divergence of the answers' meaning; 0 is the same meaning", "",
+            headline=True, statistic=Mean()),
+        Figure("median", "median of the divergence", "", headline=True, statistic=Quantile(0.5)),
+        Figure("p90", "90th percentile of the divergence", "", statistic=Quantile(0.9)),
+        Figure("stable_share", "share of answers with a divergence below stable_below",
+            headline=True, statistic=Share("stable")),
+        Figure("stable_mean", "mean divergence of these answers", ""),
+        Figure("entails_others", "mean probability that the original answer entails another", ""),
+        Figure("entailed_by_others", "mean probability that another entails the original", ""),
+        *_COUNT_FIGURES,
+    )  # fmt: skip
     score_part: ClassVar[str] = "divergence"
     part_directions = _COUNT_DIRECTIONS | directions(
         higher="entails_others entailed_by_others", lower="divergence"

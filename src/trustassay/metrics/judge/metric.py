@@ -23,7 +23,7 @@ from trustassay.core.metric import (
     Summary,
     Total,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.outcome import NOT_ANSWERED, Outcome
 from trustassay.core.sample import Problem, Sample, find_missing
@@ -53,13 +53,18 @@ NO_COMPARISON = "all levels are the same, or there are none to compare"
 MAX_SEVERITIES = 50
 """Judges whose severity is a figure."""
 
-_ORDINAL_FIGURES = frozenset({"passes", "undecided", "higher", "lower"})
-"""Figures that only ordinal rubrics have."""
-_NOMINAL_EXPLANATIONS = {
-    "agreement": "the same as a share",
-    "kappa": "Cohen's kappa of expected and judged categories",
+_REPLY_TOTALS = {
+    "votes": "votes that were read",
+    "unreadable": "replies that could not be read, also after the judge was asked once more",
+    "unreadable_none": "of these, without a score",
+    "unreadable_several": "of these, with several scores",
+    "unreadable_outside": "of these, with a score off the scale",
+    "unreadable_empty": "of these, without a word",
+    "repairs": "replies that were asked for once more",
+    "cut": "replies that were cut at max_tokens",
+    "own": "answers that a judge wrote itself",
 }
-"""Explanations of figures of nominal rubrics, where they differ from those of ordinal ones."""
+"""Parts whose totals over the answers are figures, with their explanations."""
 
 
 def _name_cell(expected: str, judged: str) -> str:
@@ -173,6 +178,16 @@ def _compare_judges(
     )
 
 
+ENTAILER_FIGURES: Mapping[str, Figure] = index_figures(
+    Figure("mean", "mean score: how far a gold answer and the answer say the same", "",
+        headline=True, statistic=Mean()),
+    Figure("passes", "answers that say the same as a gold answer", headline=True,
+        statistic=Share("passes")),
+    Figure("contradiction", "mean probability that the two contradict each other", "",
+        statistic=Mean("contradiction", (0.0, 1.0))),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Judge(JudgeOptions):
     """How do one or more judges rate the answer on a rubric, and how steadily?
@@ -220,40 +235,65 @@ class Judge(JudgeOptions):
     def figures(self) -> Mapping[str, Figure]:
         """The figures of the summary, in the order in which they are shown."""
         if self.by == "entailer":
-            return read_figures(__package__, "entailer")
-        scale, result = self.scale, dict(read_figures(__package__))
+            return ENTAILER_FIGURES
+        scale = self.scale
         low, high = scale.range
         width = high - low
-        # The bounds of these means depend on the rubric, so the declared figures get them here.
-        bounds = {
-            "sd": (0.0, width),
-            "order_difference": (-width, width),
-            "expected_score": (low, high),
-        }
-        result |= {
-            key: replace(result[key], statistic=Mean(key, ends)) for key, ends in bounds.items()
-        }
-        for key in ("sd", "without_variance"):
-            # A spread of one vote per judge is no headline.
-            result[key] = replace(result[key], headline=self.repeats > 1)
-        explanation_of_passes = f"answers that pass, from {self.passes_from:g} on"
-        result["passes"] = replace(result["passes"], explanation=explanation_of_passes)
-        if not scale.ordinal:
-            result |= {
-                key: replace(result[key], explanation=explanation)
-                for key, explanation in _NOMINAL_EXPLANATIONS.items()
-            }
+        if scale.ordinal:
+            verdict_figures = [
+                Figure("passes", f"answers that pass, from {self.passes_from:g} on",
+                    headline=True, statistic=Share("passes")),
+                Figure("undecided", "answers of which the votes do not decide it", headline=True,
+                    statistic=Share("undecided")),
+            ]  # fmt: skip
+            deviations = [
+                Figure("higher", "answers judged higher than expected", ""),
+                Figure("lower", "answers judged lower than expected", ""),
+            ]
+            agreement_text = "answers judged as expected, as a share"
+            kappa_of = "level, quadratic weights"
+        else:
             # Shares of the categories follow the mean, in place of passes and failures.
-            mean, *other_figures = (
-                figure for key, figure in result.items() if key not in _ORDINAL_FIGURES
-            )
-            verdicts = [
-                Figure(verdict, f"answers judged {verdict}", "%", "", True, Share(verdict))
+            verdict_figures = [
+                Figure(
+                    verdict, f"answers judged {verdict}", headline=True, statistic=Share(verdict)
+                )
                 for verdict in self.verdicts
             ]
-            result = {figure.key: figure for figure in (mean, *verdicts, *other_figures)}
-        cells = (_name_cell(figure, other) for figure in scale.values for other in scale.values)
-        return result | {key: Figure(key, "answers", "", "expected and judged") for key in cells}
+            deviations = []
+            agreement_text, kappa_of = "the same as a share", "categories"
+        return index_figures(
+            Figure("mean", "mean score", "", headline=True, statistic=Mean()),
+            *verdict_figures,
+        ) | index_figures(
+            # A spread of one vote per judge is no headline.
+            Figure("sd", "mean standard deviation of a judge's repeated votes on an answer", "",
+                headline=self.repeats > 1, statistic=Mean("sd", (0.0, width))),
+            Figure("without_variance", "answers that got the same level at every repeat", "",
+                headline=self.repeats > 1, statistic=Total("steady")),
+            Figure("flip_rate", "votes on the lesser side of the threshold, mean over answers",
+                statistic=Mean("flip_rate", (0.0, 50.0))),
+            Figure("order_difference",
+                "mean score with the gold answer first, less that with it last", "",
+                statistic=Mean("order_difference", (-width, width))),
+            Figure("expected_score", "mean level by log-probabilities", "",
+                statistic=Mean("expected_score", (low, high))),
+            group="steadiness",
+        ) | index_figures(
+            *(Figure(part, explanation, "", statistic=Total(part))
+              for part, explanation in _REPLY_TOTALS.items()),
+            group="replies",
+        ) | index_figures(
+            Figure("matched", "answers judged as expected", "", headline=True),
+            *deviations,
+            Figure("agreement", agreement_text),
+            Figure("kappa", f"Cohen's kappa of expected and judged {kappa_of}", ""),
+            group="against the expected levels",
+        ) | index_figures(
+            *(Figure(_name_cell(expected, judged), "answers", "")
+              for expected in scale.values for judged in scale.values),
+            group="expected and judged",
+        )  # fmt: skip
 
     def needs(self) -> Sequence[Need]:
         """One judge or several, or an entailer."""
@@ -281,8 +321,8 @@ class Judge(JudgeOptions):
     async def assess(self, context: Context) -> Assessment:
         """Ask for votes, and score them; the evidence holds every vote."""
         sample, models = context.sample, context.models
-        # A blank answer needs no judge.
-        context.response()  # raises where it is blank
+        # A blank answer needs no judge: this raises.
+        context.response()
         if self.by == "entailer":
             return await self._judge_by_entailer(sample, models)
         asking = await self._collect_votes(sample, models)
@@ -386,10 +426,8 @@ class Judge(JudgeOptions):
         # Asking these at once loses nothing: no fewer votes could settle it, whether all or none
         # of them pass.
         for rounds in range(1, rounds_left):
-            votes_added, votes_after = (
-                rounds * asking.votes_per_round,
-                (rounds_left - rounds) * asking.votes_per_round,
-            )
+            votes_added = rounds * asking.votes_per_round
+            votes_after = (rounds_left - rounds) * asking.votes_per_round
             for passing in (current.passing, current.passing + votes_added):
                 if is_settled(PassingVotes(passing, current.n + votes_added), votes_after):
                     return rounds
@@ -484,7 +522,7 @@ class Judge(JudgeOptions):
             by_judge.setdefault(vote.judge, []).append(vote)
         judges = [votes_of(name, votes_of_judge) for name, votes_of_judge in by_judge.items()]
         return View(
-            data={"judges": judges, "golds": rows.select(GoldRow), "rest": rows.other_items}
+            data={"judges": judges, "golds": rows.select(GoldRow), "other_items": rows.other_items}
         )
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
@@ -518,7 +556,7 @@ class Judge(JudgeOptions):
         for key, statistic in self.statistics.items():
             # Totals are whole numbers; a fault that no answer has counts 0 where anything was
             # scored.
-            if isinstance(statistic, Total):  # 0 of faults that no answer has
+            if isinstance(statistic, Total):
                 default = 0 if key.startswith("unreadable") and result.n > result.failed else None
                 values[key] = default if (total := values[key]) is None else round(total)
         if self.by == "model":

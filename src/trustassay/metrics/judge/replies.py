@@ -14,7 +14,6 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from trustassay.metrics.judge.options import Rubric
-from trustassay.text.patterns import read_patterns
 from trustassay.text.replies import (
     MAX_REPLY_CHARACTERS,
     OFF_SCALE,
@@ -60,12 +59,43 @@ def read_reply(text: str, rubric: Rubric) -> LevelReading:
 # Numbers ----------------------------------------------------------------------------------------
 
 _WORDS = "zero one two three four five six seven eight nine ten".split()
-_PATTERNS = read_patterns("replies.toml", __package__)
-_NUMBER = re.compile(_PATTERNS["number"], re.IGNORECASE)
-_OFF = re.compile(_PATTERNS["off"], re.IGNORECASE)
-_UNIT = re.compile(_PATTERNS["unit"], re.IGNORECASE)
-_OF_WHICH = re.compile(_PATTERNS["of_which"], re.IGNORECASE)
-_SCALE = re.compile(_PATTERNS["scale"], re.IGNORECASE)
+# Of ASCII alone: without regard to case, the dotless i of "fıve" would match, too.
+_NUMBER_WORD = r"(?a:zero|one|two|three|four|five|six|seven|eight|nine|ten)"
+_NUMBER = re.compile(
+    rf"(?<![\d.,])([-−–+]?)(\d+(?:[.,]\d+)?|[.,]\d+)(?![\w]|[.,:]\d)|({_NUMBER_WORD})\b(?![-\w])",
+    re.IGNORECASE,
+)
+# Behind a number: it is no whole one, or a share.
+_OFF = re.compile(
+    r"\s*(?:%|(?:percent|prozent|процент\w*)\b|and a (?:half|quarter)|\d+\s*/\s*\d+(?!\d)"
+    r"|\+(?!\d))|[-−](?!\s*[\w-])",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(
+    r"\s*(?:stars?|points?|pts|marks|sternen?|punkten?|étoiles|puntos|estrellas|pontos|estrelas"
+    r"|punti|stelle|punten|sterren|punkt(?:y|ów)|балл(?:а|ов)?|puan|点|分|점|نقاط)(?!\w)",
+    re.IGNORECASE,
+)
+_TOP = rf"(\d+(?:\.\d+)?|{_NUMBER_WORD})(?!\w|%)"
+# Behind a number: the highest of the scale that it is on.
+_OF_WHICH = re.compile(
+    r"\s*,?\s*[(\[]?\s*(?:/|\b(?:out of|of|in|von|sur|de|em|sobre|su|van|uit|na|z|из|من|über)\b)"
+    rf"\s*(?:de\s|a possible\s|a maximum(?: of)?\s|max\w*\.?\s)?\s*{_TOP}(?:\s*[)\]])?",
+    re.IGNORECASE,
+)
+_FROM_TO = rf"(?:\d+|{_NUMBER_WORD})\s*(?:[-–—~]|\.\.|to|and|bis|à|a|до|tot|do|al?|至|到)\s*{_TOP}"
+# A scale that is named, before a value or behind it.
+_SCALE = re.compile(
+    r"(?:[,;]\s*)?(?:\b(?:on|using|from|auf)\s+)?(?:\b(?:an?|the|einer)\s)?\s*(?:"
+    r"\b(?:scale|range|skala|échelle|escala|scala|schaal|шкал[аеы]|skali)\b\W*"
+    rf"(?:(?:\w+\s+){{0,2}}?{_FROM_TO}|of {_TOP})|[(\[]\s*(?:from\s*)?{_FROM_TO}\s*[)\]]"
+    rf"|\b{_TOP}[- ]points?\s+scale|\bmax(?:imum|\.)?(?:\s+\w+)?(?:\s+of|\s+is|:)?\s*{_TOP}"
+    r"|\bmin(?:imum|\.)?(?:\s+\w+)?(?:\s+of|\s+is|:)?\s*\d+"
+    rf"|[(\[]\s*(?:/|out of|of)\s*(?:max\w*\.?\s*)?{_TOP}\s*[)\]]|(?:满分|总分|滿分)\s*{_TOP}\s*分?"
+    rf"|\b{_TOP}\s*(?:=|is|being)\s*(?:the\s+)?(?:best|highest|perfect)\b"
+    rf"|\b{_TOP}\s*(?:点満点|点中|分制|üzerinden)中?)",
+    re.IGNORECASE,
+)
 
 
 class _LevelReader(ProseReader):
@@ -76,7 +106,7 @@ class _LevelReader(ProseReader):
             {word: level.label for level in rubric.levels for word in level.words},
             {rubric.label, rubric.name},
             # (?!) matches nothing: without numeric levels, numbers are no values.
-            rf"[-−+]?\d|{_PATTERNS['words']}" if rubric.numeric else r"(?!)",
+            rf"[-−+]?\d|{_NUMBER_WORD}" if rubric.numeric else r"(?!)",
         )
         self._offer = rubric.choices
         self._values: Mapping[float, str] = (
@@ -138,9 +168,17 @@ _reader_of = cache(_LevelReader)
 
 # JSON -------------------------------------------------------------------------------------------
 
-_TOPS = re.compile(_PATTERNS["tops"], re.IGNORECASE)
-_REASON = re.compile(_PATTERNS["reason"], re.IGNORECASE)
-_SCORE_LINE = re.compile(_PATTERNS["score_line"], re.IGNORECASE)
+# Keys of JSON: the highest level, or the scale.
+_TOPS = re.compile(
+    r"(?:(?:max\w*|scale|out of|of|range|total|possible|best)(?: (?:score|rating|points|max))?)",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\b(?:reason(?:ing)?|explanation|rationale|justification)\b\W{0,6}[:=]\W{0,3}", re.IGNORECASE
+)
+_SCORE_LINE = re.compile(
+    r"\n[^\w\n]{0,6}(?:final |overall )?(?:score|rating|verdict|category)\b", re.IGNORECASE
+)
 # The start of a fenced block just before an object: "```json\n".
 _OPENING = re.compile(r"```\w{0,10}\s{0,9}$")
 _Object = tuple[tuple[str, Any], ...]

@@ -29,7 +29,7 @@ from trustassay.core.metric import (
     UnreadableReply,
     ask_twice,
     directions,
-    read_figures,
+    index_figures,
     reply_unless_empty,
 )
 from trustassay.core.outcome import NOT_ANSWERED, Outcome
@@ -176,7 +176,23 @@ _RATE_POPULATIONS = {
 """The population of a rate, where it is not all readable questions."""
 
 
-FIGURES: Mapping[str, Figure] = read_figures(__package__)
+FIGURES: Mapping[str, Figure] = index_figures(
+    Figure("win_rate", "won among those that were won or lost; 50 for equals", headline=True),
+    Figure("wins", "questions won: preferred in both orders", "", headline=True),
+    Figure("losses", "questions lost: the other answer preferred in both orders", "",
+        headline=True),
+    Figure("unsure", "dropped: not sure in one order or both, or equal answers", "", headline=True),
+    Figure("inconsistent", "dropped: the same place chosen in both orders", "", headline=True),
+    Figure("unreadable", "dropped: a reply that names no choice", "", headline=True),
+    Figure("first_both", "of the inconsistent: the first place chosen twice", ""),
+    Figure("second_both", "of the inconsistent: the second place chosen twice", ""),
+    Figure("equal", "of the unsure: answers that are equal, which nobody was asked about", ""),
+    Figure("win_share", "won, if ties are kept; the three shares sum to 100", headline=True),
+    Figure("loss_share", "lost, if ties are kept", headline=True),
+    Figure("tie_share", "tied: neither won nor lost in both orders", headline=True),
+    Figure("first_chosen", "choices for the answer that is read first; 50 without a bias",
+        headline=True),
+)  # fmt: skip
 
 
 class PreferenceRate(NamedTuple):
@@ -421,6 +437,6 @@ class Pairwise(Metric):
             "other": other.other,
             "by": by,
             "rows": rows.select(PairChoice),
-            "rest": rows.other_items,
+            "other_items": rows.other_items,
         }
         return View(data=result)

@@ -8,22 +8,24 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View, covers_response
 from trustassay.core.metric import (
     REFUSED_PART,
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
+    Share,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.errors import UsageError
 from trustassay.judging.claims import Claim
 from trustassay.judging.evidence import JudgedClaim
 from trustassay.judging.verdict import ClaimFinding, ClaimVerifier
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.statistics import Bools
 from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
@@ -121,7 +123,49 @@ class Rag(FaithfulnessOptions):
     ordered_by: ClassVar[str] = "order"
     verdicts: ClassVar[Sequence[str]] = ANSWER_VERDICTS
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("right", "answers with the facts of the gold answer", headline=True,
+            statistic=Share("right"), better="higher"),
+        Figure("retriever", "answers whose missing facts are in no passage", headline=True,
+            statistic=Share("retriever"), better="lower"),
+        Figure("not_used", "answers that do not use facts of the passages", headline=True,
+            statistic=Share("generator: not used"), better="lower"),
+        Figure("used_wrongly", "answers that say something else where passages have the fact",
+            headline=True, statistic=Share("generator: used wrongly"), better="lower"),
+        Figure("both", "answers that say something else of facts that are in no passage",
+            headline=True, statistic=Share("both"), better="lower"),
+        group="Verdicts",
+    ) | index_figures(
+        Figure("claim_recall", "facts of the gold answer that the answer says, mean over answers",
+            "", headline=True, statistic=Mean("claim_recall", (0.0, 1.0))),
+        Figure("claim_precision", "statements of the answer that the gold answer says", "",
+            statistic=Mean("claim_precision", (0.0, 1.0))),
+        Figure("f1", "harmonic mean of claim_recall and claim_precision", "",
+            statistic=Mean("f1", (0.0, 1.0))),
+        group="Answer",
+    ) | index_figures(
+        Figure("context_recall", "facts of the gold answer that a passage says", "", headline=True,
+            statistic=Mean("context_recall", (0.0, 1.0))),
+        Figure("context_precision",
+            "whether the first passages are those that say a fact: mean precision at their ranks",
+            "", headline=True, statistic=Mean("context_precision", (0.0, 1.0))),
+        group="Retriever",
+    ) | index_figures(
+        Figure("context_utilization", "facts in the passages that the answer says", "",
+            statistic=Mean("context_utilization", (0.0, 1.0))),
+        Figure("faithfulness", "statements of the answer that a passage says", "",
+            statistic=Mean("faithfulness", (0.0, 1.0))),
+        Figure("noise_sensitivity_relevant",
+            "statements from a passage with a fact that the gold answer does not say", "",
+            statistic=Mean("noise_sensitivity_relevant", (0.0, 1.0)), better="lower"),
+        Figure("noise_sensitivity_irrelevant", "the same from passages without a fact", "",
+            statistic=Mean("noise_sensitivity_irrelevant", (0.0, 1.0)), better="lower"),
+        Figure("hallucination", "statements that neither passages nor gold answer say", "",
+            statistic=Mean("hallucination", (0.0, 1.0)), better="lower"),
+        Figure("self_knowledge", "statements of the gold answer that no passage says", "",
+            statistic=Mean("self_knowledge", (0.0, 1.0))),
+        group="Generator",
+    )  # fmt: skip
 
     enough: float = 1.0
 
@@ -144,11 +188,9 @@ class Rag(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Locate facts and claims; the evidence begins with the missing facts."""
-        sample, response, work = (
-            context.sample,
-            context.response(),
-            TextWork.for_sample(context.sample),
-        )
+        sample = context.sample
+        response = context.response()
+        work = TextWork.for_sample(context.sample)
         facts = await self._collect_facts(context)
         if not (golds := [form for forms in facts for form in forms]):
             return self.build_assessment(sample, None, reason="the gold answer claims nothing")
@@ -271,10 +313,9 @@ class Rag(FaithfulnessOptions):
             for marks in (_FACT_MARKS, _RESPONSE_MARKS)
         )
         # The page leaves the response out where its sentences show all of it.
-        text = "".join("".join(statement.text for statement, _ in statements).split())
         return View(
-            data={"facts": facts, "said": statements, "rest": rows.other_items},
-            shows_response=bool(text) and text == "".join((sample.response or "").split()),
+            data={"facts": facts, "said": statements, "other_items": rows.other_items},
+            shows_response=covers_response((item.text for item, _ in statements), sample.response),
             judged=[JudgedPiece(statement.text, mark) for statement, mark in statements],
         )
 

@@ -6,19 +6,17 @@ The lexical ones have two recipes: ours, and that of Table 1 of the TrustScore p
 """
 
 import asyncio
-import csv
 import io
 import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from trustassay.core.capabilities import Models
 from trustassay.core.prompts import Prompt, load_prompt
@@ -41,10 +39,10 @@ class ReferencePart(NamedTuple):
 
     name: str
     """The name in options and results."""
-    explanation: str
-    """One line for the report."""
     family: Family
     """The group that it is computed with."""
+    explanation: str
+    """One line for the report."""
     bounds: tuple[float, float] | None = (0.0, 1.0)
     """The least and the largest value; ``None`` for a mean log-probability, which is 0 or less."""
     form: Form | None = None
@@ -56,15 +54,47 @@ class ReferencePart(NamedTuple):
         return self.form in (None, "ref")
 
 
-def _read_parts() -> Iterator[ReferencePart]:
-    table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(io.StringIO(table)):
-        bounds = (float(row["least"]), float(row["largest"])) if row["least"] else None
-        family, form = cast("Family", row["family"]), cast("Form | None", row["form"] or None)
-        yield ReferencePart(row["name"], row["explanation"], family, bounds, form)
+def _build_likelihood_parts(family: Family, title: str) -> tuple[ReferencePart, ...]:
+    """Return the parts that are mean log-probabilities of a language model."""
+    after = f"{title}: log-probability of the answer's tokens after the"
+    both = f"{title}: mean of both directions, answer after gold answer and back"
+    recall = f"{title}: log-probability of the gold answer's tokens after the answer"
+    return (
+        ReferencePart(f"{family}_ref", family, both, None, "ref"),
+        ReferencePart(f"{family}_ref_precision", family, f"{after} gold answer", None, "ref"),
+        ReferencePart(f"{family}_ref_recall", family, recall, None, "ref"),
+        ReferencePart(f"{family}_src", family, f"{after} question", None, "src"),
+        ReferencePart(f"{family}_evid", family, f"{after} passages", None, "evid"),
+    )
 
 
-PARTS: Mapping[str, ReferencePart] = {part.name: part for part in _read_parts()}
+_ALL_PARTS = (
+    ReferencePart("em", "tokens", "the answer is a gold answer, once normalised (SQuAD)"),
+    ReferencePart("contains", "tokens", "a gold answer stands in the answer as whole words"),
+    ReferencePart("token_precision", "tokens",
+        "share of the answer's words that are in a gold answer"),
+    ReferencePart("token_recall", "tokens",
+        "share of a gold answer's words that are in the answer"),
+    ReferencePart("token_f1", "tokens", "F1 of the words that answer and gold answer share"),
+    ReferencePart("novel_token_f1", "tokens",
+        "the same F1, the question's words taken out of the answer"),
+    ReferencePart("bleu_1", "bleu", "BLEU of single words"),
+    ReferencePart("bleu_4", "bleu", "BLEU of up to four words in a row"),
+    ReferencePart("rouge_l", "rouge_l", "ROUGE-L, F-measure of the longest common subsequence"),
+    ReferencePart("rouge_l_precision", "rouge_l",
+        "ROUGE-L, length of the subsequence against the answer's"),
+    ReferencePart("rouge_l_recall", "rouge_l", "ROUGE-L, length of it against a gold answer's"),
+    ReferencePart("meteor", "meteor", "METEOR: words, stems and synonyms, and their order"),
+    ReferencePart("chrf", "chrf", "chrF: F-measure of up to six characters in a row"),
+    ReferencePart("bertscore", "bertscore", "BERTScore F: tokens matched by their vectors"),
+    ReferencePart("bertscore_precision", "bertscore",
+        "BERTScore precision, over the answer's tokens", (-1.0, 1.0)),
+    ReferencePart("bertscore_recall", "bertscore",
+        "BERTScore recall, over a gold answer's tokens", (-1.0, 1.0)),
+    *_build_likelihood_parts("bartscore", "BARTScore"),
+    *_build_likelihood_parts("gptscore", "GPTScore"),
+)  # fmt: skip
+PARTS: Mapping[str, ReferencePart] = {part.name: part for part in _ALL_PARTS}
 """All parts, in the order in which they are shown."""
 
 _MODEL_FAMILIES = frozenset({"bertscore", "bartscore", "gptscore"})

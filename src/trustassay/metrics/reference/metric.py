@@ -67,7 +67,7 @@ class ReferenceTrace(NamedTuple):
     """The part that is the score."""
     golds: Sequence[GoldLikeness]
     """The gold answers, the nearest first."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
 

@@ -21,18 +21,22 @@ from trustassay.core.metric import (
     Assessment,
     Context,
     Figure,
+    Mean,
     Need,
+    Share,
+    Total,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.outcome import FAILED, Outcome
 from trustassay.core.sample import Document, Problem, Sample, find_missing
 from trustassay.judging.claims import Claim
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.verdict import ClaimFinding
-from trustassay.metrics.faithfulness.options import FaithfulnessOptions
+from trustassay.metrics.faithfulness.metric import FaithfulnessOptions
 from trustassay.metrics.tool_use.arguments import (
-    WORDS,
+    DONE,
+    TAKES_BACK,
     KnownValues,
     admits_failure,
     contains_text,
@@ -198,7 +202,27 @@ class ToolUse(FaithfulnessOptions):
     )
     verdicts: ClassVar[Sequence[str]] = ("sound", *_FAULT_ORDER)
     evidence_template: ClassVar[str] = "evidence.html.jinja"
-    figures: ClassVar[Mapping[str, Figure]] = read_figures(__package__)
+    figures: ClassVar[Mapping[str, Figure]] = index_figures(
+        Figure("mean", "arguments, failed calls and sentences without a fault, mean over answers",
+            "", headline=True, statistic=Mean()),
+        Figure("sound", "answers without a fault", headline=True, statistic=Share("sound")),
+        Figure("failed_call", "answers after a failed call that are given as if it had worked", "",
+            headline=True, statistic=Mean("failed_call", (0.0, 1.0)), better="lower"),
+        Figure("ignored_result", "answers with a sentence that a result contradicts", "",
+            headline=True, statistic=Mean("ignored_result", (0.0, 1.0)), better="lower"),
+        Figure("unsupported_value", "answers with a number, date, id or name that no result has",
+            "", headline=True, statistic=Mean("unsupported_value", (0.0, 1.0)), better="lower"),
+        Figure("unsupported_argument",
+            "answers after a call with an argument that nothing supports", "", headline=True,
+            statistic=Mean("unsupported_argument", (0.0, 1.0)), better="lower"),
+        Figure("contradicts_itself", "answers that contradict an earlier one of the conversation",
+            "", headline=True, statistic=Mean("contradicts_itself", (0.0, 1.0)), better="lower"),
+        Figure("calls", "calls of tools", "", statistic=Total("calls")),
+        Figure("failed_calls", "calls that failed", "", statistic=Total("failed_calls")),
+        Figure("arguments", "arguments judged", "", statistic=Total("arguments")),
+        Figure("no_steps", "answers before which no tool was called and nothing was said", "",
+            statistic=Total("no_steps")),
+    )  # fmt: skip
 
     def needs(self) -> Sequence[Need]:
         """An entailer; for claims=model a judge."""
@@ -210,11 +234,9 @@ class ToolUse(FaithfulnessOptions):
 
     async def assess(self, context: Context) -> Assessment:
         """Look for faults; the evidence holds each one with the step that decides."""
-        sample, response, work = (
-            context.sample,
-            context.response(),
-            TextWork.for_sample(context.sample),
-        )
+        sample = context.sample
+        response = context.response()
+        work = TextWork.for_sample(context.sample)
         turn = await work(AgentTurn, sample)
         if not (turn.calls or turn.earlier_answers):
             return self.build_assessment(sample, None, reason=NO_STEPS, parts={"no_steps": 1.0})
@@ -234,7 +256,7 @@ class ToolUse(FaithfulnessOptions):
         # Step 4: contradictions with earlier answers. A sentence that a new result supports may
         # differ from one, and so may one that takes something back.
         new_passages = {n for item in turn.calls for n in item.passages}
-        takes_back = WORDS["takes_back"].search
+        takes_back = TAKES_BACK.search
         for claim, item in zip([*claims], findings, strict=True):
             is_new = item.row.verdict == "supported" and new_passages.intersection(
                 item.row.passages or ()
@@ -301,11 +323,9 @@ class ToolUse(FaithfulnessOptions):
 
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the calls, each with its faults, and then all other faults."""
-        rows, turn, response = (
-            EvidenceRows(assessment.evidence, AgentFault),
-            AgentTurn(sample),
-            sample.response or "",
-        )
+        rows = EvidenceRows(assessment.evidence, AgentFault)
+        turn = AgentTurn(sample)
+        response = sample.response or ""
         faults = [(f"f{place}", item) for place, item in enumerate(rows.select(AgentFault), 1)]
         calls = [
             (item, [row for row in faults if row[1].step == item.number]) for item in turn.calls
@@ -324,7 +344,7 @@ class ToolUse(FaithfulnessOptions):
         faults_in_response = [item for _, item in faults if item.text and item.text in response]
         faults_in_response.sort(key=lambda item: response.find(item.text or ""))
         return View(
-            data={"calls": calls, "others": other_faults, "rest": rows.other_items},
+            data={"calls": calls, "others": other_faults, "other_items": rows.other_items},
             judged=[
                 JudgedPiece(item.text or "", item.mark, item.why) for item in faults_in_response
             ],
@@ -366,9 +386,7 @@ def _find_hidden_failures(
     successful = [item for item in turn.calls if not item.error]
     # No sentence is left to blame and no call succeeded: the answer as a whole is at fault, unless
     # it only asks back.
-    if not (unsupported_texts or successful) and (
-        "?" not in response or WORDS["done"].search(response)
-    ):
+    if not (unsupported_texts or successful) and ("?" not in response or DONE.search(response)):
         unsupported_texts = [response]
     rows = []
     for call in turn.failed if unsupported_texts else ():

@@ -13,11 +13,14 @@ from trustassay.core.metric import (
     Context,
     Direction,
     Figure,
+    Mean,
     Metric,
     Need,
     Pool,
+    Share,
+    Total,
     directions,
-    read_figures,
+    index_figures,
 )
 from trustassay.core.sample import Problem, Sample
 from trustassay.errors import AssessmentError, UsageError
@@ -196,6 +199,39 @@ def _join_verdicts(verdict: str, consistent: bool) -> str:
     return f"{verdict}, {_CONSISTENCY_WORDS[consistent]}"
 
 
+FIGURES: Mapping[str, Figure] = index_figures(
+    Figure("mean", "mean score, Trust_OV", "", headline=True, statistic=Mean()),
+    Figure("mean_low", "mean score if all open answers had the least", "",
+        statistic=Mean("lowest", (0.0, 1.0))),
+    Figure("mean_high", "mean score if all open answers had the largest", "",
+        statistic=Mean("highest", (0.0, 1.0))),
+    Figure("open", "answers left open, since replies cannot be read", "", statistic=Total("open")),
+    Figure("assessable", "share of answers of which both parts could be assessed", "",
+        headline=True, statistic=Mean("assessable", (0.0, 1.0))),
+    Figure("unparsed", "share of an answer's choices whose reply names no option", "",
+        headline=True, statistic=Mean("unparsed", (0.0, 1.0))),
+    Figure("written", "share of an answer's distractors that were written by a generator", "",
+        statistic=Mean("consistency_written", (0.0, 1.0))),
+    Figure("weakest", "mean score of each answer's weakest claim", "", headline=True,
+        statistic=Mean("weakest", (0.0, 1.0))),
+    Figure("claims", "claims of an answer", "", statistic=Mean("claims")),
+    Figure("claims_assessable", "claims of which both parts could be assessed, of an answer", "",
+        statistic=Mean("claims_assessable")),
+) | index_figures(
+    *(
+        Figure(f"{support}_{choice}", f"answers that the facts {verb} and the model {chooses}",
+            statistic=Share(f"{support}, {choice}"))
+        for support, verb in (
+            ("support", "support"), ("neutral", "leave open"), ("contradict", "contradict"),
+        )
+        for choice, chooses in (
+            ("consistent", "chooses again"), ("inconsistent", "does not choose again"),
+        )
+    ),
+    group="verdicts",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class TrustScore(ConsistencyOptions):
     """Does the model choose its own answer again, and do the facts support it?
@@ -274,14 +310,16 @@ class TrustScore(ConsistencyOptions):
     @cached_property
     def factcheck(self) -> FactCheck:
         """The metric that reads evidence."""
-        names = [f.name for f in dataclasses.fields(FactCheck)]
-        # Options that both parts have are called fact_... here: `by`, `prompt`, `max_tokens`.
-        own_names = [f"fact_{name}" if hasattr(self, f"fact_{name}") else name for name in names]
+        # Options that both parts have are called fact_... here.
         return FactCheck(
-            **{
-                name: getattr(self, own_name)
-                for name, own_name in zip(names, own_names, strict=True)
-            }
+            k=self.k,
+            by=self.fact_by,
+            threshold=self.threshold,
+            rule=self.rule,
+            statement=self.statement,
+            hypothesis=self.hypothesis,
+            prompt=self.fact_prompt,
+            max_tokens=self.fact_max_tokens,
         )
 
     @property
@@ -293,7 +331,7 @@ class TrustScore(ConsistencyOptions):
     def figures(self) -> Mapping[str, Figure]:
         """The mean, and the shares of the six verdicts; with claims also those of the weakest
         claim."""
-        result = self.select_applicable_figures(read_figures(__package__))
+        result = self.select_applicable_figures(FIGURES)
         if not self.claims:
             return {key: figure for key, figure in result.items() if key not in _OF_CLAIMS}
         suffix_of_group = {"verdicts": "; of its weakest claim"}

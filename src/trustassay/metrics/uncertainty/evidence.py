@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, Mark, View
+from trustassay.core.evidence import (
+    EvidenceRow,
+    EvidenceRows,
+    JudgedPiece,
+    Mark,
+    View,
+    covers_response,
+)
 from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample
 
@@ -91,7 +98,7 @@ class UncertaintyTrace:
     """The tokens of low probability."""
     stops: Sequence[StoppingRow]
     """With ``samples=auto``, when the asking stopped."""
-    other_rows: Sequence[Mapping[str, Any]]
+    other_items: Sequence[Mapping[str, Any]]
     """Evidence of any other kind, as it is stored."""
 
     @classmethod
@@ -117,11 +124,8 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
         other = trace.replies[place].text.strip() if 0 <= place < len(trace.replies) else ""
         reason = f"Asked again, it said: “{other}”" if sentence.doubtful and other else ""
         judged.append(JudgedPiece(sentence.text, sentence.mark, reason))
-    # The page leaves the response out where its sentences show all of it.
-    sentences_text = "".join("".join(sentence.text for sentence in trace.sentences).split())
-    response_text = "".join((sample.response or "").split())
     return View(
         data=trace,
-        shows_response=bool(sentences_text) and sentences_text == response_text,
+        shows_response=covers_response((item.text for item in trace.sentences), sample.response),
         judged=judged,
     )

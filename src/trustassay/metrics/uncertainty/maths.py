@@ -4,9 +4,12 @@ All functions are pure; more doubt is a larger number. Notation: k replies to on
 shape (k, k), are the probabilities that reply i entails, or contradicts, reply j.
 """
 
+import re
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +17,7 @@ from numpy.typing import ArrayLike
 from trustassay.core.capabilities import TokenVectors
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.token_matching import greedy_match
+from trustassay.text.sentences import Splitter
 
 SPECTRUM_BOUND = 0.9
 """Bound of the Laplacian's eigenvalues that count for the eccentricity, as in LM-Polygraph."""
@@ -28,11 +32,6 @@ class Matrices(NamedTuple):
     """Shape (k, k); the diagonal is 1."""
     contradiction: Floats
     """Shape (k, k); the diagonal is 0."""
-
-    def without(self, place: int) -> "Matrices":
-        """Return the matrices without the text at ``place``."""
-        keep = np.arange(len(self.entailment)) != place
-        return Matrices(*(matrix[np.ix_(keep, keep)] for matrix in self))
 
 
 # --------------------------------------------------------------------------- meanings of replies
@@ -306,3 +305,66 @@ def claim_conditioned(alternatives: Sequence[Sequence[tuple[float, str]]]) -> fl
         if same:
             result += np.logaddexp.reduce(same) - np.logaddexp.reduce([*same, *other])
     return float(1 - np.exp(result))
+
+
+# --------------------------------------------------------------------------- words of replies
+
+# A word, or a single mark of punctuation.
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_YES = re.compile(r"\W*yes\b", re.IGNORECASE)
+_NO = re.compile(r"\W*no\b", re.IGNORECASE)
+
+
+def normalise_reply(text: str) -> str:
+    """Return a key that ignores case, white space and final punctuation."""
+    return " ".join(text.casefold().split()).rstrip(".! ")
+
+
+def score_yes_no(reply: str) -> float:
+    """Return 0 for a reply that begins with yes, 1 for no, else 1/2 (Manakul et al. 2023)."""
+    return 0.0 if _YES.match(reply) else 1.0 if _NO.match(reply) else 0.5
+
+
+def compute_word_parts(
+    names: Sequence[str], sentences: Iterable[str], texts: Sequence[str], split: Splitter
+) -> dict[str, float]:
+    """Return the parts of the family ``words``; the first text is the answer of ``sentences``."""
+    result: dict[str, float] = {}
+    # Without the answer: the parts are about how the replies differ among themselves.
+    pairs = list(combinations(texts[1:], 2))
+    if "rouge_l" in names:
+        result["rouge_l"] = 1 - float(np.mean([_compute_rouge(*pair) for pair in pairs]))
+    if "bleu" in names:
+        result["bleu"] = 1 - float(np.mean([_compute_bleu(*pair) for pair in pairs]))
+    # Sentences without a token have no n-gram.
+    token_lists = [tokens for item in sentences if (tokens := _TOKEN.findall(item))]
+    if "selfcheck_ngram" in names and token_lists:
+        other_texts = [[_TOKEN.findall(item) for item in split(text)] for text in texts[1:]]
+        measured = selfcheck_ngram(token_lists, [token_lists, *other_texts])
+        result["selfcheck_ngram"] = float(measured[1].mean())
+    return result
+
+
+def _compute_rouge(first: str, second: str) -> float:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    result: Any = RougeScorer(["rougeL"], use_stemmer=True).score(first, second)["rougeL"]
+    return float(result.fmeasure)
+
+
+def _compute_bleu(text: str, other_text: str) -> float:
+    """Return BLEU of an order that the shorter text still has, as LM-Polygraph's program does."""
+    from nltk.translate.bleu_score import sentence_bleu
+
+    first, second = text.split(), other_text.split()
+    order = min(4, len(first), len(second))
+    # BLEU of an empty text.
+    if not order:
+        return 0.0
+    return float(sentence_bleu([first], second, (1 / order,) * order, _keep_unsmoothed))
+
+
+def _keep_unsmoothed(precisions: Sequence[Any], **_: Any) -> list[Any]:
+    """Return precisions as NLTK's smoothing method 0, but without its warning about zeros."""
+    # NLTK takes the logarithm of each, so that 0 becomes the smallest float.
+    return [precision if precision.numerator else sys.float_info.min for precision in precisions]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,7 +20,8 @@ from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import AssessmentError, CallError
 from trustassay.judging.claims import Claim, build_claims, strip_answer
 from trustassay.judging.passages import ask_reader
-from trustassay.metrics.uncertainty import maths, words
+from trustassay.metrics.harmonicity.asking import PromptPerturber
+from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.evidence import (
     LEAST_SURE,
     MAX_STORED_TOKENS,
@@ -37,7 +39,6 @@ from trustassay.metrics.uncertainty.options import (
     UncertaintyPart,
 )
 from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relate_alternatives
-from trustassay.metrics.uncertainty.words import ReplyCollector
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.sequential import decide_sides, min_further_values
 from trustassay.text.limits import TextWork
@@ -55,6 +56,39 @@ class ComparedTexts(NamedTuple):
     """The different texts, the answer first, each as a statement."""
     of: Places
     """The place of each reply in ``unlike``, shape (k,)."""
+
+
+class ReplyCollector:
+    """Asks for replies in a fixed order, so that a smaller number of them is a prefix of a larger.
+
+    Replies to perturbed prompts are those of ``harmonicity`` with its defaults, in its order.
+    """
+
+    def __init__(self, options: UncertaintyOptions, context: Context) -> None:
+        self._options = options
+        self._models, self._question = context.models, context.sample.question
+        self._last_repeat = 0  # repeat 0 is the answer itself
+        self._perturbed: PromptPerturber | None = None
+        if options.replies == "perturbed":
+            self._perturbed = PromptPerturber(options.perturbing, context.sample, context.models)
+
+    async def ask_more(self, n: int) -> list[str]:
+        """Return the next n replies, an empty text for an empty one.
+
+        Raises:
+            AssessmentError: perturbed prompts were refused, or their replies empty, too often.
+        """
+        if self._perturbed:
+            return [item.answer for item in await self._perturbed.ask_more(n)]
+        text, name = self._options.asks(self._question)
+        temperature, max_tokens = self._options.temperature, self._options.max_tokens
+        chat = partial(self._models.chat, text, temperature=temperature, max_tokens=max_tokens)
+        first_repeat, self._last_repeat = self._last_repeat + 1, self._last_repeat + n
+        calls = (
+            chat(prompt=name, repeat=number) for number in range(first_repeat, first_repeat + n)
+        )
+        replies = await gather_all(reply_unless_empty(item) for item in calls)
+        return [reply.text if reply else "" for reply in replies]
 
 
 @dataclass(frozen=True)
@@ -128,10 +162,10 @@ class Uncertainty(UncertaintyOptions):
         if "meanings" in self.families:
             meanings = await self._score_meanings(context.models, texts, sample, parts)
         if "words" in self.families:
-            word_parts = words.compute_word_parts(
-                self.chosen, texts.claims, [response, *replies], self.split
+            sentences = [claim.text for claim in texts.claims]
+            parts |= maths.compute_word_parts(
+                self.chosen, sentences, [response, *replies], self.split
             )
-            parts |= word_parts
         if "vectors" in self.families:
             parts |= await self._score_vectors(context, texts, replies)
         if tokens:
@@ -219,12 +253,12 @@ class Uncertainty(UncertaintyOptions):
             new = dict[str, str]()  # equal ones have the value of the first
             # Only replies of this round that are new: each different one is read once.
             for text in replies[len(values) :]:
-                if (key := words.normalise_reply(text)) not in value_by_text:
+                if (key := maths.normalise_reply(text)) not in value_by_text:
                     new.setdefault(key, text)
             new_values = await gather_all(self._score_reply(context, text) for text in new.values())
             value_by_text |= dict(zip(new, new_values, strict=True))
             values += [
-                value_by_text[words.normalise_reply(text)] for text in replies[len(values) :]
+                value_by_text[maths.normalise_reply(text)] for text in replies[len(values) :]
             ]
             # Four ways to stop: nothing to compare, a plan, a decision, no replies left.
             remaining, reason = self.most - len(replies), ""
@@ -298,7 +332,7 @@ class Uncertainty(UncertaintyOptions):
         unlike: list[str] = []
         of = []
         for text in (response, *replies):
-            key = words.normalise_reply(text)
+            key = maths.normalise_reply(text)
             # The answer itself comes first, and so has place 0.
             if key not in places:
                 places[key] = len(unlike)
@@ -514,7 +548,7 @@ class Uncertainty(UncertaintyOptions):
                 for statement in claiming
                 for reply in replies
             ]
-            judgements = [words.score_yes_no(reply.text) for reply in await gather_all(calls)]
+            judgements = [maths.score_yes_no(reply.text) for reply in await gather_all(calls)]
             parts["selfcheck_prompt"] = float(np.mean(judgements))
 
 

@@ -1,14 +1,11 @@
 """The parts of ``uncertainty``, its options, and the figures and needs that they imply."""
 
-import csv
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.resources import files
 from importlib.util import find_spec
-from typing import Literal, cast
+from typing import Literal
 
 from trustassay.core.metric import Figure, Mean, Metric, Need, Share
 from trustassay.core.prompts import Prompt
@@ -43,14 +40,17 @@ class UncertaintyPart:
 
     name: str
     """The name in options and results."""
-    explanation: str
-    """One line for the report."""
     family: Family
     """The group that it is computed with."""
-    scale: Literal["", "sets", "entropy", "length", "nll"]
-    """How a value becomes a score, see :meth:`score`."""
-    bounds: tuple[float, float] | None
-    """The least and the largest value; ``None`` where one of them does not exist."""
+    explanation: str
+    """One line for the report."""
+    scale: Literal["share", "sets", "entropy", "length", "nll", "open"] = "share"
+    """What a value is, and so how it becomes a score, see :meth:`score`."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The least and the largest value; ``None`` where one of them does not exist."""
+        return (0.0, 1.0) if self.scale == "share" else None
 
     def score(self, value: float, replies: int) -> float:
         """Return the value as a score, 0 to 1, in the same order for equally many replies."""
@@ -65,23 +65,61 @@ class UncertaintyPart:
         elif self.scale == "nll":
             # -log p becomes 1 - p.
             result = 1 - math.exp(-value)
+        elif self.scale == "open":
+            result = 1 / (1 + math.exp(-value))
         else:
-            result = value if self.bounds == (0.0, 1.0) else 1 / (1 + math.exp(-value))
+            result = value
         return min(max(result, 0.0), 1.0)
 
 
-def _read_parts() -> Iterator[UncertaintyPart]:
-    table = files(__package__).joinpath("parts.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(io.StringIO(table)):
-        ends = row["least"], row["largest"]
-        # An empty cell is an open end.
-        bounds = (float(ends[0]), float(ends[1])) if all(ends) else None
-        scale = cast('Literal["", "sets", "entropy", "length", "nll"]', row["scale"])
-        family = cast("Family", row["family"])
-        yield UncertaintyPart(row["name"], row["explanation"], family, scale, bounds)
-
-
-PARTS: Mapping[str, UncertaintyPart] = {part.name: part for part in _read_parts()}
+_ALL_PARTS = (
+    UncertaintyPart("selfcheck_nli", "sentences",
+        "mean probability that another reply contradicts a sentence of the answer, where a neutral "
+        "outcome does not count (SelfCheckGPT, NLI)"),
+    UncertaintyPart("disagreement", "sentences",
+        "mean probability that another reply does not entail a sentence of the answer"),
+    UncertaintyPart("weakest_sentence", "sentences", "selfcheck_nli of the sentence with the most"),
+    UncertaintyPart("luq_pair", "pairs",
+        "the same as selfcheck_nli, of the sentence of each reply that agrees best (LUQ-pair)"),
+    UncertaintyPart("semantic_sets", "meanings", "sets of replies that say the same", scale="sets"),
+    UncertaintyPart("semantic_entropy", "meanings",
+        "entropy over the meanings of the replies (discrete)", scale="entropy"),
+    UncertaintyPart("semantic_entropy_weighted", "meanings",
+        "the same, by the replies' likelihoods", scale="open"),
+    UncertaintyPart("eigenvalue_sum", "meanings",
+        "sum of eigenvalues of the graph of replies (EigV)", scale="sets"),
+    UncertaintyPart("degree", "meanings", "1 - mean similarity of two replies (degree matrix)"),
+    UncertaintyPart("eccentricity", "meanings",
+        "how far replies lie from their centre", scale="length"),
+    UncertaintyPart("kernel_entropy", "meanings", "entropy of the heat kernel over the replies"),
+    UncertaintyPart("luq", "meanings", "1 - mean agreement of two replies (LUQ)"),
+    UncertaintyPart("rouge_l", "words", "1 - mean ROUGE-L of two replies"),
+    UncertaintyPart("bleu", "words", "1 - mean BLEU of two replies"),
+    UncertaintyPart("selfcheck_ngram", "words",
+        "mean over sentences of the rarest word's -log p among all replies (SelfCheckGPT, "
+        "unigram)", scale="nll"),
+    UncertaintyPart("selfcheck_bertscore", "vectors",
+        "1 - mean BERTScore of a sentence and the sentence of another reply that is most like it "
+        "(SelfCheckGPT, BERTScore)"),
+    UncertaintyPart("nll", "tokens", "-log p of the answer", scale="nll"),
+    UncertaintyPart("mean_nll", "tokens",
+        "mean -log p of a token (the logarithm of the perplexity)", scale="nll"),
+    UncertaintyPart("weakest_token", "tokens", "1 - p of the least likely token"),
+    UncertaintyPart("mean_entropy", "tokens",
+        "mean entropy of a token among its alternatives", scale="nll"),
+    UncertaintyPart("max_entropy", "tokens", "entropy of the most open token", scale="nll"),
+    UncertaintyPart("self_certainty", "tokens",
+        "- mean KL(uniform || p) of a token among its alternatives", scale="open"),
+    UncertaintyPart("cocoa_nll", "both", "nll times disagreement", scale="nll"),
+    UncertaintyPart("cocoa_mean_nll", "both", "mean_nll times disagreement", scale="nll"),
+    UncertaintyPart("cocoa_entropy", "both", "mean_entropy times disagreement", scale="nll"),
+    UncertaintyPart("ccp", "claims", "1 - claim-conditioned probability"),
+    UncertaintyPart("p_true", "asked", "1 - probability by which the model calls its answer true"),
+    UncertaintyPart("selfcheck_prompt", "asked",
+        "share of other replies that do not support a sentence, as the model says (SelfCheckGPT, "
+        "prompt)"),
+)  # fmt: skip
+PARTS: Mapping[str, UncertaintyPart] = {part.name: part for part in _ALL_PARTS}
 """All parts, in the order in which they are shown."""
 FAMILIES = tuple(dict.fromkeys(part.family for part in PARTS.values()))
 
