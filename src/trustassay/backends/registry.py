@@ -459,9 +459,10 @@ def _endpoint(name: str, kind: str, loader: str, *, models: str = "", price: str
 
 # In the order in which lists show them.
 for _built_in in (
-    _EMBEDDED("entailer", _loader("embedded:load_embedded_model", "entailer")),
-    _EMBEDDED("embedder", _loader("embedded:load_embedded_model", "embedder")),
-    _EMBEDDED("token embedder", _loader("embedded_tokens:load_token_embedder")),
+    *(
+        _EMBEDDED(kind, _loader("embedded:load_embedded_model", kind))
+        for kind in ("entailer", "embedder", "token embedder")
+    ),
     Scheme("lexical", "entailer", _loader("lexical:LexicalEntailer"), form="lexical"),
     _HF(
         "entailer",
