@@ -19,7 +19,8 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
+from trustassay.calls.keys import Keys
+from trustassay.calls.store import Calls, CallStoreError, StoredCall
 from trustassay.core.capabilities import BatchLimits
 from trustassay.core.files import DiskFullError
 from trustassay.errors import BackendError
