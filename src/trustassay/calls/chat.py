@@ -12,9 +12,9 @@ from typing import NoReturn, TypedDict, Unpack
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.batching import Batcher
+from trustassay.calls.capability import chat_request
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.endpoints import calls_at_once
-from trustassay.calls.kinds import chat_request
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.core.capabilities import ChatModel, ChatRequest, LocalChatModel, Reply, Turns

@@ -12,9 +12,15 @@ from typing import Any, Literal, Self
 
 from trustassay.calls.backends import Backends, build_backend_key, check_embeddings, is_remote
 from trustassay.calls.batching import Batcher, BatchingPolicy, RequestCounts
-from trustassay.calls.capability import Capability, Remote
+from trustassay.calls.capability import (
+    Capability,
+    Remote,
+    capabilities,
+    capability,
+    chat_request,
+    reads_question,
+)
 from trustassay.calls.endpoints import Caller, Endpoints
-from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
 from trustassay.calls.leases import Leases
 from trustassay.calls.multiple_choice import choose
 from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestLimiter

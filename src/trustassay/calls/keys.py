@@ -1,8 +1,8 @@
 """Keys of stored calls: digests of the capability, the backend's name, and the texts of a request.
 
 A chat request is one text, the JSON of its fields (:func:`chat_parts`). The texts of the other
-capabilities' requests are in :mod:`trustassay.calls.kinds`, as ``parts`` of each codec. A key must
-never change, or replies that were paid for would be requested again.
+capabilities' requests are in :mod:`trustassay.calls.capability`, as ``parts`` of each codec. A key
+must never change, or replies that were paid for would be requested again.
 """
 
 import hashlib

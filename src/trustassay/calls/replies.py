@@ -38,21 +38,6 @@ def reply_to_json(reply: Reply) -> str:
     )  # a surrogate, maybe a lone one
 
 
-def _equal_when_stored(reply: Reply, text: str) -> Reply | None:
-    """Return the reply itself if reading its JSON would give an equal one, else ``None``."""
-    # Most replies are plain, and need not be parsed again only to see that.
-    same = (
-        type(reply) is Reply
-        and reply.logprobs is None
-        and type(reply.others) is tuple
-        and type(reply.dropped) is tuple
-        and r"\ufffd" not in text  # what may stand for a lone surrogate
-        and strip_reasoning(reply) is reply
-        and not is_blank(reply.text)
-    )
-    return reply if same else None
-
-
 def reply_from_json(text: str) -> Reply:
     """Read a stored reply, without the reasoning in its text.
 
@@ -75,7 +60,6 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
     parts=chat_parts,
     reply_to_json=reply_to_json,
     reply_from_json=reply_from_json,
-    as_stored=_equal_when_stored,
     tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
 )
 
