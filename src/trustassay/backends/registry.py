@@ -247,11 +247,9 @@ def schemes(kind: str = "") -> list[Scheme]:
 def describe_forms(kind: str, default: str = "", without: str = "") -> str:
     """Return the forms of the URIs of built-in schemes for a kind, for a help text."""
     texts = []
-    for known_scheme in (
-        known_scheme
-        for known_scheme in schemes(kind)
-        if known_scheme.name in BUILT_IN_SCHEMES and known_scheme.name != without
-    ):
+    for known_scheme in schemes(kind):
+        if known_scheme.name not in BUILT_IN_SCHEMES - {without}:
+            continue
         text = known_scheme.form.partition("[?")[0]
         text += "[@BASE_URL]" if known_scheme.address and text.endswith(":MODEL") else ""
         texts.append(f"{text} (the default)" if known_scheme.name == default else text)
@@ -291,11 +289,8 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         if earlier:
             raise ValueError(f"{earlier[0].package or 'trustassay'} has this scheme already")
         entry.load()
-        if not (
-            result := [
-                known_scheme for known_scheme in schemes() if known_scheme.name == entry.name
-            ]
-        ):
+        result = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
+        if not result:
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
@@ -337,11 +332,8 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
     what, name = KINDS[kind], _split(choice)[0]
     schemes_by_name = {known_scheme.name: known_scheme for known_scheme in schemes(kind)}
     if kind == "entailer":
-        schemes_by_name |= {
-            known_scheme.name: known_scheme
-            for known_scheme in schemes("chat model")
-            if known_scheme.name not in schemes_by_name
-        }
+        for chat_scheme in schemes("chat model"):
+            schemes_by_name.setdefault(chat_scheme.name, chat_scheme)
     # From the most likely mistake to the least.
     if choice.startswith(("http://", "https://")) and "openai" in schemes_by_name:
         return UnknownNameError(

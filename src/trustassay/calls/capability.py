@@ -25,6 +25,7 @@ from trustassay.backends import (
     DEFAULT_SIMILARITY,
     DEFAULT_SOURCES,
 )
+from trustassay.backends.chat_text import to_messages
 from trustassay.backends.registry import load, package_of
 from trustassay.backends.resolve import resolve_sources
 from trustassay.calls.batching import Codec
@@ -468,8 +469,7 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
 
 def _build_likelihood_request(prompt: Turns, continuation: str) -> tuple[ChatMessages, str]:
     """Build a request from a prompt or a chat, and a continuation of it."""
-    chat = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
-    return chat, continuation
+    return to_messages(prompt), continuation
 
 
 def _compute_likelihoods(

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from trustassay.calls.rate_limit import Pace, RateMeter
+from trustassay.calls.rate_limit import Pace, RateMeters
 from trustassay.core.capabilities import EndpointLimits
 
 BLOCK_S = 0.1
@@ -68,8 +68,7 @@ class _AddressLimits:
 
     def __init__(self, limits: EndpointLimits, now: float) -> None:
         self.pace = Pace(limits.concurrency, now)
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        self.requests, self.tokens = (RateMeter(rate, now) if rate else None for rate in rates)
+        self.meters = RateMeters(limits, now)
         self.waiting: dict[str, int] = {}
         self.leased, self._spent = 0, 0.0
 
@@ -77,13 +76,13 @@ class _AddressLimits:
     def rate(self) -> float | None:
         """Calls a second that all limits allow, as far as is known; ``None`` at full speed."""
         rates = [] if self.pace.rate is None else [self.pace.rate]
-        if self.requests:
-            rates.append(self.requests.rate)
-        if self.tokens:
+        if self.meters.requests:
+            rates.append(self.meters.requests.rate)
+        if self.meters.tokens:
             # Before any tokens are reported, the cost of a call is unknown: then lease one at a
             # time.
             each = self._spent / self.leased if self._spent > 0 else math.inf
-            rates.append(self.tokens.rate / each)
+            rates.append(self.meters.tokens.rate / each)
         return min(rates, default=None)
 
     def grant(self, ask: LeaseRequest, now: float) -> LeaseGrant:
@@ -95,16 +94,13 @@ class _AddressLimits:
         at = now
         # Walk through time from turn to turn, as the worker will, until the block is complete.
         while len(calls) < wanted:
-            meters = filter(None, (self.requests, self.tokens))
-            waits = (self.pace.wait_s(0, at), *(meter.wait_s(at) for meter in meters))
-            at += max(0.0, *waits)
+            at += max(0.0, self.pace.wait_s(0, at), self.meters.wait_s(at))
             if at - now > AHEAD_S:
                 # Limits may change before then. Half of the lead is left when the worker asks
                 # again.
                 return LeaseGrant(paced, calls, max(BLOCK_S, at - now - AHEAD_S / 2))
             turn = self.pace.take(sum(self.waiting.values()), at)
-            if self.requests:
-                self.requests.take(1, at)
+            self.meters.take_request(at)
             calls.append((at - now, turn))
             self.leased += 1
         return LeaseGrant(paced, calls)
@@ -120,9 +116,8 @@ class _AddressLimits:
             self.pace.record_complaint(turn, latency_s + AHEAD_S + LATE_S)
         if ask.stopped:
             self.pace.end_standstill()
-        if self.tokens:
-            self.tokens.take(ask.tokens, now)
-            self._spent += ask.tokens
+        self.meters.take_tokens(ask.tokens, now)
+        self._spent += ask.tokens
 
 
 class LeaseService:

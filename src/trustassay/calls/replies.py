@@ -68,12 +68,12 @@ def find_empty_reply_error(name: str, request: ChatRequest, reply: Reply) -> Cal
     """Return the error of a reply that is empty and should not be; ``None`` for others."""
     # Reasoning does not count as text.
     read = strip_reasoning(reply)
-    texts = (read.text, *read.others)
-    if request.may_be_empty or not any(map(is_blank, texts)):
+    blank = [is_blank(text) for text in (read.text, *read.others)]
+    if request.may_be_empty or not any(blank):
         return None
     message = "the reply is empty"
-    if len(texts) > 1:
-        message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
+    if len(blank) > 1:
+        message = f"{sum(blank)} of {len(blank)} replies are empty"
     if read.finish == "length":
         limit = f" ({request.max_tokens:,})" if request.max_tokens else ""
         message += f": it was cut before an answer began; raise max_tokens{limit}"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from trustassay.calls.leases import LeasedPace
-from trustassay.calls.rate_limit import Pace, RateMeter
+from trustassay.calls.rate_limit import Pace, RateMeters
 from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
 
@@ -301,10 +301,7 @@ class Endpoint:
         self._given_up_until = math.inf
         self._sleepers: set[asyncio.Future[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        self._requests, self._tokens = (
-            RateMeter(rate, now) if rate and not shared else None for rate in rates
-        )
+        self._meters = RateMeters(EndpointLimits() if shared else limits, now)
 
     @property
     def allowed(self) -> int:
@@ -364,8 +361,7 @@ class Endpoint:
 
     def correct_tokens(self, more: int) -> None:
         """Record that a call took more tokens than estimated (or fewer, if negative)."""
-        if self._tokens:
-            self._tokens.take(more, self._loop.time())
+        self._meters.take_tokens(more, self._loop.time())
         if self._shared:
             self._shared.record_tokens(more)
 
@@ -443,9 +439,8 @@ class Endpoint:
 
     def _wait_s(self, call: PendingCall, now: float) -> float:
         """Return the seconds until a call may leave, as things are now."""
-        wait = max(self._pace.wait_s(call.refused, now), self._outage.wait_s(now))
-        for meter in (self._requests, self._tokens):
-            wait = max(wait, meter.wait_s(now)) if meter else wait
+        pace_s = self._pace.wait_s(call.refused, now)
+        wait = max(pace_s, self._outage.wait_s(now), self._meters.wait_s(now))
         if self._in_progress and not self._lead_is_over:
             wait = max(wait, self._lead_until - now)
         return wait
@@ -456,8 +451,7 @@ class Endpoint:
             self._lead_is_over = True
         else:
             self._lead_until = now + FIRST_CALL_ALONE_S
-        if self._requests:
-            self._requests.take(1, now)
+        self._meters.take_request(now)
         self.correct_tokens(call.tokens)
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.record_start(call, now)
