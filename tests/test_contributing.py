@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trustassay import score
-from trustassay.calls import kinds
+from trustassay.calls import capability
 from trustassay.core import registry
 from trustassay.core.metric import Assessment, Context, Metric, Need
 from trustassay.errors import UsageError
@@ -88,15 +88,15 @@ def test_the_metric_and_the_backend() -> None:
 
 @pytest.fixture
 def with_detect(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    own = kinds.capabilities()
+    own = capability.capabilities()
     found = {**own, "detect": example("capability").DETECT}
-    monkeypatch.setattr(kinds.capabilities, "__wrapped__", lambda: found, raising=False)
-    kinds.capabilities.cache_clear()
+    monkeypatch.setattr(capability.capabilities, "__wrapped__", lambda: found, raising=False)
+    capability.capabilities.cache_clear()
     monkeypatch.setattr(
-        "trustassay.calls.kinds.BUILT_IN_CAPABILITIES", (*own.values(), found["detect"])
+        "trustassay.calls.capability.BUILT_IN_CAPABILITIES", (*own.values(), found["detect"])
     )
     yield
-    kinds.capabilities.cache_clear()
+    capability.capabilities.cache_clear()
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,14 @@ from trustassay.backends.embedded import (
     MAX_TOKENS,
     EmbeddedEmbedder,
     EmbeddedEntailer,
+    EmbeddedTokenEmbedder,
     compute_encoder_features,
     compute_features,
     cut_pairs,
     cut_windows,
     is_copied,
 )
+from trustassay.backends.registry import load
 from trustassay.core.capabilities import Embedder, Entailer
 from trustassay.errors import BackendError, UnknownNameError
 
@@ -316,3 +318,41 @@ def test_inputs_by_hand() -> None:
     assert (
         compute_features(np.zeros((1, 3)), premise, "It was not written.")["negation_differs"] == 1
     )
+
+
+# ---- vectors of tokens ----
+
+TOKEN_TEXTS = ["The lamp is red.", "Nobody bought it, unsurprisingly.", ""]
+LONG_TEXT = " ".join(f"lamp {number}" for number in range(300))
+
+
+def test_their_mean_is_the_direction_of_the_texts_vector() -> None:
+    tokens, vectors = EmbeddedTokenEmbedder().token_vectors(TOKEN_TEXTS), EmbeddedEmbedder()
+    for one, whole in zip(tokens, vectors.vectors(TOKEN_TEXTS), strict=True):
+        assert one.vectors.shape == (len(one.tokens), 384)
+        mean = one.vectors.mean(axis=0)
+        np.testing.assert_allclose(mean / np.linalg.norm(mean), whole, atol=1e-6)
+
+
+def test_tokens_are_the_texts_own_between_two_special_ones() -> None:
+    [one, _, empty] = load("token embedder", "embedded").token_vectors(TOKEN_TEXTS)
+    assert one.tokens == ("[CLS]", "the", "lamp", "is", "red", ".", "[SEP]")
+    assert one.special == (0, 6)
+    assert (empty.tokens, empty.special) == (("[CLS]", "[SEP]"), (0, 1))
+
+
+def test_neighbours_change_nothing() -> None:
+    embedder = EmbeddedTokenEmbedder(threads=2)
+    for text, one in zip(
+        TOKEN_TEXTS, embedder.token_vectors([*TOKEN_TEXTS, LONG_TEXT]), strict=False
+    ):
+        assert (embedder.token_vectors([text])[0].vectors == one.vectors).all()
+
+
+def test_a_long_text_is_read_in_pieces_and_whole() -> None:
+    [long] = EmbeddedTokenEmbedder().token_vectors([LONG_TEXT])
+    assert len(long.tokens) == len(long.vectors) > 600
+    assert long.special == (0, len(long.tokens) - 1)
+    [start] = EmbeddedTokenEmbedder().token_vectors([" ".join(long.tokens[1:255])])
+    assert start.tokens[1:-1] == long.tokens[1:255]
+    np.testing.assert_array_equal(start.vectors[:255], long.vectors[:255])

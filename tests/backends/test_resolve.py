@@ -184,7 +184,7 @@ def test_functions_and_objects_that_write() -> None:
 @pytest.mark.parametrize(
     ("choice", "words"),
     [
-        ("", "unknown chat model ''; known: anthropic, gemini"),
+        ("", "unknown chat model ''; known: anthropic,"),
         ("opnai:x", "did you mean openai?"),
         ("lexical", "unknown chat model"),
         ("openai:m?rmp=3", "did you mean rpm?"),

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lazily import needed
 from trustassay.backends.registry import load
-from trustassay.calls.kinds import TOKEN_VECTORS
+from trustassay.calls.capability import TOKEN_VECTORS
 from trustassay.errors import BackendError
 
 _HF = "needs torch and transformers: pip install '.[hf]'"

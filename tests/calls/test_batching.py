@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.support import YES, Pair, Recorder
 from trustassay.calls.backends import Backends
-from trustassay.calls.batching import CHARACTERS_PER_TOKEN, BatchingPolicy, batches
+from trustassay.calls.batching import BatchingPolicy, batches
 from trustassay.calls.client import CallOptions, Client, SampleModels
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN
 from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import BatchLimits, Entailment, Probabilities
 from trustassay.errors import BackendError

@@ -83,7 +83,7 @@ def test_two_kinds_of_limits_for_one_address_are_refused() -> None:
 def test_a_reply_that_cannot_be_kept_fails_alone(tmp_path: Path) -> None:
     store = CallStore(tmp_path / "calls.sqlite")
     prompts = ["one", "huge count", "two", "no text", "no reply", "broken", "three"]
-    found = asyncio.run(replies({"model": Model()}, prompts, own=store))
+    found = asyncio.run(replies({"model": Model()}, prompts, own_store=store))
     kinds = [type(reply).__name__ for reply in found]
     good, bad = "Reply", "BackendError"
     assert kinds == [good, bad, good, bad, bad, bad, good]

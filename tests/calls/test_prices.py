@@ -60,8 +60,8 @@ import socket, sys, threading
 def refuse(event, args):
     if event.startswith("socket.") and event != "socket.__new__": sys.exit(f"asked: {event}")
 sys.addaudithook(refuse)
-from trustassay.calls.prices import published_price, table_told
-assert published_price("openai:gpt-4o-mini") and table_told()
+from trustassay.calls.prices import describe_price_table, find_published_price
+assert find_published_price("openai:gpt-4o-mini") and describe_price_table()
 assert threading.active_count() == 1, threading.enumerate()
 """
     subprocess.run([sys.executable, "-c", code], check=True)

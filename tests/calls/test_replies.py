@@ -16,14 +16,14 @@ from trustassay.backends.functions import FunctionChat
 from trustassay.backends.replay import ReplayChat
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels
+from trustassay.calls.keys import Keys, chat_parts
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.replies import (
-    chat_parts,
     find_empty_reply_error,
     reply_from_json,
     reply_to_json,
 )
-from trustassay.calls.store import CACHE_FILE, CallStore, Keys, StoredCall
+from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
 from trustassay.core.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
 from trustassay.core.event_loop import run_anywhere
 from trustassay.errors import BackendError, CallError
@@ -71,7 +71,7 @@ def asked(
 
     async def work() -> list[Any]:
         store = CallStore(own) if own else None
-        stores = {name: given[name] for name in ("shared", "counter") if name in given}
+        stores = {name: given[name] for name in ("shared_store", "counter") if name in given}
         options = {name: value for name, value in given.items() if name not in stores}
         gatherers = Client(
             Backends.of(chat={"model": model}), CallOptions(**options), own_store=store, **stores
@@ -262,10 +262,10 @@ def test_older_stores_are_read_and_their_silence_asked_for_again(tmp_path: Path)
         parts = chat_parts(ChatRequest.of(text))
         key = Keys("chat", model.name).of(parts)
         store.add([StoredCall(key, "chat", model.name, json.dumps(parts), json.dumps(reply), 0.0)])
-    first, second = asked(model, None, 2, shared=store)
+    first, second = asked(model, None, 2, shared_store=store)
     assert (first.text, first.reasoning, second.text) == ("Paris.", "hm", "Rome.")
     assert model.asked == {"Where? 1": 1}
-    assert asked(model, None, 2, shared=store)[1].text == "Rome."
+    assert asked(model, None, 2, shared_store=store)[1].text == "Rome."
     assert model.asked.total() == 1
     store.close()
 

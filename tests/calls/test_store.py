@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import command
+from trustassay.calls.keys import Keys
 from trustassay.calls.store import (
     Calls,
     CallStore,
     CallStoreError,
-    Keys,
     StoredCall,
     Usage,
     copy_calls,
@@ -113,7 +113,7 @@ def test_copying_what_is_no_store_leaves_nothing_behind(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from trustassay.calls.store import Keys
+from trustassay.calls.keys import Keys
 from trustassay.calls.store import StoredCall, open_cache
 
 folder = Path(sys.argv[1])
@@ -124,7 +124,7 @@ for i in range(60):
     key = Keys("chat", "b").of([str(i)])
     assert set(store.find([key]).values()) <= {f"[{i}]"}
     store.add([StoredCall(key, "chat", "b", "[]", f"[{i}]", 0.1)])
-store.close(alone=False)
+store.close(is_last_user=False)
 """
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.calls.keys import chat_parts
 from trustassay.calls.prices import BudgetReachedError
-from trustassay.calls.replies import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.core.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError

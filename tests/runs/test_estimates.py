@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trustassay.calls.replies import chat_parts
+from trustassay.calls.keys import chat_parts
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.core.capabilities import ChatRequest
 from trustassay.runs.estimates import (

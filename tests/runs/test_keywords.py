@@ -81,7 +81,7 @@ def test_watch_and_chat_know_their_keywords() -> None:
         chat("replay:none", concurency=3)  # type: ignore[call-arg]
     model = chat(lambda prompt: "Yes.", cache=False)
     with pytest.raises(TypeError, match="'temprature'; did you mean temperature"):
-        model.ask(["Why?"], temprature=0)  # type: ignore[call-overload]
+        model.ask(["Why?"], temprature=0)  # type: ignore[call-arg]
 
 
 def test_what_the_documentation_names_is_exported() -> None:

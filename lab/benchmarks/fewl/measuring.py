@@ -20,8 +20,7 @@ from lab.benchmarks.fewl.sets import Record
 from trustassay.api import rescore, score
 from trustassay.backends import resolve
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.calls.capability import STORED_DECIMALS
-from trustassay.calls.kinds import reads_question
+from trustassay.calls.capability import STORED_DECIMALS, reads_question
 from trustassay.core.sample import is_blank
 from trustassay.metrics.fewl import Fewl, maths
 from trustassay.metrics.fewl.options import Penalty

@@ -13,7 +13,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.backends.chat_text import strip_reasoning
-from trustassay.backends.endpoint_chat import run_in_time, run_then_close
+from trustassay.backends.endpoint_chat import run_blocking, run_in_time
 from trustassay.core.capabilities import (
     ChatModel,
     ChatRequest,
@@ -267,10 +266,7 @@ class ChatEntailer:
         Raises:
             BackendError: as :meth:`aentailment`, for the first pair that fails.
         """
-        with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
-            # Connections belong to the event loop, which ends with this call.
-            all_entailments = run_then_close(self.chat_model, self._compute_all(pairs))
-            rows = executor.submit(asyncio.run, all_entailments).result()
+        rows = run_blocking(self.chat_model, self._compute_all(pairs))
         return np.array(rows, dtype=float).reshape(-1, 3)
 
     async def _compute_all(self, pairs: Sequence[tuple[str, str]]) -> list[Entailment]:

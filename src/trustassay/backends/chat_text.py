@@ -22,10 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
 from trustassay.core.sample import clean, is_blank
 
 _SPEAKERS = {"user": "User: ", "assistant": "Assistant: "}
+
+
+def to_messages(prompt: Turns) -> tuple[Message, ...]:
+    """Return a prompt, or a whole chat, as messages."""
+    return (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
 
 
 def chat_to_text(messages: Sequence[Message]) -> str:

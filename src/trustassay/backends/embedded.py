@@ -1,4 +1,4 @@
-"""``embedded``: entailment and embeddings from weights in the package.
+"""``embedded``: entailment and vectors of texts and of tokens, from weights in the package.
 
 The entailer reads a premise in overlapping windows of whole sentences with a small cross-encoder
 and uses the window with the strongest entailment. A window that still has more tokens than fit
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from trustassay.backends import lexical, telemetry, verifier
 from trustassay.backends.functions import check_labels
-from trustassay.core.capabilities import BatchLimits, Probabilities, Vectors
+from trustassay.core.capabilities import BatchLimits, Probabilities, TokenVectors, Vectors
 from trustassay.errors import BackendError
 from trustassay.text.tables import spell_data
 
@@ -431,6 +431,46 @@ class EmbeddedEmbedder:
         return np.asarray(sums / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
+LAST_LAYER_OUTPUT = "/LayerNorm_12/LayerNormalization_output_0"
+"""Output of the graph's last layer, shape (1, tokens, 384)."""
+
+
+class EmbeddedTokenEmbedder:
+    """The last layer of all-MiniLM-L6-v2 in int8: 384 numbers for each token.
+
+    A text beyond 256 tokens is read in consecutive pieces of that length: nothing is cut off.
+    ``threads=None`` uses all cores.
+
+    Raises:
+        BackendError: the weights or the packages that run them are missing or damaged.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.name = f"embedded:{read_card()['version']}"
+        self._encoder = load_encoder("embedder", threads, output=LAST_LAYER_OUTPUT)
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the tokens and vectors of each text, with the special tokens at both ends."""
+        tokenizer = self._encoder.tokenizer
+        first, last = tokenizer.encode("").ids
+        encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        # Two places are for the special tokens.
+        size = EMBEDDED_AT_ONCE - 2
+        pieces = [split_overlapping(encoding.ids, size, size) for encoding in encoded]
+        read = [[first, *ids, last] for group in pieces for ids in group]
+        # Pieces of all texts are computed together, and read back in the same order.
+        states = iter(self._encoder.each([EncodedText(ids, [0] * len(ids)) for ids in read]))
+        result = []
+        for encoding, group in zip(encoded, pieces, strict=True):
+            rows = [next(states)[0] for _ in group]
+            inner_rows = [row[1:-1] for row in rows]
+            # Of the special tokens around each piece, only the first and the last are kept.
+            vectors = np.concatenate([rows[0][:1], *inner_rows, rows[-1][-1:]])
+            tokens = ("[CLS]", *encoding.tokens, "[SEP]")
+            result.append(TokenVectors(tokens, vectors, (0, len(tokens) - 1)))
+        return result
+
+
 def compute_window_logits(
     reader: Encoder, pairs: Sequence[tuple[str, str]], size: int, step: int
 ) -> list[Probabilities]:
@@ -539,12 +579,13 @@ def compute_features(logits: Probabilities, premise: str, hypothesis: str) -> di
 
 
 def load_embedded_model(kind: str, version: str = "", threads: int | None = None) -> Any:
-    """Return the model of a kind; raises as :func:`check_version`."""
-    check_version(version)
-    return EmbeddedEntailer(threads) if kind == "entailer" else EmbeddedEmbedder(threads)
+    """Return the model of a kind.
 
-
-def check_version(version: str) -> None:
-    """Raise :class:`BackendError` if a version is requested that is not the installed one."""
+    Raises:
+        BackendError: a version is requested that is not the installed one.
+    """
     if version not in ("", carried := str(read_card()["version"])):
         raise BackendError(f"embedded:{version} is not installed; this installation has {carried}")
+    if kind == "entailer":
+        return EmbeddedEntailer(threads)
+    return EmbeddedEmbedder(threads) if kind == "embedder" else EmbeddedTokenEmbedder(threads)

@@ -8,6 +8,7 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
@@ -38,13 +39,19 @@ async def run_in_time(backend: Any, work: Awaitable[T]) -> T:
         raise CallError(message, "timeout") from None
 
 
-async def run_then_close(backend: Any, work: Awaitable[T]) -> T:
-    """Return a result, and close the backend whether there is one or not."""
-    try:
-        return await work
-    finally:
-        if close := getattr(backend, "close", None):
-            await close()
+def run_blocking(backend: Any, work: Awaitable[T]) -> T:
+    """Return a result of a backend to a caller outside an event loop, and close the backend."""
+
+    async def work_then_close() -> T:
+        try:
+            return await work
+        finally:
+            # Connections belong to the event loop, which ends with this call.
+            if close := getattr(backend, "close", None):
+                await close()
+
+    with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
+        return executor.submit(asyncio.run, work_then_close()).result()
 
 
 class EndpointChat(HttpBackend, ABC):

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
+from trustassay.backends.chat_text import chat_to_text, join_replies, shorten, to_messages
 from trustassay.backends.openai import parse_reply, restrict_to_schema
 from trustassay.backends.recommended import find_languages
 from trustassay.core.capabilities import BatchLimits, ChatRequest, Message, Reply, Turns
@@ -339,7 +339,7 @@ class GgufChat:
             CallError: the tokens do not spell an option, or they split a character, for which
                 llama.cpp gives only one of the numbers (``refused``).
         """
-        messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        messages = to_messages(prompt)
         jobs = []
         for option in options:
             request = ChatRequest(messages, max_tokens=len(option.encode()) + 1, logprobs=0)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.backends import hf_loading
-from trustassay.backends.chat_text import chat_to_text, join_replies, shorten
+from trustassay.backends.chat_text import chat_to_text, join_replies, shorten, to_messages
 from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob, Turns
 from trustassay.core.sample import clean
 from trustassay.errors import BackendError
@@ -331,7 +331,7 @@ class HuggingFaceChat(hf_loading.HubModel):
         Raises:
             BackendError: prompt and option are longer than the model reads, or the model fails.
         """
-        messages = (Message("user", prompt),) if isinstance(prompt, str) else tuple(prompt)
+        messages = to_messages(prompt)
         with self._lock, hf_loading.errors_in_one_line(self.name, Exception):
             text, special = self._lay_out(messages)
             start = self._tokenise_prompt(text, special)

@@ -1,6 +1,5 @@
 """Which backends work here, whether they pass their tests, and how fast they are; and plugins."""
 
-import asyncio
 import hashlib
 import inspect
 import os
@@ -14,7 +13,7 @@ import numpy as np
 
 from trustassay.backends import registry
 from trustassay.backends.embedded import read_card, weights_folder
-from trustassay.backends.endpoint_chat import run_in_time, run_then_close
+from trustassay.backends.endpoint_chat import run_blocking, run_in_time
 from trustassay.backends.functions import CHECK_PAIRS, check_labels, import_object
 from trustassay.backends.registry import Scheme, find, load, load_plugin, package_of, schemes
 from trustassay.backends.resolve import make_blocking
@@ -125,7 +124,7 @@ def _try_chat(model: Any) -> str:
     if isinstance(model, LocalChatModel):
         model.replies([REQUEST])
         return remark
-    reply = asyncio.run(run_then_close(model, run_in_time(model, model.reply(REQUEST))))
+    reply = run_blocking(model, run_in_time(model, model.reply(REQUEST)))
     return remark + (f", without {', '.join(reply.dropped)}" if reply.dropped else "")
 
 

@@ -4,19 +4,17 @@ OpenAI itself, Azure (``.../openai/v1``), vLLM, SGLang, llama.cpp, Ollama, OpenR
 The key is in ``OPENAI_API_KEY``, or in the variable that ``?key=NAME`` names.
 """
 
-import asyncio
 import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from trustassay.backends.endpoint_chat import EndpointChat, run_in_time, run_then_close, sum_tokens
+from trustassay.backends.endpoint_chat import EndpointChat, run_blocking, run_in_time, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
 from trustassay.core.capabilities import (
     BatchLimits,
@@ -125,8 +123,7 @@ class BlockingEmbedder:
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, d), of n texts; raises :class:`CallError`."""
         vectors = run_in_time(self._embedder, self._embedder.avectors(texts))
-        with ThreadPoolExecutor(1) as executor:  # the caller's own thread may run a loop
-            return executor.submit(asyncio.run, run_then_close(self._embedder, vectors)).result()
+        return run_blocking(self._embedder, vectors)
 
 
 def parse_reply(body_json: Any) -> Reply:

@@ -12,16 +12,13 @@ is imported when the scheme is used::
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from importlib.resources import files
 from importlib.util import find_spec
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -250,11 +247,9 @@ def schemes(kind: str = "") -> list[Scheme]:
 def describe_forms(kind: str, default: str = "", without: str = "") -> str:
     """Return the forms of the URIs of built-in schemes for a kind, for a help text."""
     texts = []
-    for known_scheme in (
-        known_scheme
-        for known_scheme in schemes(kind)
-        if known_scheme.name in BUILT_IN_SCHEMES and known_scheme.name != without
-    ):
+    for known_scheme in schemes(kind):
+        if known_scheme.name not in BUILT_IN_SCHEMES - {without}:
+            continue
         text = known_scheme.form.partition("[?")[0]
         text += "[@BASE_URL]" if known_scheme.address and text.endswith(":MODEL") else ""
         texts.append(f"{text} (the default)" if known_scheme.name == default else text)
@@ -294,11 +289,8 @@ def load_plugin(entry: EntryPoint) -> list[Scheme]:
         if earlier:
             raise ValueError(f"{earlier[0].package or 'trustassay'} has this scheme already")
         entry.load()
-        if not (
-            result := [
-                known_scheme for known_scheme in schemes() if known_scheme.name == entry.name
-            ]
-        ):
+        result = [known_scheme for known_scheme in schemes() if known_scheme.name == entry.name]
+        if not result:
             raise ValueError("it describes no such scheme")
     except (Exception, SystemExit) as error:
         for key in set(_SCHEMES) - before:
@@ -340,11 +332,8 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
     what, name = KINDS[kind], _split(choice)[0]
     schemes_by_name = {known_scheme.name: known_scheme for known_scheme in schemes(kind)}
     if kind == "entailer":
-        schemes_by_name |= {
-            known_scheme.name: known_scheme
-            for known_scheme in schemes("chat model")
-            if known_scheme.name not in schemes_by_name
-        }
+        for chat_scheme in schemes("chat model"):
+            schemes_by_name.setdefault(chat_scheme.name, chat_scheme)
     # From the most likely mistake to the least.
     if choice.startswith(("http://", "https://")) and "openai" in schemes_by_name:
         return UnknownNameError(
@@ -373,12 +362,16 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
 # ------------------------------------------------------------------- the schemes of trustassay
 
 
-def _import_when_called(path: str) -> Callable[..., Any]:
-    """Return a function that imports ``MODULE:NAME`` of this package when it is called."""
-    module, _, name = path.partition(":")
+def _loader(name: str, *args: str) -> Callable[..., Any]:
+    """Return a function that calls ``MODULE:NAME`` of this folder, with ``args`` before its own.
 
-    def call(*args: Any, **options: Any) -> Any:
-        return attrgetter(name)(import_module(f"trustassay.{module}"))(*args, **options)
+    The module is imported when the function is called, as it may import torch.
+    """
+    module, _, attribute = name.partition(":")
+
+    def call(*uri_args: Any, **options: Any) -> Any:
+        imported = import_module(f"trustassay.backends.{module}")
+        return getattr(imported, attribute)(*args, *uri_args, **options)
 
     return call
 
@@ -390,19 +383,25 @@ def _parse_yes_or_no(text: str) -> bool:
     return text in ("yes", "true", "1")
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     """Read a number of 1 or more."""
     if text.isdecimal() and int(text):
         return int(text)
     raise ValueError(text)
 
 
+def _split_at_commas(text: str) -> list[str]:
+    """Read a list."""
+    return text.split(",")
+
+
 def load_replay_chat(remainder: str) -> Any:
     """Return the chat model that answers from a file."""
-    file, _, model = remainder.partition(
-        "?model="
-    )  # whatever follows: names of models have ? and &
-    return _import_when_called("backends.replay:ReplayChat")(file, model or None)
+    from trustassay.backends.replay import ReplayChat
+
+    # Whatever follows is the name of a model, which may have ? and & in it.
+    file, _, model = remainder.partition("?model=")
+    return ReplayChat(file, model or None)
 
 
 def wrap_chat_as_entailer(uri: str, prefix: str = "chat:") -> Any:
@@ -420,29 +419,160 @@ def load_python_object(kind: str, path: str = "") -> Any:
     return wrap_as_backend(kind, import_object(path), f"python:{path}")
 
 
-_OPTION_PARSERS: Mapping[str, Callable[[str], Any]] = {
-    **{"text": str, "whole": int, "count": _count, "truth": _parse_yes_or_no},
-    "list": lambda text: text.split(","),
-}
+_EMBEDDED = partial(
+    Scheme,
+    "embedded",
+    form="embedded[?threads=N]",
+    options={"threads": _parse_count},
+    slow=True,
+)
+_HF_PACKAGES = {"torch": requirement("hf"), "transformers": requirement("hf")}
+_HF_OPTIONS: dict[str, Callable[[str], Any]] = {"device": str, "dtype": str, "batch_tokens": int}
+_HF = partial(
+    Scheme,
+    "hf",
+    form="hf:ID-or-path",
+    target="a model, as in hf:ID or hf:PATH",
+    path="folder",
+    slow=True,
+    models=r"[\w.-]+/[\w.-]+(\?|$)",
+)
+_OPENAI_MODELS = "(gpt-|chatgpt|o[1-9](-|$)|text-embedding-)"
 
 
-def _register_row(row: dict[str, Any]) -> None:
-    """Register a row of ``schemes.toml``."""
-    kinds, name, load_by = row.pop("kind"), row.pop("name"), _import_when_called(row.pop("load"))
-    first = row.pop("first", False)
-    if "options" in row:
-        row["options"] = {key: _OPTION_PARSERS[reader] for key, reader in row["options"].items()}
-    row["needs"] = {package: requirement(extra) for package, extra in row.get("needs", {}).items()}
-    if row.pop("address", False):
-        row["address"] = partial(_import_when_called("backends.http:service_address"), name)
-    if wraps := row.get("wraps"):
-        row["default"] = DEFAULT_ENTAILER if wraps == "entailer" else DEFAULT_EMBEDDER
-    for kind in [kinds] if isinstance(kinds, str) else kinds:
-        scheme(name, kind=kind, **row)(partial(load_by, kind) if first else load_by)
+def _endpoint(name: str, kind: str, loader: str, *, models: str = "", price: str = "") -> Scheme:
+    """Return the scheme of an endpoint: its loader gets the address that follows the colon."""
+    address = _loader("http:service_address", name)
+    form = f"{name}:MODEL"
+    return Scheme(
+        name, kind, _loader(loader), form=form, models=models, price=price, address=address
+    )
 
 
-for _row in tomllib.loads(files(__package__).joinpath("schemes.toml").read_text("utf-8"))["scheme"]:
-    _register_row(_row)
+# In the order in which lists show them.
+for _built_in in (
+    *(
+        _EMBEDDED(kind, _loader("embedded:load_embedded_model", kind))
+        for kind in ("entailer", "embedder", "token embedder")
+    ),
+    Scheme("lexical", "entailer", _loader("lexical:LexicalEntailer"), form="lexical"),
+    _HF(
+        "entailer",
+        _loader("hf_entailer:HuggingFaceEntailer"),
+        options=_HF_OPTIONS | {"check": _parse_yes_or_no, "labels": _split_at_commas},
+        needs=_HF_PACKAGES,
+    ),
+    _HF(
+        "chat model",
+        _loader("hf_chat:HuggingFaceChat"),
+        options=_HF_OPTIONS | {"template": str, "max_tokens": int},
+        needs=_HF_PACKAGES,
+    ),
+    _HF(
+        "embedder",
+        _loader("hf_embedders:SentenceTransformerEmbedder"),
+        options=_HF_OPTIONS,
+        needs=_HF_PACKAGES | {"sentence_transformers": requirement("sentence-transformers")},
+    ),
+    _HF(
+        "token embedder",
+        _loader("hf_embedders:HuggingFaceTokenEmbedder"),
+        options=_HF_OPTIONS | {"layer": int},
+        needs=_HF_PACKAGES,
+    ),
+    Scheme(
+        "gguf",
+        "chat model",
+        _loader("gguf:GgufChat"),
+        form="gguf:FILE",
+        options={"template": str, "file": str}
+        | dict.fromkeys(("threads", "parallel", "context", "max_tokens"), _parse_count),
+        target="a file, as in gguf:model.gguf",
+        needs={"xllamacpp": requirement("gguf")},
+        path="file",
+        slow=True,
+        models=r".*\.gguf$",
+    ),
+    _endpoint("openai", "chat model", "openai:OpenAIChat", models=_OPENAI_MODELS, price="openai"),
+    _endpoint(
+        "anthropic", "chat model", "anthropic:AnthropicChat", models="claude-", price="anthropic"
+    ),
+    _endpoint("gemini", "chat model", "gemini:GeminiChat", models="gemini-", price="google"),
+    _endpoint("ollama", "chat model", "openai:OpenAIChat"),
+    _endpoint("llamafile", "chat model", "openai:OpenAIChat"),
+    _endpoint("openai", "embedder", "openai:OpenAIEmbedder", models=_OPENAI_MODELS),
+    Scheme(
+        "replay",
+        "chat model",
+        load_replay_chat,
+        form="replay:FILE",
+        target="a file, as in replay:FILE",
+    ),
+    Scheme("chat", "entailer", wrap_chat_as_entailer, form="chat:MODEL"),
+    Scheme(
+        "cosine",
+        "similarity",
+        _loader("similarity:CosineSimilarity"),
+        form="cosine[:EMBEDDER]",
+        wraps="embedder",
+        default=DEFAULT_EMBEDDER,
+    ),
+    Scheme(
+        "consistency",
+        "similarity",
+        _loader("similarity:ConsistencySimilarity"),
+        form="consistency[:ENTAILER]",
+        wraps="entailer",
+        default=DEFAULT_ENTAILER,
+    ),
+    Scheme(
+        "agreement",
+        "similarity",
+        _loader("similarity:AgreementSimilarity"),
+        form="agreement[:ENTAILER]",
+        wraps="entailer",
+        default=DEFAULT_ENTAILER,
+    ),
+    Scheme(
+        "bertscore",
+        "similarity",
+        _loader("similarity:BertScoreSimilarity"),
+        form="bertscore[:hf:ID-or-path[?layer=N]]",
+        wraps="token embedder",
+        default=DEFAULT_EMBEDDER,
+    ),
+    Scheme("lexical", "similarity", _loader("similarity:LexicalSimilarity"), form="lexical"),
+    Scheme("novel", "similarity", _loader("similarity:NovelWordsSimilarity"), form="novel"),
+    Scheme(
+        "bm25",
+        "retriever",
+        _loader("bm25:bm25_retriever"),
+        form="bm25:PATH[?index=FOLDER]",
+        options={"index": str},
+        target="a corpus, as in bm25:PATH",
+        path="file",
+        slow=True,
+    ),
+    Scheme(
+        "embedding",
+        "distractors",
+        _loader("word_substitutes:NearWords"),
+        form="embedding",
+        slow=True,
+    ),
+    Scheme("pos", "distractors", _loader("word_substitutes:DrawnWords"), form="pos"),
+    *(
+        Scheme(
+            "python",
+            kind,
+            partial(load_python_object, kind),
+            form="python:MODULE:FUNCTION",
+            slow=True,
+        )
+        for kind in KINDS
+    ),
+):
+    _SCHEMES[_built_in.kind, _built_in.name] = _built_in
 
 BUILT_IN_SCHEMES = frozenset(one.name for one in schemes())
 """The built-in schemes; no other package can have one of these names."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trustassay.calls.kinds import capability
+from trustassay.calls.capability import capability
 from trustassay.core.capabilities import ChatModel
 from trustassay.errors import BackendError
 

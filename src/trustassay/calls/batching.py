@@ -19,7 +19,9 @@ from json.encoder import encode_basestring
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from trustassay.calls.store import Calls, CallStoreError, Keys, StoredCall
+from trustassay.calls.keys import Keys
+from trustassay.calls.prices import CHARACTERS_PER_TOKEN
+from trustassay.calls.store import Calls, CallStoreError, StoredCall
 from trustassay.core.capabilities import BatchLimits
 from trustassay.core.files import DiskFullError
 from trustassay.errors import BackendError
@@ -38,13 +40,10 @@ class Codec(Generic[ItemT, ReplyT]):
     """Reads a stored reply; raises where it is damaged."""
     parts: Callable[[ItemT], Sequence[str]] = lambda text: (str(text),)
     """Returns the texts of a request, from which its key is computed."""
-    as_stored: Callable[[ReplyT, str], ReplyT | None] = lambda _, __: None
-    """Returns a reply as its JSON would be read back, or ``None`` if only reading can tell."""
     tokens: Callable[[ReplyT], tuple[int | None, int | None]] = lambda _: (None, None)
     """Returns the tokens of prompt and reply; ``None`` where the backend does not report them."""
 
 
-CHARACTERS_PER_TOKEN = 4
 REPLIES_PER_TURN = 32
 """Replies that are handed out before other tasks of the event loop get to run."""
 MAX_CALLS_PER_PILE = 256
@@ -432,9 +431,7 @@ class Batcher(Generic[ItemT, ReplyT]):
         """Return a reply as it will be read back from the store, and its row."""
         # Callers get the reply as a later run would read it, so that both runs give equal results.
         text = self._codec.reply_to_json(reply)
-        stored = self._codec.as_stored(reply, text)
-        if stored is None:
-            stored = self._codec.reply_from_json(text)
+        stored = self._codec.reply_from_json(text)
         if not self._store:
             return stored, []
         # The same text as json.dumps(parts, ensure_ascii=False), at a fraction of its time.

@@ -6,16 +6,15 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypedDict, Unpack, overload
+from typing import NoReturn, TypedDict, Unpack
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.batching import Batcher
+from trustassay.calls.capability import chat_request
 from trustassay.calls.client import CallOptions, open_calls
 from trustassay.calls.endpoints import calls_at_once
-from trustassay.calls.kinds import chat_request
 from trustassay.calls.prices import Budget, Prices
 from trustassay.calls.store import default_cache
 from trustassay.core.capabilities import ChatModel, ChatRequest, LocalChatModel, Reply, Turns
@@ -83,19 +82,9 @@ class Chat:
         """The model's name, as it is stored."""
         return self._model.name
 
-    @overload
-    def ask(
-        self, prompts: Prompts, *, strict: Literal[True], **parameters: Unpack[ChatParameters]
-    ) -> list[Reply]: ...
-
-    @overload
     def ask(
         self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
-    ) -> list[Reply | Unanswered]: ...
-
-    def ask(
-        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
-    ) -> Any:
+    ) -> list[Reply | Unanswered]:
         """Ask all prompts, and return their results in the same order.
 
         A result is a :class:`~trustassay.core.capabilities.Reply`, or an :class:`Unanswered` with
@@ -112,19 +101,9 @@ class Chat:
         """
         return run_anywhere(lambda: self.aask(prompts, strict=strict, **parameters))
 
-    @overload
-    async def aask(
-        self, prompts: Prompts, *, strict: Literal[True], **parameters: Unpack[ChatParameters]
-    ) -> list[Reply]: ...
-
-    @overload
     async def aask(
         self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
-    ) -> list[Reply | Unanswered]: ...
-
-    async def aask(
-        self, prompts: Prompts, *, strict: bool = False, **parameters: Unpack[ChatParameters]
-    ) -> Any:
+    ) -> list[Reply | Unanswered]:
         """Do the same as :meth:`ask` inside an event loop."""
         # A text is a sequence too: its characters would be sent as prompts.
         if isinstance(prompts, str):
@@ -134,42 +113,30 @@ class Chat:
             if name not in ChatParameters.__annotations__:
                 raise TypeError(did_you_mean("parameter", name, ChatParameters.__annotations__))
         async with open_calls(Backends.of(chat={"model": self._model}), self._options) as client:
-            block = self._options.calls_at_once or calls_at_once([self._model])
-            # A generator: prompts are rendered only when their block is sent.
+            at_once = self._options.calls_at_once or calls_at_once([self._model])
+            # A generator: prompts are rendered only when they are sent.
             requests = (chat_request(prompt, **parameters) for prompt in prompts)
-            replies = await _ask_all(requests, client.find("chat", MODEL_ROLE), block)
+            # Twice as many as the endpoint takes at once, so that it never waits for requests.
+            replies = await _ask_all(requests, client.find("chat", MODEL_ROLE), 2 * at_once)
         if strict and any(isinstance(reply, Unanswered) for reply in replies):
             raise UnansweredError(replies)
         return replies
 
 
 async def _ask_all(
-    requests: Iterator[ChatRequest], model: Batcher[ChatRequest, Reply], block: int
+    requests: Iterator[ChatRequest], model: Batcher[ChatRequest, Reply], most: int
 ) -> list[Reply | Unanswered]:
-    """Send requests block by block, with at most two blocks outstanding.
+    """Send requests, with at most ``most`` of them outstanding.
 
-    A million prompts must not become a million futures at the same moment.
+    A million prompts must not wait in the engine at the same moment.
     """
+    room = asyncio.Semaphore(most)
     futures: list[asyncio.Future[Reply]] = []
-    # Changed by callbacks in the same event loop, so no lock is needed.
-    outstanding = 0
-    has_room = asyncio.Event()
-
-    def note_finished(_: object) -> None:
-        nonlocal outstanding
-        outstanding -= 1
-        if outstanding <= block:
-            has_room.set()
-
-    # Set as soon as a block is free, which wakes the loop below.
-    while futures_of_block := [model.ask(request) for request in islice(requests, block)]:
-        outstanding += len(futures_of_block)
-        for future in futures_of_block:
-            future.add_done_callback(note_finished)
-        futures += futures_of_block
-        if outstanding > block:
-            has_room.clear()
-            await has_room.wait()
+    for request in requests:
+        await room.acquire()
+        future = model.ask(request)
+        future.add_done_callback(lambda _: room.release())
+        futures.append(future)
     # Futures are awaited in the order of the prompts, whatever order replies came in.
     return [await _wait_for_reply(future) for future in futures]
 

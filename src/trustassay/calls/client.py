@@ -12,14 +12,26 @@ from typing import Any, Literal, Self
 
 from trustassay.calls.backends import Backends, build_backend_key, check_embeddings, is_remote
 from trustassay.calls.batching import Batcher, BatchingPolicy, RequestCounts
-from trustassay.calls.capability import Capability, Remote
+from trustassay.calls.capability import (
+    Capability,
+    Remote,
+    capabilities,
+    capability,
+    chat_request,
+    reads_question,
+)
 from trustassay.calls.endpoints import Caller, Endpoints
-from trustassay.calls.kinds import capabilities, capability, chat_request, reads_question
 from trustassay.calls.leases import Leases
-from trustassay.calls.marks import CallMarks, MarkedCalls
 from trustassay.calls.multiple_choice import choose
 from trustassay.calls.prices import Budget, BudgetLedger, Prices, RequestLimiter
-from trustassay.calls.store import CACHE_FILE, Calls, CallStore, default_cache, open_cache
+from trustassay.calls.store import (
+    CACHE_FILE,
+    CallMarks,
+    Calls,
+    CallStore,
+    default_cache,
+    open_cache,
+)
 from trustassay.core.capabilities import (
     BatchLimits,
     ChatRequest,
@@ -175,11 +187,11 @@ class Client:
 
     def calls_of(self, backend: Any) -> Calls:
         """Return the files that the calls of a backend are stored in."""
-        if not (self._shared_store and self._marks and _is_shared(backend)):
+        if not _is_shared(backend):
             return Calls(self._own_store)
-        if not is_remote(backend):  # nobody pays twice, so that nobody waits for another process
-            return Calls(self._own_store, self._shared_store)
-        return MarkedCalls(self._own_store, self._shared_store, self._marks)
+        # Calls to a local backend cost nothing, so that nobody waits for another process.
+        marks = self._marks if is_remote(backend) else None
+        return Calls(self._own_store, self._shared_store, marks)
 
     async def close(self) -> None:
         """Stop all calls, and close the connections.

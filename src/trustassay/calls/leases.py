@@ -10,10 +10,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from trustassay.calls.rate_limit import Pace, RateMeter
+from trustassay.calls.rate_limit import Pace, RateMeters
 from trustassay.core.capabilities import EndpointLimits
 
 BLOCK_S = 0.1
@@ -30,7 +30,8 @@ AGAIN_S = 0.5
 """Seconds after which a worker asks again if the service does not answer."""
 
 
-class LeaseRequest(NamedTuple):
+@dataclass(slots=True)
+class LeaseRequest:
     """A worker's request for calls, with its report on earlier ones.
 
     Replies and complaints are pairs of a call's number and its latency in seconds.
@@ -38,15 +39,15 @@ class LeaseRequest(NamedTuple):
 
     worker: str
     """Name of the worker."""
-    wanted: int
+    wanted: int = 0
     """Calls that the worker can start now."""
-    waiting: int
+    waiting: int = 0
     """Calls that wait in the worker."""
     tokens: float = 0.0
     """Tokens that calls took since the last report."""
-    replied: Sequence[tuple[int, float]] = ()
+    replied: list[tuple[int, float]] = field(default_factory=list)
     """Calls that were answered."""
-    complained: Sequence[tuple[int, float]] = ()
+    complained: list[tuple[int, float]] = field(default_factory=list)
     """Calls that were refused with a complaint (429)."""
     stopped: bool = False
     """Whether the worker's endpoint refused everything for a while, and answers again."""
@@ -68,8 +69,7 @@ class _AddressLimits:
 
     def __init__(self, limits: EndpointLimits, now: float) -> None:
         self.pace = Pace(limits.concurrency, now)
-        rates = (limits.requests_per_minute, limits.tokens_per_minute)
-        self.requests, self.tokens = (RateMeter(rate, now) if rate else None for rate in rates)
+        self.meters = RateMeters(limits, now)
         self.waiting: dict[str, int] = {}
         self.leased, self._spent = 0, 0.0
 
@@ -77,13 +77,13 @@ class _AddressLimits:
     def rate(self) -> float | None:
         """Calls a second that all limits allow, as far as is known; ``None`` at full speed."""
         rates = [] if self.pace.rate is None else [self.pace.rate]
-        if self.requests:
-            rates.append(self.requests.rate)
-        if self.tokens:
+        if self.meters.requests:
+            rates.append(self.meters.requests.rate)
+        if self.meters.tokens:
             # Before any tokens are reported, the cost of a call is unknown: then lease one at a
             # time.
             each = self._spent / self.leased if self._spent > 0 else math.inf
-            rates.append(self.tokens.rate / each)
+            rates.append(self.meters.tokens.rate / each)
         return min(rates, default=None)
 
     def grant(self, ask: LeaseRequest, now: float) -> LeaseGrant:
@@ -95,16 +95,13 @@ class _AddressLimits:
         at = now
         # Walk through time from turn to turn, as the worker will, until the block is complete.
         while len(calls) < wanted:
-            meters = filter(None, (self.requests, self.tokens))
-            waits = (self.pace.wait_s(0, at), *(meter.wait_s(at) for meter in meters))
-            at += max(0.0, *waits)
+            at += max(0.0, self.pace.wait_s(0, at), self.meters.wait_s(at))
             if at - now > AHEAD_S:
                 # Limits may change before then. Half of the lead is left when the worker asks
                 # again.
                 return LeaseGrant(paced, calls, max(BLOCK_S, at - now - AHEAD_S / 2))
             turn = self.pace.take(sum(self.waiting.values()), at)
-            if self.requests:
-                self.requests.take(1, at)
+            self.meters.take_request(at)
             calls.append((at - now, turn))
             self.leased += 1
         return LeaseGrant(paced, calls)
@@ -120,9 +117,8 @@ class _AddressLimits:
             self.pace.record_complaint(turn, latency_s + AHEAD_S + LATE_S)
         if ask.stopped:
             self.pace.end_standstill()
-        if self.tokens:
-            self.tokens.take(ask.tokens, now)
-            self._spent += ask.tokens
+        self.meters.take_tokens(ask.tokens, now)
+        self._spent += ask.tokens
 
 
 class LeaseService:
@@ -177,12 +173,10 @@ class LeasedPace:
         self, lease: Callable[[LeaseRequest], Awaitable[LeaseGrant]], worker: str, max_at_once: int
     ) -> None:
         self.wake: Callable[[], None] = lambda: None
-        self._lease, self._worker, self._max_at_once = lease, worker, max_at_once
+        self._lease, self._max_at_once = lease, max_at_once
         self._calls: deque[tuple[float, int]] = deque()
-        self._replied: list[tuple[int, float]] = []
-        self._complained: list[tuple[int, float]] = []
-        self._tokens = 0.0
-        self._stopped = self._paced = False
+        self._next_request = LeaseRequest(worker)  # gathers what is reported until it is sent
+        self._paced = False
         self._waiting = 0
         self._request_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -208,25 +202,25 @@ class LeasedPace:
 
     def record_reply(self, turn: int, latency_s: float) -> None:
         """Report a reply, with the next request for calls."""
-        self._replied.append((turn, latency_s))
+        self._next_request.replied.append((turn, latency_s))
 
     def record_complaint(self, turn: int, latency_s: float) -> None:
         """Report a complaint within :data:`REPORT_S`."""
-        self._complained.append((turn, latency_s))
+        self._next_request.complained.append((turn, latency_s))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REPORT_S, self._report)
 
     def end_standstill(self) -> None:
         """Report that everything was refused for a while, and that this is over."""
-        self._stopped = True
+        self._next_request.stopped = True
 
     def record_tokens(self, tokens: float) -> None:
         """Report tokens, with the next request for calls."""
-        self._tokens += tokens
+        self._next_request.tokens += tokens
 
     def _report(self) -> None:
         self._timer = None
-        if self._complained:  # else they went along with a question
+        if self._next_request.complained:  # else they went along with a question
             self._ask(0)
 
     def _ask(self, wanted: int) -> None:
@@ -236,17 +230,9 @@ class LeasedPace:
 
     async def _request_calls(self, wanted: int) -> None:
         """Send a report and a request for calls to the service, and take over what it grants."""
-        ask = LeaseRequest(
-            self._worker,
-            wanted,
-            self._waiting,
-            self._tokens,
-            tuple(self._replied),
-            tuple(self._complained),
-            self._stopped,
-        )
-        # Reset before the first await, or what is reported meanwhile would be lost.
-        self._replied, self._complained, self._tokens, self._stopped = [], [], 0.0, False
+        ask = replace(self._next_request, wanted=wanted, waiting=self._waiting)
+        # Begun anew before the first await, or what is reported meanwhile would be lost.
+        self._next_request = LeaseRequest(ask.worker)
         try:
             grant = await self._lease(ask)
             if grant.paced and not self._paced:

@@ -7,6 +7,8 @@ from complaints (429). Processes that call one endpoint keep its limits together
 
 from dataclasses import dataclass
 
+from trustassay.core.capabilities import EndpointLimits
+
 
 class RateMeter:
     """A rate per minute: a level that fills up, and that the last call may overdraw.
@@ -33,6 +35,29 @@ class RateMeter:
     def _fill(self, now: float) -> None:
         self._level = min(self._max_at_once, self._level + (now - self._at) * self.rate)
         self._at = now
+
+
+class RateMeters:
+    """The rates that the user states for one endpoint: of requests and of tokens."""
+
+    def __init__(self, limits: EndpointLimits, now: float) -> None:
+        rates = (limits.requests_per_minute, limits.tokens_per_minute)
+        self.requests, self.tokens = (RateMeter(rate, now) if rate else None for rate in rates)
+
+    def wait_s(self, now: float) -> float:
+        """Return the seconds until both levels are above zero."""
+        meters = filter(None, (self.requests, self.tokens))
+        return max((meter.wait_s(now) for meter in meters), default=0.0)
+
+    def take_request(self, now: float) -> None:
+        """Take one request."""
+        if self.requests:
+            self.requests.take(1, now)
+
+    def take_tokens(self, tokens: float, now: float) -> None:
+        """Take tokens; a negative number is given back."""
+        if self.tokens:
+            self.tokens.take(tokens, now)
 
 
 MIN_ROUND_CALLS = 40

@@ -9,13 +9,11 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii
-from operator import attrgetter
 from typing import Any
 
 from trustassay.backends.chat_text import pack_logprobs, strip_reasoning, unpack_logprobs
 from trustassay.calls.batching import Codec
+from trustassay.calls.keys import KEY_BYTES, chat_parts
 from trustassay.calls.store import Calls, StoredCall
 from trustassay.core.capabilities import ChatRequest, LocalChatModel, Reply
 from trustassay.core.sample import clean, is_blank
@@ -23,41 +21,6 @@ from trustassay.errors import BackendError, CallError
 
 _REPLY_FIELDS_IF_SET = ("reasoning", "may_be_empty")
 """Fields of a reply that are only written if they are set, as older stores lack them."""
-KEY_BYTES = 16
-_KEY_FIELDS_IF_SET = frozenset({"may_be_empty", "schema", "embedding_radius"})
-"""Fields of a request that are only part of its key if they are set and not 0."""
-_REQUEST_FIELDS = attrgetter(*ChatRequest.__slots__)
-
-
-def chat_parts(request: ChatRequest) -> tuple[str]:
-    """Return the text from which a chat request's key is computed: its fields as JSON.
-
-    The fields other than the messages are equal in many requests, so their JSON is cached. Fields
-    that were added in later versions only count if they are set, so that older keys stay valid.
-    """
-    messages, *other_fields = _REQUEST_FIELDS(request)
-    try:
-        # The same text as json.dumps() of the pairs, at a fraction of its time.
-        turns = [
-            f"[{encode_basestring_ascii(role)}, {encode_basestring_ascii(text)}]"
-            for role, text in messages
-        ]
-        return (f'{{"messages": [{", ".join(turns)}], {_other_fields_json(*other_fields)}',)
-    except TypeError:  # a list among the fields, or what is no text
-        sent = {"messages": messages, **_select_key_fields(other_fields)}
-        return (json.dumps(sent),)
-
-
-@lru_cache(1024, typed=True)  # 1, 1.0 and True are equal, but not as JSON
-def _other_fields_json(*values: Any) -> str:
-    """Return the JSON of a request's fields after the messages, without the opening brace."""
-    return json.dumps(_select_key_fields(values))[1:]
-
-
-def _select_key_fields(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the fields after the messages; those of :data:`_KEY_FIELDS_IF_SET` only if set."""
-    fields = zip(ChatRequest.__slots__[1:], values, strict=True)
-    return {k: v for k, v in fields if k != "stand_in" and (v or k not in _KEY_FIELDS_IF_SET)}
 
 
 def reply_to_json(reply: Reply) -> str:
@@ -73,21 +36,6 @@ def reply_to_json(reply: Reply) -> str:
     return (
         json.dumps(clean_value(result)) if r"\ud" in text else text
     )  # a surrogate, maybe a lone one
-
-
-def _equal_when_stored(reply: Reply, text: str) -> Reply | None:
-    """Return the reply itself if reading its JSON would give an equal one, else ``None``."""
-    # Most replies are plain, and need not be parsed again only to see that.
-    same = (
-        type(reply) is Reply
-        and reply.logprobs is None
-        and type(reply.others) is tuple
-        and type(reply.dropped) is tuple
-        and r"\ufffd" not in text  # what may stand for a lone surrogate
-        and strip_reasoning(reply) is reply
-        and not is_blank(reply.text)
-    )
-    return reply if same else None
 
 
 def reply_from_json(text: str) -> Reply:
@@ -112,7 +60,6 @@ CHAT_CODEC: Codec[ChatRequest, Reply] = Codec(
     parts=chat_parts,
     reply_to_json=reply_to_json,
     reply_from_json=reply_from_json,
-    as_stored=_equal_when_stored,
     tokens=lambda reply: (reply.prompt_tokens, reply.reply_tokens),
 )
 
@@ -121,12 +68,12 @@ def find_empty_reply_error(name: str, request: ChatRequest, reply: Reply) -> Cal
     """Return the error of a reply that is empty and should not be; ``None`` for others."""
     # Reasoning does not count as text.
     read = strip_reasoning(reply)
-    texts = (read.text, *read.others)
-    if request.may_be_empty or not any(map(is_blank, texts)):
+    blank = [is_blank(text) for text in (read.text, *read.others)]
+    if request.may_be_empty or not any(blank):
         return None
     message = "the reply is empty"
-    if len(texts) > 1:
-        message = f"{sum(map(is_blank, texts))} of {len(texts)} replies are empty"
+    if len(blank) > 1:
+        message = f"{sum(blank)} of {len(blank)} replies are empty"
     if read.finish == "length":
         limit = f" ({request.max_tokens:,})" if request.max_tokens else ""
         message += f": it was cut before an answer began; raise max_tokens{limit}"

@@ -1,15 +1,17 @@
 """Every model call and its reply, in a SQLite file that any tool can read.
 
 Each run has one, ``calls.sqlite``. Replies of endpoints are also in a shared one, which other runs
-use. The tables are in ``store.sql``.
+use, with marks for calls in progress, so that two processes pay once. The tables are in
+``store.sql``, and ``keys.py`` computes the keys.
 """
 
-import hashlib
+import asyncio
 import os
+import platform
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -20,31 +22,6 @@ from trustassay.errors import BackendError
 
 SCHEMA_VERSION = 3
 SCHEMA = files(__package__).joinpath("store.sql").read_text(encoding="utf-8")
-
-
-class Keys:
-    """Computes the keys of the calls to one backend: digests of capability, backend and request."""
-
-    def __init__(self, capability: str, backend: str) -> None:
-        self._digest = hashlib.blake2b(digest_size=16)
-        _update(self._digest, (capability, backend))
-
-    def of(self, parts: Sequence[str]) -> bytes:
-        """Return the key of a request, 16 bytes.
-
-        The length of each part is part of the digest, so that ("ab", "c") and ("a", "bc") differ.
-        """
-        digest = self._digest.copy()
-        _update(digest, parts)
-        return digest.digest()
-
-
-def _update(digest: hashlib.blake2b, parts: Sequence[str]) -> None:
-    for part in parts:
-        # Lone surrogates occur in scraped text, and must not fail here.
-        data = part.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
 
 
 KEYS_PER_SELECT = 500
@@ -332,41 +309,212 @@ class CallStore:
                 self._connection.close()
 
 
+MARK_S = 8.0
+"""Seconds that a mark lasts if it is not renewed."""
+RENEW_EVERY_S = 2.0
+TICK_S = 0.25
+"""Seconds between two removals of marks whose calls have ended."""
+LOCKED_S = 0.5
+"""Seconds that a mark waits for another process that is writing into the file."""
+
+
+class CallMarks:
+    """The marks of one run for calls in progress, in the file that runs share.
+
+    Before a process makes calls, it looks into the file once more and marks them, in one
+    transaction. Another process that finds a mark waits for the reply and uses it.
+
+    A mark lasts for some seconds and is renewed while its call is in progress. So when a process is
+    killed, others soon make its calls; on the same machine, at once. While the file cannot be
+    written, calls are made without marks: at worst two processes then pay for the same reply.
+
+    Used in one event loop.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # The random part tells runs in one process apart.
+        self.owner = f"{_process_scope()}:{os.getpid()}:{os.urandom(4).hex()}"
+        try:
+            self._connection = sqlite3.connect(
+                # Marks may be lost in a crash of the machine: then the calls are over, too.
+                path,
+                timeout=LOCKED_S,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            self._connection.execute("PRAGMA synchronous = OFF")
+        except sqlite3.Error as error:
+            raise OSError(f"{path}: cannot be opened ({error})") from None
+        self._marked_keys: set[bytes] = set()
+        self._ended: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._renewed_at = 0.0
+
+    def claim(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
+        """Mark those of ``keys`` that have no reply and are not in progress elsewhere.
+
+        Return the calls that have a reply, and the keys that are in progress elsewhere.
+        """
+        try:
+            with self._transaction():
+                # Look inside the transaction: another process may have marked or stored them by
+                # now.
+                calls, elsewhere = self.look(keys)
+                replied = {call.key for call in calls}
+                mine = [key for key in keys if key not in replied and key not in elsewhere]
+                expires = time.time() + MARK_S
+                self._connection.executemany(
+                    # Replaces marks that have expired, or whose process is gone.
+                    "INSERT OR REPLACE INTO under_way VALUES (?, ?, ?)",
+                    [(key, self.owner, expires) for key in mine],
+                )
+        except sqlite3.Error:
+            return self.look(keys)
+        self._marked_keys.update(mine)
+        self._schedule_tick()
+        return calls, elsewhere
+
+    def look(self, keys: Sequence[bytes]) -> tuple[list[StoredCall], set[bytes]]:
+        """Return the same as :meth:`claim`, without marking anything."""
+        now = time.time()
+        query = f"SELECT {', '.join(StoredCall._fields)} FROM calls WHERE"
+        calls = [StoredCall(*row) for row in select_rows_by_key(self._connection, query, keys)]
+        # A mark that lasts longer than any can was made before the clock was set back.
+        query = (
+            "SELECT key, owner FROM under_way WHERE owner != ? AND expires > ? AND expires <= ? AND"
+        )
+        marked = list(
+            select_rows_by_key(self._connection, query, keys, self.owner, now, now + MARK_S)
+        )
+        alive = {owner for owner in {owner for _, owner in marked} if _may_live(owner)}
+        elsewhere = {key for key, owner in marked if owner in alive}
+        # A reply that was stored after the mark is already here.
+        return calls, elsewhere - {call.key for call in calls}
+
+    def end(self, keys: Sequence[bytes]) -> None:
+        """Record that calls have ended; their marks are removed in the next transaction."""
+        ended = self._marked_keys.intersection(keys)
+        # Only remember them: a transaction for each reply would lock the file too often.
+        self._marked_keys -= ended
+        self._ended.extend(ended)
+
+    def close(self) -> None:
+        """Remove all marks and close the file."""
+        if self._timer:
+            self._timer.cancel()
+        try:
+            if self._marked_keys or self._ended:
+                self._connection.execute("DELETE FROM under_way WHERE owner = ?", [self.owner])
+        except sqlite3.Error:
+            pass  # they expire
+        finally:
+            self._connection.close()
+
+    def _schedule_tick(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        """Remove the marks of calls that have ended, and renew the others when it is time."""
+        self._timer = None
+        now = time.monotonic()
+        # Well before marks expire, so that a late tick does not lose them.
+        due = self._marked_keys and now - self._renewed_at >= RENEW_EVERY_S
+        try:
+            if self._ended or due:
+                with self._transaction():
+                    if due:
+                        self._connection.execute(
+                            "UPDATE under_way SET expires = ? WHERE owner = ?",
+                            [time.time() + MARK_S, self.owner],
+                        )
+                        self._renewed_at = now
+        except sqlite3.Error:
+            pass  # tried again with the next tick
+        if self._marked_keys or self._ended:
+            self._schedule_tick()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Run a block as one transaction, which also removes the marks of calls that have ended."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.executemany(
+                "DELETE FROM under_way WHERE key = ? AND owner = ?",
+                [(key, self.owner) for key in self._ended],
+            )
+            yield
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+        # Only after the commit, so that a failed transaction removes them later.
+        self._ended.clear()
+
+
+def _process_scope() -> str:
+    """Return where process ids are valid: this machine, or this container on it."""
+    try:
+        return f"{platform.node()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return platform.node()
+
+
+def _may_live(owner: str) -> bool:
+    """Whether the process that owns a mark may still be running.
+
+    Only a process of the same machine or container can be known to be gone. On Windows ``os.kill``
+    would end the process instead of checking it.
+    """
+    scope, process, _ = owner.rsplit(":", 2)
+    if os.name != "posix" or scope != _process_scope():
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, ValueError):
+        pass
+    return True
+
+
 class Calls:
-    """A run's own file of calls and, behind it, the shared one, if there is any."""
+    """A run's own file of calls and, behind it, the shared one, if there is any.
 
-    def __init__(self, own_store: CallStore | None, shared_store: CallStore | None = None) -> None:
+    With ``marks``, calls that are claimed are marked, and calls of other processes are noticed.
+    """
+
+    def __init__(
+        self,
+        own_store: CallStore | None,
+        shared_store: CallStore | None = None,
+        marks: CallMarks | None = None,
+    ) -> None:
         self.own, self.shared = own_store, shared_store
+        self._marks = marks
 
-    def look(self, keys: Sequence[bytes]) -> ClaimedCalls:
-        """Return the stored replies.
+    def look(self, keys: Sequence[bytes], *, claim: bool = False) -> ClaimedCalls:
+        """Return the stored replies; ``claim``: as :meth:`claim`.
 
         Those of the shared file are copied into the run's own file, marked as taken.
-        """
-        return self._look_up(keys)
-
-    def _look_up(
-        self, keys: Sequence[bytes], look: Callable[..., Any] | None = None, *, fetch: bool = False
-    ) -> ClaimedCalls:
-        """Return the stored replies.
-
-        Args:
-            keys: keys of the calls.
-            look: returns calls of the shared file, and the keys of those that are made elsewhere.
-            fetch: first copy calls into the shared file from where else they are stored.
         """
         result = self.own.find(keys) if self.own else {}
         # The shared file is only asked for what the run's own file lacks.
         missing = [key for key in keys if key not in result]
         if not (self.shared and missing):
             return ClaimedCalls(result)
-        if fetch:
-            self.shared.fetch(missing)
-        if look is None:
-            calls, elsewhere = self.shared.find_calls(missing), set()
+        elsewhere: set[bytes] = set()
+        if self._marks is None:
+            calls = self.shared.find_calls(missing)
         else:
+            if claim:
+                self.shared.fetch(missing)
+            find = self._marks.claim if claim else self._marks.look
             with self.shared.in_use():  # an error of the file names it
-                calls, elsewhere = look(missing)
+                calls, elsewhere = find(missing)
         # Copied, so that the run's folder is complete without the shared file.
         if self.own and calls:
             tells_payer = self.shared.tells_payer
@@ -376,10 +524,12 @@ class Calls:
 
     def claim(self, keys: Sequence[bytes]) -> ClaimedCalls:
         """Return the stored replies; the caller is going to make the other calls."""
-        return self.look(keys)
+        return self.look(keys, claim=True)
 
     def end(self, keys: Sequence[bytes]) -> None:
         """Record that calls are no longer in progress."""
+        if self._marks:
+            self._marks.end(keys)
 
     def peek(self, key: bytes) -> str | None:
         """Return the stored reply, if any; nothing is written."""

@@ -12,7 +12,7 @@ CREATE TABLE calls (
     cached INTEGER NOT NULL DEFAULT 0  -- 1: taken from the shared file or another run
 ) STRICT;
 
--- In the shared file: calls that processes are making, see marks.py.
+-- In the shared file: calls that processes are making, see CallMarks in store.py.
 CREATE TABLE under_way (
     key BLOB PRIMARY KEY,
     owner TEXT NOT NULL,       -- host, process and run

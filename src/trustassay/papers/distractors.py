@@ -11,7 +11,7 @@ from typing import Any
 
 from trustassay.backends import DEFAULT_ENTAILER
 from trustassay.calls.backends import Backends
-from trustassay.calls.kinds import capability
+from trustassay.calls.capability import capability
 from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.sample import Problem, Sample

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from trustassay.calls.keys import Keys, chat_parts
 from trustassay.calls.prices import BudgetReachedError
-from trustassay.calls.replies import chat_parts
-from trustassay.calls.store import CallStore, Keys
+from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import ChatRequest, on_sending
 from trustassay.core.files import cut_unfinished, name_in_errors
 from trustassay.errors import CallError, CallFault, RunFolderError

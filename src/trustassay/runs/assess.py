@@ -12,8 +12,8 @@ import math
 from pathlib import Path
 from typing import Any, cast
 
+from trustassay.calls.capability import capability
 from trustassay.calls.client import Client, SampleModels
-from trustassay.calls.kinds import capability
 from trustassay.core.capabilities import Models
 from trustassay.core.files import DiskFullError
 from trustassay.core.metric import Assessment, Context, Metric

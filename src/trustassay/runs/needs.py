@@ -17,9 +17,8 @@ from typing import Any
 from trustassay.backends import resolve
 from trustassay.backends.registry import find_fault, load, takes_time
 from trustassay.calls.backends import MODEL_ROLE, BackendKey, Backends, check_embeddings
-from trustassay.calls.capability import Capability
+from trustassay.calls.capability import Capability, capabilities, capability
 from trustassay.calls.client import check_keys, has_replies
-from trustassay.calls.kinds import capabilities, capability
 from trustassay.core.capabilities import ChatRequest, Probabilities, Reply, SubstitutesRequest
 from trustassay.core.metric import Inventory, Metric, Need
 from trustassay.core.registry import metric_from_settings

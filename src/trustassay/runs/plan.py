@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from trustassay.calls.backends import Backends, is_remote
+from trustassay.calls.capability import capabilities, capability
 from trustassay.calls.client import CallOptions, Client, SampleModels, build_cache_path
-from trustassay.calls.kinds import capabilities, capability
 from trustassay.calls.store import Calls, CallStore
 from trustassay.core.capabilities import EndpointLimits, Models, OptionChoice, Reply, Turns
 from trustassay.core.metric import Context, Metric

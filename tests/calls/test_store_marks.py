@@ -18,9 +18,9 @@ import pytest
 
 import trustassay
 from tests.llm_server import LlmServer
-from trustassay.calls import batching, marks
-from trustassay.calls.marks import CallMarks
-from trustassay.calls.store import Keys, StoredCall, open_cache
+from trustassay.calls import batching, store
+from trustassay.calls.keys import Keys
+from trustassay.calls.store import CallMarks, StoredCall, open_cache
 from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
 
@@ -29,28 +29,28 @@ KEYS = [Keys("chat", "m").of([str(i)]) for i in range(4)]
 
 def under_way(folder: Path) -> int:
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
-        found: int = connection.execute("SELECT count(*) FROM under_way").fetchone()[0]
-    return found
+        count: int = connection.execute("SELECT count(*) FROM under_way").fetchone()[0]
+    return count
 
 
 def expires(folder: Path) -> float:
     """Return when the first mark expires."""
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
-        found: float = connection.execute("SELECT min(expires) FROM under_way").fetchone()[0]
-    return found
+        first: float = connection.execute("SELECT min(expires) FROM under_way").fetchone()[0]
+    return first
 
 
 @contextmanager
 def two(folder: Path) -> Iterator[tuple[CallMarks, CallMarks]]:
-    store = open_cache(folder)
-    store.add([StoredCall(KEYS[0], "chat", "m", "[]", "0", 0.1)])
-    one, other = CallMarks(store.path), CallMarks(store.path)
+    shared = open_cache(folder)
+    shared.add([StoredCall(KEYS[0], "chat", "m", "[]", "0", 0.1)])
+    one, other = CallMarks(shared.path), CallMarks(shared.path)
     try:
         yield one, other
     finally:
         one.close()
         other.close()
-        store.close()
+        shared.close()
 
 
 def in_loop(work: Callable[[CallMarks, CallMarks], None], folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_mark_expires_and_one_from_before_the_clock_was_set_back_does_not_coun
     def work(one: CallMarks, other: CallMarks) -> None:
         nonlocal now
         one.claim(KEYS)
-        now += marks.MARK_S - 1
+        now += store.MARK_S - 1
         assert len(other.look(KEYS)[1]) == 3
         now += 2
         assert not other.look(KEYS)[1]
@@ -100,7 +100,7 @@ def test_a_mark_expires_and_one_from_before_the_clock_was_set_back_does_not_coun
 def test_where_the_file_is_locked_calls_go_out_unmarked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(marks, "LOCKED_S", 0.05)
+    monkeypatch.setattr(store, "LOCKED_S", 0.05)
 
     def work(one: CallMarks, other: CallMarks) -> None:
         one.claim([KEYS[1]])
@@ -145,7 +145,7 @@ async def until(condition: Callable[[], object]) -> None:
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "POLL_INTERVAL_S", 0.02)
     for name in ("TICK_S", "RENEW_EVERY_S"):
-        monkeypatch.setattr(marks, name, 0.02)
+        monkeypatch.setattr(store, name, 0.02)
 
 
 async def both(
@@ -196,12 +196,12 @@ def test_a_mark_is_renewed_while_its_call_is_under_way(
     monkeypatch.setattr(time, "time", lambda: now)
 
     def renewed() -> bool:
-        return expires(tmp_path) == now + marks.MARK_S
+        return expires(tmp_path) == now + store.MARK_S
 
     async def long() -> None:
         nonlocal now
         for _ in range(4):
-            now += 0.75 * marks.MARK_S
+            now += 0.75 * store.MARK_S
             await until(renewed)
             await some_looks()
 
@@ -215,10 +215,10 @@ def test_a_mark_is_renewed_while_its_call_is_under_way(
 ASKS = """
 import sys
 import trustassay
-from trustassay.calls import marks
+from trustassay.calls import store
 
 uri, folder, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
-marks.MARK_S, marks.LOCKED_S = float(sys.argv[4]), 60
+store.MARK_S, store.LOCKED_S = float(sys.argv[4]), 60
 chat = trustassay.chat(uri, cache=folder)
 print("ready", flush=True)
 input()
