@@ -395,9 +395,10 @@ def rescore(
         RunFolderError: ``run`` holds no run.
         As :func:`score`.
     """
-    from trustassay.runs.counts import DRAWN, UNIT
     from trustassay.runs.needs import list_backend_options, load_recorded_backends
     from trustassay.runs.prepare import POOL
+    from trustassay.runs.remarks import DRAWN
+    from trustassay.runs.units import UNIT
 
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
     settings = old.read_run()

@@ -97,8 +97,9 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     Args:
         worst: whether the worst answers are listed.
     """
-    from trustassay.runs.counts import GROWN, UNIT, write_notes, write_remarks
     from trustassay.runs.folder import RunFolder
+    from trustassay.runs.remarks import GROWN, write_notes, write_remarks
+    from trustassay.runs.units import UNIT
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
     # The question that a reader has first: which answers cannot be trusted?

@@ -27,8 +27,8 @@ from trustassay.input.ratings import Rating, read_ratings
 from trustassay.input.records import InputError
 from trustassay.people.label.population import LabelSource, read_labels, read_population
 from trustassay.report.text import ends_text
-from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
 from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.units import UNIT, compute_unit_keys, read_domain
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
     LabelCorrectedShare,

@@ -15,8 +15,9 @@ from trustassay.core.progress import Progress
 from trustassay.errors import UsageError
 from trustassay.input.ratings import Ratings
 from trustassay.people.judges import VarianceReport, decompose_variances
-from trustassay.runs.counts import MAX_ANSWERS_SHOWN, read_units
+from trustassay.runs.counts import MAX_ANSWERS_SHOWN
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import read_units
 from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.agreement import (
     Scale,

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from trustassay.core.sample import Sample, question_key
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
-from trustassay.runs.counts import ANSWER, QUESTION, read_domain
 from trustassay.runs.lines import hash64
+from trustassay.runs.units import ANSWER, QUESTION, read_domain
 from trustassay.statistics import Bools
 
 HASH_COUNT = 2**64
@@ -54,7 +54,7 @@ class SampleDraw:
 
     Each sample is passed to :meth:`may_draw`; afterwards :meth:`select` says which are drawn. 8
     bytes are held of each sample that may be drawn, 16 with strata. Units are those of
-    :func:`~trustassay.runs.counts.read_units`, except that answers to one question with documents
+    :func:`~trustassay.runs.units.read_units`, except that answers to one question with documents
     belong together only if the documents are the same.
 
     Args:

@@ -32,7 +32,6 @@ from trustassay.core.sample import Sample, clean
 from trustassay.errors import UsageError
 from trustassay.input.reading import paths_of
 from trustassay.runs.assess import assess_sample
-from trustassay.runs.counts import DRAWN, GROWN, UNIT
 from trustassay.runs.fill import (
     SAMPLES_PER_CALL,
     FillFailure,
@@ -80,6 +79,7 @@ from trustassay.runs.prepare import (
     prepare_once,
 )
 from trustassay.runs.probabilities import check_calibrator
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import (
     SECOND_FILE,
@@ -87,6 +87,7 @@ from trustassay.runs.second_reading import (
     check_second,
     list_second_read_metrics,
 )
+from trustassay.runs.units import UNIT
 
 DEFAULT_RUN_SAMPLES_AT_ONCE = 256
 """Default number of samples in progress at once."""

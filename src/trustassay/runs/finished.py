@@ -24,12 +24,16 @@ from trustassay.errors import install_command
 from trustassay.report.choice import NO_SCORE, AnswerPriority, need_of, worst_of
 from trustassay.report.first_card import ReviewCounts
 from trustassay.report.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
-from trustassay.runs.counts import AnswerPlace, read_judged_rows, read_outcomes
+from trustassay.runs.counts import (
+    AnswerPlace,
+    build_outcome_columns,
+    read_judged_rows,
+    read_outcomes,
+)
 from trustassay.runs.fill import FillOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.outcomes import build_outcome_columns
 
 if TYPE_CHECKING:
     import pandas

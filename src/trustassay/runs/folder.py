@@ -329,7 +329,7 @@ class RunFolder:
         Args:
             evidence_later: decode evidence only when it is accessed, which summaries rarely do.
             units: the number of each sample's unit in input order, -1 for a unit of one sample, as
-                :func:`~trustassay.runs.counts.read_units` returns it.
+                :func:`~trustassay.runs.units.read_units` returns it.
 
         Raises:
             RunFolderError: ``units`` are given and some samples have no assessment.

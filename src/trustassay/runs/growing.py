@@ -24,7 +24,6 @@ from trustassay.core.files import Appender, cut_unfinished, open_atomic
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.runs.counts import DRAWN, GROWN
 from trustassay.runs.fill import Stage
 from trustassay.runs.folder import (
     ABOUT,
@@ -46,6 +45,7 @@ from trustassay.runs.lines import (
     read_located_lines,
 )
 from trustassay.runs.needs import resolve_metrics
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import SECOND_FILE, list_second_read_metrics
 

@@ -40,13 +40,14 @@ from trustassay.input.records import (
 from trustassay.input.source_files import is_standard_input, store_standard_input
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import ANSWER, QUESTION, describe_draw, read_domain
 from trustassay.runs.drawing import SampleDraw
 from trustassay.runs.fill import FillOptions, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encode_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.runs.options import check_bounds
+from trustassay.runs.remarks import describe_draw
+from trustassay.runs.units import ANSWER, QUESTION, read_domain
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
 
 WHY = "why"

@@ -34,10 +34,12 @@ from trustassay.report.page import (
 )
 from trustassay.runs import counts, probabilities
 from trustassay.runs.calibrator import read_calibrator
+from trustassay.runs.counts import determine_outcome
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
-from trustassay.runs.outcomes import determine_outcome
+from trustassay.runs.remarks import write_notes, write_remarks
+from trustassay.runs.units import read_domain
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
@@ -134,8 +136,8 @@ def write_report(
             samples=shown(),
             ratings=rated.summary if rated else None,
             selection=counted.choice.selection() if total > counts.MAX_ANSWERS_SHOWN else None,
-            remarks=counts.write_remarks(summary, total),
-            notes=[*notes, *counts.write_notes(summary)],
+            remarks=write_remarks(summary, total),
+            notes=[*notes, *write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
             looked=counted.look_counts,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
@@ -399,7 +401,7 @@ class _PooledRuns:
             by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
-            domain = counts.read_domain(sample, self._domain_field)
+            domain = read_domain(sample, self._domain_field)
             flags = [
                 problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
                 for assessment in assessments

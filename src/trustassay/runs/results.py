@@ -23,14 +23,15 @@ from trustassay.errors import RunFolderError
 from trustassay.judging.entailer_quality import LARGER_ENTAILER, find_entailer_quality
 from trustassay.runs import counts
 from trustassay.runs.calibrator import Calibrator, write_calibrator
+from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments, do_nothing
-from trustassay.runs.outcomes import build_outcome_columns
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationResult, calibrate_run
-from trustassay.runs.questions import QUESTIONS, sketch_questions
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
+from trustassay.runs.units import QUESTIONS, UNIT, read_units, sketch_questions
 
 
 def write_results(
@@ -79,7 +80,7 @@ def write_outputs(
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
     # Read once, and shared by the summaries of all metrics.
-    units = counts.read_units(folder, run.get(counts.UNIT))
+    units = read_units(folder, run.get(UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
@@ -99,7 +100,7 @@ def write_outputs(
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_count_calls(folder, counted, prices),
-        **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
+        **{name: run[name] for name in (DRAWN, GROWN) if name in run},
         "skipped": run["skipped"],
         **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,

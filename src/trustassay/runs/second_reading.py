@@ -36,10 +36,10 @@ from trustassay.judging.second_reader import (
 )
 from trustassay.report.first_card import problem_of
 from trustassay.runs.assess import assess_sample
-from trustassay.runs.counts import UNIT, read_units
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.prepare import Prepared, StoredPool
+from trustassay.runs.units import UNIT, read_units
 from trustassay.statistics.intervals import (
     MIN_UNITS,
     Interval,
@@ -104,7 +104,7 @@ def choose_answers(
     Args:
         rows: the findings for the answers that are scored.
         total: the number of all answers.
-        units: of all answers, as :func:`~trustassay.runs.counts.read_units` returns them.
+        units: of all answers, as :func:`~trustassay.runs.units.read_units` returns them.
         unread_by_first: the number of answers in languages that only the second reader may read;
             they use up a part of the budget.
     """
