@@ -368,7 +368,7 @@ def _on_cluster(
     if unsupported := [name for name in ("sample", "append") if options.get(name)]:
         raise UsageError(f"{unsupported[0]}: not with engine='ray'")
     folder = Path(out)
-    # A cluster's folder has HOME until its shards are merged. Without HOME nothing is left to
+    # A cluster's run has this folder until its shards are merged. Without it nothing is left to
     # distribute, and new metrics or samples of the same run are scored here.
     if (folder / "run.json").exists() and not (folder / CLUSTER_FOLDER).exists():
         return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))

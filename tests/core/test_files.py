@@ -38,7 +38,7 @@ def test_what_a_kill_leaves_has_a_fixed_name_and_is_overwritten(tmp_path: Path) 
     path = tmp_path / "page.html"
     program = (
         "import os, pathlib, signal, trustassay.core.files as f\n"
-        f"with f.whole(pathlib.Path({str(path)!r})) as file:\n"
+        f"with f.open_atomic(pathlib.Path({str(path)!r})) as file:\n"
         "    file.write(b'x' * 100_000)\n"
         "    file.flush()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

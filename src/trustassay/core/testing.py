@@ -377,5 +377,4 @@ def _find_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Co
 
 def _read_figures(folder: Path) -> Any:
     """Return the figures that a run stored."""
-    content = json.loads((folder / "summary.json").read_bytes())
-    return content["summaries"] if "summaries" in content else content["metrics"]
+    return json.loads((folder / "summary.json").read_bytes())["metrics"]

@@ -341,17 +341,33 @@ def read_judged_rows(
             else None
             for assessment in assessments
         ]
-        outcomes = [
-            determine_outcome(installed.get(assessment.metric), assessment)
-            for assessment in assessments
-        ]
-        has_failure = any(assessment.error is not None for assessment in assessments)
-        look_counts.add([bool(flag) for flag in flags], outcomes, failed=has_failure)
+        outcomes = count_looks(look_counts, assessments, flags, installed)
         findings = [
             finding_of(metric, assessment, flagged=flag)
             for metric, assessment, flag in zip(metrics, assessments, flags, strict=True)
         ]
         yield JudgedRow(place, sample, assessments, findings, outcomes)
+
+
+def count_looks(
+    look_counts: ReviewCounts,
+    assessments: Sequence[Assessment],
+    flags: Sequence[bool | None],
+    installed: Mapping[str, Metric],
+) -> list[Outcome]:
+    """Count an answer by its assessments, and return its outcome by each of them.
+
+    Args:
+        flags: of each assessment, whether the answer needs a look.
+        installed: the metrics that are installed, by name.
+    """
+    result = [
+        determine_outcome(installed.get(assessment.metric), assessment)
+        for assessment in assessments
+    ]
+    has_failure = any(assessment.error is not None for assessment in assessments)
+    look_counts.add([bool(flag) for flag in flags], result, failed=has_failure)
+    return result
 
 
 def create_groups(metric: MetricInfo, domain_field: str) -> ScoreGroups:

@@ -400,7 +400,7 @@ class _CheckedRun:
         prepared: Mapping[str, Prepared],
         progress: Progress,
     ) -> None:
-        """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
+        """Score every pair that is not in ``scored_pairs``, a bounded number at a time."""
         folder, total = self.folder, self.intake.inventory.samples
         writer = folder.open_assessments()
 

@@ -19,7 +19,7 @@ from trustassay.report.answers import AnswerChance, ChancesSummary
 from trustassay.runs.calibrator import AMONG_ACCEPTED, OF_ALL, Calibrator
 from trustassay.runs.counts import read_rows
 from trustassay.runs.folder import RunFolder, read_metric_infos, to_stored
-from trustassay.runs.lines import StepCallback, do_nothing
+from trustassay.runs.lines import StepCallback
 from trustassay.runs.needs import list_needed_backends
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.comparison import compare_distribution
@@ -164,7 +164,7 @@ def _describe_differences(
 
 
 def calibrate_run(
-    folder: RunFolder, calibrator: Calibrator, step: StepCallback = do_nothing
+    folder: RunFolder, calibrator: Calibrator, step: StepCallback = lambda: None
 ) -> CalibrationResult:
     """Apply a calibrator to a finished run.
 

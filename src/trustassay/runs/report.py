@@ -34,7 +34,6 @@ from trustassay.report.page import (
 )
 from trustassay.runs import counts, probabilities
 from trustassay.runs.calibrator import read_calibrator
-from trustassay.runs.counts import determine_outcome
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
@@ -406,12 +405,7 @@ class _PooledRuns:
                 problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
                 for assessment in assessments
             ]
-            outcomes = [
-                determine_outcome(self.installed_metrics.get(assessment.metric), assessment)
-                for assessment in assessments
-            ]
-            has_failure = any(assessment.error is not None for assessment in assessments)
-            self.looked.add(flags, outcomes, failed=has_failure)
+            counts.count_looks(self.looked, assessments, flags, self.installed_metrics)
             for assessment in assessments:
                 if assessment.score is not None:
                     self.groups[assessment.metric].add(

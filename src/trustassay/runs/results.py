@@ -26,7 +26,7 @@ from trustassay.runs.calibrator import Calibrator, write_calibrator
 from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments, do_nothing
+from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
 from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationResult, calibrate_run
 from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
@@ -274,7 +274,7 @@ def write_parquet(
     folder: RunFolder,
     metrics: Sequence[Metric],
     parts: Sequence[str],
-    step: StepCallback = do_nothing,
+    step: StepCallback = lambda: None,
     calibrated: CalibrationResult | None = None,
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
@@ -336,27 +336,27 @@ class _ErrorKeepingFile(io.RawIOBase):
 
 def _read_lines_with_chances(
     folder: RunFolder, calibrated: CalibrationResult | None
-) -> Iterator[tuple[int, AssessmentLine]]:
+) -> Iterator[AssessmentLine]:
     """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
-    if calibrated is None:
-        yield from folder.lines()
-        return
     number, sample = -1, None
-    for offset, line in folder.lines():
+    for _, line in folder.lines():
+        if calibrated is None:
+            yield line
+            continue
         # The file is sorted: the lines of one sample follow each other.
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
         chance = calibrated.chance_of(number)
         chance_fields = {"probability": chance.probability, "accepted": chance.accepted}
-        yield offset, line._replace(fields={**line.fields, **chance_fields})
+        yield line._replace(fields={**line.fields, **chance_fields})
 
 
 def _split_batches(
-    lines: Iterable[tuple[int, AssessmentLine]], step: StepCallback
+    lines: Iterable[AssessmentLine], step: StepCallback
 ) -> Iterator[list[AssessmentLine]]:
     batch: list[AssessmentLine] = []
     evidence_bytes = 0
-    for _, line in lines:
+    for line in lines:
         batch.append(line)
         evidence_bytes += len(line.evidence)
         if len(batch) == ROWS_PER_BATCH or evidence_bytes >= BATCH_BYTES:
