@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.report.choice import NO_VERDICT, OTHER
+from trustassay.report.review import NO_VERDICT, OTHER
 from trustassay.statistics.regression import LineSums, Moments, RegressionLine
 
 BINS = 20

@@ -15,9 +15,14 @@ from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
 from trustassay.core.sample import is_blank
 from trustassay.errors import RunFolderError
-from trustassay.report.choice import AnswerSelector, MetricFinding, finding_of
 from trustassay.report.distributions import Histogram, ScoreGroups
-from trustassay.report.first_card import ReviewCounts, problem_of
+from trustassay.report.review import (
+    AnswerSelector,
+    MetricFinding,
+    ReviewCounts,
+    finding_of,
+    problem_of,
+)
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines

@@ -21,9 +21,8 @@ from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.core.outcome import Outcomes
 from trustassay.core.sample import Sample
 from trustassay.errors import install_command
-from trustassay.report.choice import NO_SCORE, AnswerPriority, need_of, worst_of
-from trustassay.report.first_card import ReviewCounts
 from trustassay.report.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
+from trustassay.report.review import NO_SCORE, AnswerPriority, ReviewCounts, need_of, worst_of
 from trustassay.runs.counts import (
     AnswerPlace,
     build_outcome_columns,
@@ -285,7 +284,7 @@ class Run:
         It says how many answers are accepted, and whether the run is like the one that the
         calibrator was made from. ``to_pandas`` has each answer's probability.
         """
-        from trustassay.runs.probabilities import CALIBRATED
+        from trustassay.runs.calibrator import CALIBRATED
 
         return self.summary_file.get(CALIBRATED)
 

@@ -26,7 +26,6 @@ from trustassay.core.progress import Progress
 from trustassay.core.sample import Sample
 from trustassay.errors import BackendError
 from trustassay.judging.second_reader import ROLE
-from trustassay.runs.assess import assess_other_language
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     CallEstimator,
@@ -36,6 +35,7 @@ from trustassay.runs.estimates import (
     Range,
     stretch_factor,
 )
+from trustassay.runs.execute import assess_other_language
 from trustassay.runs.fill import Stage, choose_stages
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import (

@@ -21,7 +21,6 @@ from trustassay.report.answers import (
     answer_of,
 )
 from trustassay.report.distributions import LONGEST_NAME
-from trustassay.report.first_card import ReviewCounts, lines_of, problem_of
 from trustassay.report.page import (
     AskedQuestion,
     PooledMetric,
@@ -32,7 +31,9 @@ from trustassay.report.page import (
     write_page,
     write_template,
 )
-from trustassay.runs import counts, probabilities
+from trustassay.report.review import ReviewCounts, lines_of, problem_of
+from trustassay.runs import calibrator as probabilities
+from trustassay.runs import counts
 from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY

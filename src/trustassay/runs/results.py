@@ -22,12 +22,18 @@ from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import RunFolderError
 from trustassay.judging.entailer_quality import LARGER_ENTAILER, find_entailer_quality
 from trustassay.runs import counts
-from trustassay.runs.calibrator import Calibrator, write_calibrator
+from trustassay.runs.calibrator import (
+    CALIBRATED,
+    CALIBRATOR,
+    CalibrationResult,
+    Calibrator,
+    calibrate_run,
+    write_calibrator,
+)
 from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
-from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationResult, calibrate_run
 from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass

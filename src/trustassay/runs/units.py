@@ -51,10 +51,9 @@ def compute_unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.
         return _build_question_keys(folder)
     keys = array("Q")
     for place, record in enumerate(folder.sample_records()):
-        value = record["id"] if unit == ANSWER else read_domain(record, str(unit))
-        is_alone = value in (None, "", [])
+        value = record["id"] if unit == ANSWER else read_unit(record, str(unit))
         # A sample without the field is a unit by itself: the place makes its key unique.
-        text = f"alone:{place}" if is_alone else json.dumps(value, sort_keys=True)
+        text = f"alone:{place}" if value is None else json.dumps(value, sort_keys=True)
         keys.append(hash64(text))
     return np.array(keys, dtype=np.uint64)
 
@@ -120,6 +119,12 @@ def _number_units(keys: NDArray[np.uint64]) -> Places | None:
     if (counts <= 1).all():
         return None
     return np.where(counts[place] > 1, place, -1).astype(np.int64)
+
+
+def read_unit(sample: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a field that samples of one unit share; ``None`` if it is empty."""
+    value = read_domain(sample, name)
+    return None if value in ("", []) else value
 
 
 def read_domain(sample: Mapping[str, Any], name: str) -> Any:
