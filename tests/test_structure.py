@@ -138,7 +138,7 @@ def test_no_module_is_part_of_a_circle() -> None:
 
 def test_what_reads_options_tells_users_by_an_error_of_their_own() -> None:
     """Any other ``ValueError`` is an internal error, with exit status 70."""
-    readers = ("api", "cli", "core.registry", "runs.fill", "runs.options")
+    readers = ("api", "cli", "core.registry", "runs.answering", "runs.options")
     for module, path in modules():
         name = module.removeprefix("trustassay.")
         if name.startswith(readers) and not name.startswith("cli.papers"):

@@ -39,7 +39,7 @@ from lab.results import write_result
 from trustassay import plan, score, study
 from trustassay.calls.client import CallOptions
 from trustassay.cli.demo import MAX_ANSWER_TOKENS, PROMPT
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.statistics.resampling import generator

@@ -27,7 +27,7 @@ from trustassay import score
 from trustassay.backends.replay import read_run_replies
 from trustassay.calls.client import CallOptions
 from trustassay.cli.demo import FOLDER, MAX_ANSWER_TOKENS, MODEL, OTHER, PARTS, PROMPT, REPLIES
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.generate import GenerateOptions, generate
 
 Record = dict[str, Any]

@@ -32,7 +32,7 @@ from lab.results import write_result
 from trustassay import Assessment, score
 from trustassay.calls.client import CallOptions
 from trustassay.cli.demo import MAX_ANSWER_TOKENS, PROMPT
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.statistics.auroc import auroc_difference, auroc_interval
 from trustassay.statistics.correlation import auroc

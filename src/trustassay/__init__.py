@@ -8,7 +8,7 @@ from typing import Any
 _MODULES_OF_NAMES = {
     name: module
     for module, names in {
-        "trustassay.runs.fill": "Answering",
+        "trustassay.runs.answering": "Answering",
         "trustassay.api": "Run ascore plan rescore score scorer watch",
         "trustassay.backends.resolve": "embedder entailer similarity",
         "trustassay.calls.prices": "Budget Prices",

@@ -23,7 +23,7 @@ from trustassay.live.scorer import Assay, Scorer, ScorerClosedError
 from trustassay.people.calibrate.command import Calibration, calibrate
 from trustassay.people.label.command import Labelling, label
 from trustassay.people.study.command import Study, study
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.finished import WorstAnswer
 from trustassay.runs.intake import BadInputError
 

@@ -24,7 +24,7 @@ from trustassay.backends.registry import find_fault, load
 from trustassay.calls.client import CallOptions
 from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
 from trustassay.errors import BackendError, UnknownNameError, UnparsedError
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.generate import GenerateOptions, generate
 
 ask = ChatRequest.of

@@ -20,7 +20,7 @@ from trustassay.papers.experiments.answers import RecordSelection
 from trustassay.papers.experiments.learning import LearningSetup, run_icl, run_sft
 from trustassay.papers.experiments.measuring import FewlSetup
 from trustassay.papers.tune import TuneOptions
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.intake import RunOptions
 
 torch = Lazily("torch")

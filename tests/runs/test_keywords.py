@@ -23,7 +23,7 @@ from trustassay import (
     watch,
 )
 from trustassay.calls.chat import chat
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.options import CLUSTER, FLAGS, Engine, ScoreOptions, read_annotation
 

@@ -16,8 +16,9 @@ from trustassay.calls.backends import Backends
 from trustassay.calls.client import Client, SampleModels
 from trustassay.core.capabilities import Reply
 from trustassay.core.sample import Document, Sample
+from trustassay.runs.answering import Answering
 from trustassay.runs.execute import fill_samples
-from trustassay.runs.fill import Answering, FilledSample, FillOutcome, ResponseStage, fill_in_order
+from trustassay.runs.fill import FilledSample, FillOutcome, ResponseStage, fill_in_order
 from trustassay.runs.folder import RunFolder
 
 Function = Callable[[str], Any]

@@ -20,7 +20,7 @@ from trustassay.metrics.fewl.references import read_yes_or_no
 from trustassay.metrics.judge.options import SHIPPED, read_rubric
 from trustassay.metrics.judge.replies import read_reply
 from trustassay.papers.dataset import ClaimError, parse_claims
-from trustassay.runs.fill import parse_answers
+from trustassay.runs.answering import parse_answers
 from trustassay.text.replies import MAX_REPLY_CHARACTERS, find_numbered_lines
 from trustassay.text.verdict_replies import find_verdict
 

@@ -23,7 +23,7 @@ from trustassay.runs.options import FLAGS, AnswerOptions, Flag, RecordOptions, b
 if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
     from trustassay.input.records import UnknownFields
-    from trustassay.runs.fill import Answering
+    from trustassay.runs.answering import Answering
     from trustassay.runs.intake import BadInputError
 # Failures that are listed one by one; all are in the run's folder.
 FAILURES_SHOWN = 20
@@ -205,7 +205,7 @@ def build_answering(answer_options: AnswerOptions) -> "Answering":
     """
     from trustassay.input.reading import read_samples
     from trustassay.input.records import InputFault
-    from trustassay.runs.fill import Answering
+    from trustassay.runs.answering import Answering
     from trustassay.runs.intake import BadInputError
 
     options: dict[str, Any] = dict(answer_options)

@@ -24,11 +24,11 @@ from trustassay.core.files import name_in_errors, open_locked
 from trustassay.core.progress import Progress, tell
 from trustassay.core.sample import TOKENS_FIELD, Sample
 from trustassay.errors import UsageError
+from trustassay.runs.answering import Answering
 from trustassay.runs.choose_metric import has_unanswered
 from trustassay.runs.fill import (
     CUT_FIELD,
     SAMPLES_PER_CALL,
-    Answering,
     ResponseStage,
     Stage,
     fill_in_order,

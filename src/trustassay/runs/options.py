@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         TokenEmbedder,
     )
     from trustassay.core.metric import Metric
-    from trustassay.runs.fill import Answering, AnswerPairing
+    from trustassay.runs.answering import Answering, AnswerPairing
 
     Models = ChatChoice | Sequence[ChatChoice] | Mapping[str, ChatChoice] | None
     WordSources = (
@@ -348,7 +348,7 @@ class KnownLabelOptions(TypedDict, total=False):
 
 
 class AnswerOptions(TypedDict, total=False):
-    """How models are asked for answers: fields of :class:`~trustassay.runs.fill.Answering`."""
+    """How models are asked for answers: fields of :class:`~trustassay.runs.answering.Answering`."""
 
     style: Annotated[str, build_flag("style")]
     prompt: Annotated[Path_ | None, build_flag("prompt", Path | None)]

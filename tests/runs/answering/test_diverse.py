@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.core.sample import Sample
-from trustassay.runs.fill import Answering, build_diverse_request, parse_answers
+from trustassay.runs.answering import Answering, build_diverse_request, parse_answers
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trustassay.core.sample import Sample
-from trustassay.runs.fill import AnswerPairing, AnswerPairs, parse_pairs
+from trustassay.runs.answering import AnswerPairing, AnswerPairs, parse_pairs
 
 ASKED = """1. Wrong Answer: The capital is Lyon.
 1. Non-Wrong Answer: Paris is the capital.

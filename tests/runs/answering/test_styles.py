@@ -8,7 +8,7 @@ import pytest
 
 from trustassay.core.sample import Document, Sample
 from trustassay.errors import UnknownNameError
-from trustassay.runs.fill import STYLES, Answering
+from trustassay.runs.answering import STYLES, Answering
 
 PLAIN = Sample("a", "Who built it?")
 WITH = Sample("b", "Who built it?", documents=(Document("It", "She built it."),))

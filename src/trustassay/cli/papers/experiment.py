@@ -281,7 +281,7 @@ def fewl_icl(
         --model openai:gpt-4o-mini --judge openai:gpt-4o
     """
     from trustassay.papers.experiments import learning
-    from trustassay.runs.fill import Answering
+    from trustassay.runs.answering import Answering
 
     learning_setup = learning.LearningSetup(
         model, judge, Answering(max_tokens=max_tokens), examples, questions
@@ -332,7 +332,7 @@ def fewl_sft(
     """
     from trustassay.papers.experiments import learning
     from trustassay.papers.tune import TuneOptions
-    from trustassay.runs.fill import Answering
+    from trustassay.runs.answering import Answering
 
     # By position: the first options of the dataclass are those of the command.
     tuning = TuneOptions(

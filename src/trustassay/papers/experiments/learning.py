@@ -49,7 +49,7 @@ from trustassay.papers.select.writing import (
     write_targets,
 )
 from trustassay.papers.tune import TuneOptions, tune
-from trustassay.runs.fill import Answering
+from trustassay.runs.answering import Answering
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.lines import encode_sample

@@ -41,10 +41,10 @@ from trustassay.papers.mixedqa.drawing import (
 )
 from trustassay.papers.mixedqa.question_sets import QuestionFile
 from trustassay.papers.session import CountedModels, SessionOptions, run_in_session
+from trustassay.runs.answering import Answering
 from trustassay.runs.estimates import Plan
 from trustassay.runs.fill import (
     SAMPLES_PER_CALL,
-    Answering,
     FilledSample,
     FillFailure,
     FillOptions,

@@ -48,7 +48,8 @@ from trustassay.papers.select.answers import (
     read_answers,
     split_train_test,
 )
-from trustassay.runs.fill import OWN_PROMPT, remove_response
+from trustassay.runs.answering import OWN_PROMPT
+from trustassay.runs.fill import remove_response
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, take_in
 from trustassay.runs.lines import encode_sample

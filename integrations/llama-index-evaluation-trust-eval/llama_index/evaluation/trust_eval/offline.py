@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trustassay.backends.embedded import EmbeddedEmbedder
-from trustassay.runs.fill import REFUSAL_SENTENCE
+from trustassay.runs.answering import REFUSAL_SENTENCE
 from trustassay.text.sentences import load_splitter
 
 __all__ = ["OfflineAnswerer"]
