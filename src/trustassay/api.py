@@ -18,12 +18,7 @@ from trustassay.core.event_loop import run_anywhere, run_in_thread
 from trustassay.core.metric import Metric
 from trustassay.core.progress import StepProgress, tell
 from trustassay.core.registry import find_recorded_class, metric_from_text
-from trustassay.errors import (
-    RunFolderError,
-    UnknownNameError,
-    UsageError,
-    did_you_mean,
-)
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.input.reading import InputFiles
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder

@@ -517,11 +517,8 @@ def _build_passages(sample: Sample, results: Sequence[MetricResult]) -> list[Pas
         notes_or_none = [(result.place, result.view.passages.get(index)) for result in results]
         notes = [(place, note) for place, note in notes_or_none if note is not None]
         support_notes = [note for _, note in notes if note.supports is not None]
-        last = (
-            support_notes[-1]
-            if support_notes
-            else PassageNote(_name_supported_golds(sample, document))
-        )
+        by_sample = PassageNote(_name_supported_golds(sample, document))
+        last = [by_sample, *support_notes][-1]
         citing = [(place, note) for place, note in notes if note.citing is not None]
         passages.append(
             PassageCard(

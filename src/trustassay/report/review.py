@@ -415,10 +415,7 @@ class AnswerSelector(Generic[Where]):
         """Return the places of the selected answers, by need of a look, the highest first."""
         entries = sorted(
             self._select_entries(),
-            key=lambda item: (
-                *need_of(item.findings),
-                -item.negative_position,
-            ),
+            key=lambda item: (*need_of(item.findings), -item.negative_position),
         )
         return [entry.where for entry in entries]
 

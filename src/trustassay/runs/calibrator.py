@@ -480,18 +480,12 @@ class CalibrationResult:
             number: of the answer, from 0.
         """
         probability = float(self.probabilities[number])
+        decisions = zip(self.calibrator.promises, self.accepted, strict=True)
         # An answer is accepted or not by the first promise that has a threshold.
-        number_of_promise = next(
-            (
-                position
-                for position, promise in enumerate(self.calibrator.promises)
-                if not promise.without
-            ),
-            -1,
+        by_threshold = (
+            bool(accepts[number]) for promise, accepts in decisions if not promise.without
         )
-        accepted = (
-            bool(self.accepted[number_of_promise][number]) if number_of_promise >= 0 else None
-        )
+        accepted = next(by_threshold, None)
         return AnswerChance(None if math.isnan(probability) else probability, accepted)
 
     def to_dict(self) -> dict[str, Any]:
@@ -572,14 +566,10 @@ def check_calibrator(
 def _describe_differences(
     calibrator_settings: Mapping[str, Any], run_settings: Mapping[str, Any]
 ) -> str:
-    names = [
-        name
-        for name in {**calibrator_settings, **run_settings}
-        if calibrator_settings.get(name) != run_settings.get(name)
-    ]
     differences = [
         f"{name} {run_settings.get(name)!r}, not {calibrator_settings.get(name)!r}"
-        for name in names
+        for name in {**calibrator_settings, **run_settings}
+        if calibrator_settings.get(name) != run_settings.get(name)
     ]
     return "; ".join(differences[:MAX_DIFFERENCES])[:300]
 

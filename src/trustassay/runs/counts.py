@@ -414,14 +414,10 @@ def read_rows(
         by_metric = {read.fields["metric"]: read.fields for _, read in lines_of_sample}
         fields = [by_metric.get(metric.name, {}) for metric in metrics]
         # Also true where a metric is missing, since its fields are then empty.
-        if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
+        if any(of_metric.get("id") != sample["id"] for of_metric in fields):
             raise out_of_order(sample["id"])
         place = AnswerPlace(number, offset, lines_of_sample[0][0])
-        yield (
-            place,
-            sample,
-            [Assessment.from_dict(assessment_fields) for assessment_fields in fields],
-        )
+        yield place, sample, [Assessment.from_dict(of_metric) for of_metric in fields]
     # A line is left after the last sample.
     for _, read in lines:
         raise out_of_order(read.fields["id"])

@@ -74,12 +74,8 @@ class WorstAnswer:
         return describe_verdict(self.assessment)
 
     def __repr__(self) -> str:
-        fields = (
-            self.verdict,
-            self.reason,
-            shorten_text(self.question, 60),
-            shorten_text(self.response, 60),
-        )
+        texts = (shorten_text(text, 60) for text in (self.question, self.response))
+        fields = (self.verdict, self.reason, *texts)
         return f"WorstAnswer({self.id!r}, {', '.join(map(repr, fields))})"
 
 
@@ -149,10 +145,8 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
     # Only now samples and evidence are read, for the few that are listed.
     for _, _, badness, number, place in sorted(worst, reverse=True):
         metric = metrics[number]
-        assessments_of_sample = folder.assessments_at(place.assessments, len(metrics))
-        assessment = next(
-            candidate for candidate in assessments_of_sample if candidate.metric == metric.name
-        )
+        stored_assessments = folder.assessments_at(place.assessments, len(metrics))
+        assessment = next(item for item in stored_assessments if item.metric == metric.name)
         reason, sample = describe_reason(metric, assessment), folder.sample_at(place.sample)
         worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
     return LookSummary(look_counts, candidates, worst_answers, verdicts, scores)

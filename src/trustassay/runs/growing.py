@@ -332,10 +332,8 @@ class StoredSamples:
         Raises:
             RunFolderError: a stored sample is gone, or a setting has changed.
         """
-        has_new, of_input = (
-            self._merge_stored(part),
-            {name: current[name] for name in ("skipped", "samples")},
-        )
+        has_new = self._merge_stored(part)
+        of_input = {name: current[name] for name in ("skipped", "samples")}
         # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
         # not.
         if DRAWN in stored_run and DRAWN in current:

@@ -294,14 +294,8 @@ class _Rehearsal:
     def _find_backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
         backends = self._client.backends.iterate_with_inner()
-        return next(
-            (
-                candidate
-                for kind, candidate in backends
-                if kind == name and candidate.name == backend
-            ),
-            None,
-        )
+        matches = (item for kind, item in backends if kind == name and item.name == backend)
+        return next(matches, None)
 
 
 class _StandIns(SampleModels):

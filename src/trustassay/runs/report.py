@@ -231,12 +231,7 @@ class RunRatings:
             by_rater.setdefault(rating.rater, []).append(rating)
         if not by_rater:
             return None
-        return AnswerRatings(
-            [
-                self._list_ratings(name, ratings_of_rater)
-                for name, ratings_of_rater in by_rater.items()
-            ]
-        )
+        return AnswerRatings([self._list_ratings(*of_rater) for of_rater in by_rater.items()])
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
         """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
@@ -479,9 +474,7 @@ class _PooledRuns:
         for model in models[1:]:
             best, other = means.get(str(models[0]), {}), means.get(str(model), {})
             shared_questions = sorted(best.keys() & other.keys())
-            differences = [
-                sign * (best[question] - other[question]) for question in shared_questions
-            ]
+            differences = [sign * (best[key] - other[key]) for key in shared_questions]
             rng = generator(0, "pooled", str(model))
             # A model that is ahead on the common questions cannot be worse.
             p_values.append(sign_flip_p(differences, rng) if sum(differences) > 0 else 1.0)
@@ -500,13 +493,9 @@ class _PooledRuns:
             if len(by_model) > 1:
                 # The best answer comes first.
                 sign = 1 if self._first.lower_is_better else -1
-                ranked.append(
-                    sorted(by_model.values(), key=lambda pooled_answer: sign * pooled_answer.score)
-                )
+                ranked.append(sorted(by_model.values(), key=lambda item: sign * item.score))
         # By the distance of the best answer from the worst.
-        ranked.sort(
-            key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
-        )
+        ranked.sort(key=lambda answers: -abs(answers[0].score - answers[-1].score))
         columns = {
             name: MetricColumn(
                 place, info.title, info.score_range, self.installed_metrics.get(name)

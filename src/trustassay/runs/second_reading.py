@@ -20,11 +20,7 @@ from numpy.typing import NDArray
 from trustassay.calls.backends import BackendKey, Backends
 from trustassay.core.metric import Metric
 from trustassay.errors import UsageError
-from trustassay.judging.second_reader import (
-    PART_READ_BY_SECOND,
-    ROLE,
-    SecondReaderOptions,
-)
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, SecondReaderOptions
 from trustassay.report.review import problem_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.units import UNIT, read_units
