@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from trustassay.people.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.people.study.answers import read_answers
 from trustassay.people.study.labels import LabelSource, read_answer_labels
-from trustassay.runs.calibrator import ThresholdPromise
-from trustassay.runs.probabilities import FALSE_ALARM_RATE
+from trustassay.runs.calibrator import FALSE_ALARM_RATE, ThresholdPromise
 from trustassay.statistics.calibration import calibration_error, fit_combination, mean_log_loss
 from trustassay.statistics.comparison import (
     DistributionSummary,

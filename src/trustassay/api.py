@@ -18,12 +18,7 @@ from trustassay.core.event_loop import run_anywhere, run_in_thread
 from trustassay.core.metric import Metric
 from trustassay.core.progress import StepProgress, tell
 from trustassay.core.registry import find_recorded_class, metric_from_text
-from trustassay.errors import (
-    RunFolderError,
-    UnknownNameError,
-    UsageError,
-    did_you_mean,
-)
+from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.input.reading import InputFiles
 from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
@@ -368,7 +363,7 @@ def _on_cluster(
     if unsupported := [name for name in ("sample", "append") if options.get(name)]:
         raise UsageError(f"{unsupported[0]}: not with engine='ray'")
     folder = Path(out)
-    # A cluster's folder has HOME until its shards are merged. Without HOME nothing is left to
+    # A cluster's run has this folder until its shards are merged. Without it nothing is left to
     # distribute, and new metrics or samples of the same run are scored here.
     if (folder / "run.json").exists() and not (folder / CLUSTER_FOLDER).exists():
         return run_anywhere(lambda: ascore(samples, metrics=metric_list, out=folder, **options))
@@ -395,9 +390,10 @@ def rescore(
         RunFolderError: ``run`` holds no run.
         As :func:`score`.
     """
-    from trustassay.runs.counts import DRAWN, UNIT
     from trustassay.runs.needs import list_backend_options, load_recorded_backends
     from trustassay.runs.prepare import POOL
+    from trustassay.runs.remarks import DRAWN
+    from trustassay.runs.units import UNIT
 
     old, new = RunFolder(Path(run)), RunFolder(Path(out))
     settings = old.read_run()

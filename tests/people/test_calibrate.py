@@ -18,9 +18,14 @@ from trustassay.core.metric import Assessment, Context, Figure, Mean, Metric, di
 from trustassay.errors import UnknownNameError
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.command import build_document
-from trustassay.runs.calibrator import Calibrator, read_calibrator, write_calibrator
+from trustassay.runs.calibrator import (
+    Calibrator,
+    calibrate_run,
+    describe_calibration,
+    read_calibrator,
+    write_calibrator,
+)
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.probabilities import calibrate_run, describe_calibration
 from trustassay.runs.report import write_report
 from trustassay.runs.results import apply_calibrator
 from trustassay.statistics.regression import Isotonic, sigmoid

@@ -12,10 +12,17 @@ from trustassay.core.metric import Assessment, Figure, Summary
 from trustassay.core.sample import Sample
 from trustassay.judging.entailer_quality import find_entailer_quality
 from trustassay.metrics.grounding import Grounding
-from trustassay.report.choice import AnswerKind, AnswerPriority, KindCount, Selection
 from trustassay.report.distributions import Histogram
-from trustassay.report.first_card import ReviewCounts, lines_of, problem_of
 from trustassay.report.page import ReportMetric, ReportRun, ReportSample, write_page
+from trustassay.report.review import (
+    AnswerKind,
+    AnswerPriority,
+    KindCount,
+    ReviewCounts,
+    Selection,
+    lines_of,
+    problem_of,
+)
 
 Evidence = dict[str, Any]
 

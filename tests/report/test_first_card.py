@@ -19,15 +19,9 @@ from trustassay.core.metric import Assessment, MetricInfo
 from trustassay.core.registry import load_metric_class
 from trustassay.core.sample import Sample
 from trustassay.metrics import Faithfulness, Grounding, Judge, Reference
-from trustassay.report.choice import finding_of, need_of
-from trustassay.report.first_card import (
-    MAX_EXCERPT_CHARACTERS,
-    ReviewCounts,
-    excerpt_of,
-    lines_of,
-    problem_of,
-)
+from trustassay.report.answers import MAX_EXCERPT_CHARACTERS, excerpt_of
 from trustassay.report.page import ReportRun, ReportSample, write_page
+from trustassay.report.review import ReviewCounts, finding_of, lines_of, need_of, problem_of
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.report import write_report
 

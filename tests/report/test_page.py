@@ -217,7 +217,7 @@ def test_samples_are_read_one_by_one(
                 sizes.append(sum(f.stat().st_size for f in tmp_path.iterdir()))
             yield make_sample(str(index), 0.5)
 
-    write_page(make_run([], shown=stream()), tmp_path / "report.html")
+    write_page(make_run([], samples=stream()), tmp_path / "report.html")
     assert sizes[0] < sizes[1] < sizes[2]
     assert sizes[2] - sizes[1] > 200 * 1000
 
@@ -234,7 +234,7 @@ def test_written_whole_or_not_at_all(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_page(make_run([], shown=broken()), path)
+        write_page(make_run([], samples=broken()), path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 

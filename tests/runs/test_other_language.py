@@ -12,7 +12,7 @@ from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimil
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
 from trustassay.papers.cite import cite
-from trustassay.runs.counts import write_remarks
+from trustassay.runs.remarks import write_remarks
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
 ENGLISH = "The red lamp is in the green house by the door."

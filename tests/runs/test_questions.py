@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import Recorder, records
 from trustassay import score
-from trustassay.runs.questions import (
+from trustassay.runs.units import (
     SKETCH_SIZE,
     read_sketch,
     share_questions,

@@ -9,7 +9,7 @@ import pytest
 from trustassay.core.metric import Assessment
 from trustassay.core.outcome import FAILED, NOT_SCORED, SCORED, Outcome
 from trustassay.metrics import Faithfulness
-from trustassay.runs.outcomes import determine_outcome, is_copy_of_passage
+from trustassay.runs.counts import determine_outcome, is_copy_of_passage
 
 PASSAGE = "The museum in Bern opened in 1902 and is closed on Mondays in winter."
 

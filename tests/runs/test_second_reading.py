@@ -16,9 +16,8 @@ from trustassay.errors import BackendError, UsageError
 from trustassay.input.records import InputError
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.metrics import Faithfulness
-from trustassay.runs.calibrator import Calibrator, CalibratorInput
-from trustassay.runs.counts import describe_second_readings
-from trustassay.runs.probabilities import check_calibrator
+from trustassay.runs.calibrator import Calibrator, CalibratorInput, check_calibrator
+from trustassay.runs.remarks import describe_second_readings
 from trustassay.runs.second_reading import FirstFinding, choose_answers, estimate_look_share
 
 Probs = tuple[float, float, float]

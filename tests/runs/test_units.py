@@ -14,8 +14,8 @@ from tests.support import jsonl, run_command
 from trustassay import score
 from trustassay.input.records import InputError
 from trustassay.metrics import Reference
-from trustassay.runs.counts import read_units
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import read_units
 
 
 def units(path: Path, rows: Sequence[Mapping[str, Any]], unit: str | None = None) -> list[int]:

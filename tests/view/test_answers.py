@@ -17,8 +17,7 @@ from tests.report.conftest import HOSTILE
 from tests.support import lines
 from trustassay import score
 from trustassay.calls.store import CallStore, StoredCall
-from trustassay.report.choice import need_of
-from trustassay.report.first_card import ReviewCounts
+from trustassay.report.review import ReviewCounts, need_of
 from trustassay.report.serving import AllowedHosts
 from trustassay.runs.counts import read_judged_rows
 from trustassay.runs.folder import RunFolder

@@ -15,7 +15,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 from tests.view.conftest import Visited
 from tests.view.test_answers import tags
-from trustassay.runs.questions import sketch_questions
+from trustassay.runs.units import sketch_questions
 from trustassay.view import trend
 from trustassay.view.index import ALL
 

@@ -107,7 +107,7 @@ def _open_session(project: "AnnotationProject", out: Path) -> "Iterator[Annotati
 def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public: str) -> None:
     from trustassay.people.annotate.server import build_annotation_application
     from trustassay.report import serving
-    from trustassay.report.listening import open_listener
+    from trustassay.report.serving import open_listener
 
     # The port first: if it is taken, the file of ratings is not touched.
     with open_listener(host, port) as listener, _open_session(project, out) as session:

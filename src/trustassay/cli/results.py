@@ -97,8 +97,9 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
     Args:
         worst: whether the worst answers are listed.
     """
-    from trustassay.runs.counts import GROWN, UNIT, write_notes, write_remarks
     from trustassay.runs.folder import RunFolder
+    from trustassay.runs.remarks import GROWN, write_notes, write_remarks
+    from trustassay.runs.units import UNIT
 
     content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
     # The question that a reader has first: which answers cannot be trusted?
@@ -269,7 +270,7 @@ def _find_reason_without_score(run: Run, metric: str) -> str:
 
 def show_calibrated(summary: Mapping[str, Any]) -> None:
     """Print the result of a calibrator, if one was applied."""
-    from trustassay.runs.probabilities import CALIBRATED, describe_calibration
+    from trustassay.runs.calibrator import CALIBRATED, describe_calibration
 
     if CALIBRATED in summary:
         lines = describe_calibration(summary[CALIBRATED])
@@ -449,9 +450,8 @@ def _write_report(
 ) -> Path:
     from trustassay.compare.corrected import LabelFiles, describe_corrected_shares
     from trustassay.input.ratings import read_ratings
-    from trustassay.runs.calibrator import read_calibrator
+    from trustassay.runs.calibrator import CALIBRATED, read_calibrator
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.probabilities import CALIBRATED
     from trustassay.runs.report import RunRatings, write_report
     from trustassay.runs.results import apply_calibrator
 

@@ -247,7 +247,7 @@ def serve(
     from trustassay import api
     from trustassay.live.server import serve as serve_at
     from trustassay.live.service import TOKEN_VARIABLE, ServiceSettings, read_tokens
-    from trustassay.report.listening import is_loopback, open_listener
+    from trustassay.report.serving import is_loopback, open_listener
 
     tokens = read_tokens(os.environ.get(TOKEN_VARIABLE, ""))
     # refused before any model is loaded

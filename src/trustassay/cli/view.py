@@ -78,7 +78,7 @@ def view(
     from trustassay.metrics.judge import read_rubric
     from trustassay.people.annotate.project import RATER_NAME
     from trustassay.report import serving
-    from trustassay.report.listening import open_listener
+    from trustassay.report.serving import open_listener
     from trustassay.view.index import Index, index_path
     from trustassay.view.pages import Site
     from trustassay.view.server import VIEWER, IndexRefresher, application

@@ -27,8 +27,8 @@ from trustassay.input.records import InputError
 from trustassay.people.label.population import read_labels, read_population
 from trustassay.people.study.labels import LabelSource
 from trustassay.report.text import ends_text
-from trustassay.runs.counts import UNIT, compute_unit_keys, read_domain
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import UNIT, compute_unit_keys, read_domain
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.corrected import (
     LabelCorrectedShare,

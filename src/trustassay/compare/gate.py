@@ -63,8 +63,10 @@ from trustassay.core.outcome import (
     compute_question_weights,
 )
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.runs.counts import ANSWER, DRAWN, UNIT, read_outcomes
+from trustassay.runs.counts import read_outcomes
 from trustassay.runs.folder import ABOUT, RunFolder, load_metrics
+from trustassay.runs.remarks import DRAWN
+from trustassay.runs.units import ANSWER, UNIT
 from trustassay.statistics.comparison import MIN_CHANGED_QUESTIONS, share_rise_p
 from trustassay.statistics.intervals import MIN_UNITS, Interval, reason_too_few
 from trustassay.statistics.resampling import draw_counts, generator, student_percentile_interval

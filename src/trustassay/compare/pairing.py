@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from trustassay.core.json_form import fields_as_json
 from trustassay.core.sample import question_key
 from trustassay.errors import RunFolderError
-from trustassay.runs.counts import UNIT, compute_unit_keys
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import hash64
+from trustassay.runs.units import UNIT, compute_unit_keys
 from trustassay.statistics import Bools, Floats, Places
 from trustassay.text.words import amount
 

@@ -23,10 +23,9 @@ from trustassay.core.metric import (
 )
 from trustassay.core.outcome import Outcome, OutcomeKind, Outcomes
 from trustassay.errors import RunFolderError, UsageError, did_you_mean
-from trustassay.runs.counts import read_outcomes
+from trustassay.runs.counts import determine_outcome, read_outcomes
 from trustassay.runs.folder import ABOUT, ENDED, STARTED, RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.lines import hash64
-from trustassay.runs.outcomes import determine_outcome
 from trustassay.statistics import Bools, Floats
 from trustassay.text.words import amount
 

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import TracebackType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
@@ -211,47 +212,37 @@ async def run_in_thread(work: Callable[[threading.Event], T]) -> T:
 class TaskLimiter:
     """Runs at most ``size`` tasks at once; the first unexpected error stops the intake of more.
 
-    Leaving the block waits for all tasks. An error in the block or in a task cancels the others.
+    Leaving the block waits for all tasks. An error in the block or in a task cancels the others,
+    and the block ends when they have stored what they have.
     """
 
     def __init__(self, size: int) -> None:
         self._free = asyncio.Semaphore(size)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._error: BaseException | None = None
+        self._group = asyncio.TaskGroup()
 
     async def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start ``work`` as soon as there is room for it; raises the first error of an earlier
-        task."""
+        """Start ``work`` as soon as there is room for it; cancelled if an earlier task failed."""
         try:
             await self._free.acquire()
-            if self._error:
-                raise self._error
+            task = self._group.create_task(work)
         except BaseException:
             # A coroutine that never starts would warn "was never awaited".
             work.close()
             raise
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._finish)
-
-    def _finish(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._free.release()
-        if not task.cancelled() and task.exception():
-            self._error = self._error or task.exception()
+        task.add_done_callback(lambda _: self._free.release())
 
     async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
-            # Until `_finish` has removed every task, or one of them has failed.
-            while self._tasks and not self._error and not kind:
-                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
-            if self._error and not kind:
-                raise self._error
-        finally:
-            for task in self._tasks:
-                task.cancel()
-            # Cancelled tasks still have to store what they have, before the block ends.
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._group.__aexit__(kind, error, trace)
+        except BaseExceptionGroup as group:
+            # Callers want the first error itself; those that followed from it say nothing new.
+            raise group.exceptions[0] from None

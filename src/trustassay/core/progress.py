@@ -121,10 +121,8 @@ class Progress:
         # Two entries always stay, so that very slow work has a rate as well.
         while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
             self._recent.popleft()
-        (window_start, done_at_start), of_total = (
-            self._recent[0],
-            f"/{self.total}" if self.total else "",
-        )
+        window_start, done_at_start = self._recent[0]
+        of_total = f"/{self.total}" if self.total else ""
         text = f"{self.what}: {self.done}{of_total}"
         # No time or no step in the window: there is no rate yet.
         if now == window_start or self.done == done_at_start:

@@ -41,11 +41,9 @@ class ScriptedChat:
     """A chat model that replies by a script; ``requests`` are those that it received, in order.
 
     Args:
-        script: the reply to everything; or replies by a text that the last message contains,
-            where the
-            first match counts and ``""`` matches all others; or a function of the request. An
-                exception
-            among the replies is raised.
+        script: the reply to everything; or replies by a text that the last message contains, where
+            the first match counts and ``""`` matches all others; or a function of the request. An
+            exception among the replies is raised.
         name: of the model, a part of each stored call.
     """
 
@@ -309,10 +307,8 @@ class MetricContract:
         planned, calls_made = Counter[str](), Counter[str]()
         for part in result.parts:
             planned[part.capability] += part.calls
-        for (
-            name,
-            requests,
-        ) in self.run().outcome.counts.items():  # that of a chat model is "chat NAME"
+        # The name of a chat model's calls is "chat NAME".
+        for name, requests in self.run().outcome.counts.items():
             # A repeated request is answered from the run itself and is no call.
             calls_made[name.partition(" ")[0]] += requests.requested - requests.repeated
         # A unary plus drops zero counts.
@@ -377,5 +373,4 @@ def _find_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Co
 
 def _read_figures(folder: Path) -> Any:
     """Return the figures that a run stored."""
-    content = json.loads((folder / "summary.json").read_bytes())
-    return content["summaries"] if "summaries" in content else content["metrics"]
+    return json.loads((folder / "summary.json").read_bytes())["metrics"]

@@ -93,7 +93,7 @@ def _is_own_or_user_file(file: str) -> bool:
     libraries = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     # "<string>" and "<frozen importlib>" are no files.
     outside = ("<", *(f"{folder}/" for folder in libraries))
-    if file.startswith(f"{Path(__file__).parent}/"):
+    if file.startswith(f"{Path(__file__).parents[1]}/"):
         return True
     return file.endswith(".py") and not file.startswith(outside)
 

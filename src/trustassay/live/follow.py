@@ -26,12 +26,12 @@ from trustassay.input.reading import LocatedSample
 from trustassay.input.records import InputError, InputFault
 from trustassay.input.source_files import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.live.scorer import EvaluationEvents, EventsChoice, find_problems, read_record
+from trustassay.runs.execute import assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
-from trustassay.runs.second_reading import assess_with_both
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
 POLL_S = 0.25

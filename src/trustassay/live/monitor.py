@@ -47,7 +47,7 @@ from trustassay.live.volume import (
     read_volumes,
 )
 from trustassay.report.text import format_figure
-from trustassay.runs.counts import ANSWER, QUESTION, UNIT, read_domain, read_rows
+from trustassay.runs.counts import determine_outcome, read_rows
 from trustassay.runs.folder import (
     STARTED,
     RunFolder,
@@ -57,7 +57,7 @@ from trustassay.runs.folder import (
     read_start,
 )
 from trustassay.runs.lines import hash64
-from trustassay.runs.outcomes import determine_outcome
+from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain
 from trustassay.statistics import Floats, eprocess
 
 MIN_GROUP_ANSWERS, MAX_ANSWERS_LISTED, ALL_GROUP, WEBHOOK_KEY_VARIABLE = (

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trustassay.core.sample import Problem, SampleError
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, ClosingError, ServiceSettings
-from trustassay.report.listening import is_loopback
+from trustassay.report.serving import is_loopback
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
 ERROR_TYPES = {

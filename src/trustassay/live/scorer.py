@@ -29,12 +29,11 @@ from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import BackendError, UsageError, install_command
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import InputError, InputFault
-from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE
+from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import check_run_keys, check_served, resolve_metrics
-from trustassay.runs.second_reading import assess_with_both
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -16,7 +16,7 @@ from trustassay.core.event_loop import run_anywhere
 from trustassay.live.app import Part, ServiceMetrics, create_app, scoring_part
 from trustassay.live.scorer import OpenScorer
 from trustassay.live.service import Service, ServiceSettings
-from trustassay.report.listening import QUIET_UVICORN_OPTIONS
+from trustassay.report.serving import QUIET_UVICORN_OPTIONS
 from trustassay.text.words import amount
 
 Tell = Callable[[str], None]

@@ -13,7 +13,7 @@ from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import UsageError
 from trustassay.live.scorer import Assay, Scorer
-from trustassay.report.first_card import problem_of
+from trustassay.report.review import problem_of
 from trustassay.runs.finished import describe_reason, one_line
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 

@@ -23,7 +23,7 @@ from trustassay.judging.claims import build_claims
 from trustassay.judging.passages import build_premise
 from trustassay.metrics.grounding import Grounding
 from trustassay.papers.resumable import FileOptions, FileResult, FileWork, write_each
-from trustassay.runs.assess import describe_unread_language
+from trustassay.runs.execute import describe_unread_language
 from trustassay.runs.intake import Source
 from trustassay.text.citations import find_citations
 from trustassay.text.sentences import Splitter

@@ -19,8 +19,9 @@ from trustassay.people.variance import VarianceReport, decompose_variances
 from trustassay.report import document
 from trustassay.report.charts import interval_svg, stacked_svg
 from trustassay.report.text import number
-from trustassay.runs.counts import MAX_ANSWERS_SHOWN, read_units
+from trustassay.runs.counts import MAX_ANSWERS_SHOWN
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import read_units
 from trustassay.statistics import Floats, Places, intervals
 from trustassay.statistics.agreement import (
     Scale,

@@ -36,12 +36,12 @@ from trustassay.ray.cluster import (
 from trustassay.ray.shards import MAX_SHARDS, POOL_SUFFIX, MergeResult, merge_runs, split
 from trustassay.ray.store import Store, fetch, fetch_prepared, is_finished
 from trustassay.ray.worker import ClusterJob, remove_stale_folders
-from trustassay.runs.counts import UNIT
 from trustassay.runs.folder import RunFolder, check_settings, to_stored
 from trustassay.runs.intake import RunOptions, Source, read_source_state
 from trustassay.runs.lines import read_lines
 from trustassay.runs.needs import check_run_keys, choose_backends, resolve_metrics
 from trustassay.runs.prepare import PREPARATION, Preparation
+from trustassay.runs.units import UNIT
 
 CLUSTER_FOLDER = ".cluster"
 """Folder inside the run's folder; it is removed after the merge."""

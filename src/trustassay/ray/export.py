@@ -26,8 +26,8 @@ from trustassay.errors import RunFolderError, UsageError
 from trustassay.input.places import find_place, list_files, list_record_files, read_folder_keys
 from trustassay.input.urls import describe_error, file_system, refuse_secret
 from trustassay.ray.store import Store
-from trustassay.runs.counts import read_domain
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import read_domain
 
 LIST_FILE = "_trustassay.json"
 NO_FOLDERS = "none"

@@ -1,19 +1,19 @@
-"""The card of one answer: results of metrics, passages, ratings by people, probability."""
+"""The card of one answer: excerpt, results of metrics, passages, ratings, probability."""
 
 import inspect
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 from urllib.parse import quote
 
-from trustassay.core.evidence import EvidenceLink, Mark, PassageNote, View
+from trustassay.core.evidence import EvidenceLink, JudgedPiece, Mark, PassageNote, View
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Document, Sample
-from trustassay.report.first_card import ResponseExcerpt, excerpt_of, problem_of
+from trustassay.report.review import problem_of
 from trustassay.report.text import cut, number
 from trustassay.text.words import amount
 
@@ -139,6 +139,104 @@ class ChancesSummary:
     """The findings."""
     warnings: Sequence[str] = ()
     """Reasons why the calibrator may not apply to this run."""
+
+
+MAX_EXCERPT_CHARACTERS = 420
+"""Characters of the response in an excerpt, and of a single bad piece."""
+MAX_CONTEXT = 110
+"""Characters before and after a bad piece of a longer response."""
+GAP_MARK = " … "
+"""The mark of a gap."""
+
+
+class ExcerptPiece(NamedTuple):
+    """A piece of the response."""
+
+    text: str
+    """Its text."""
+    word: str = ""
+    """What is wrong with it; empty if nothing is."""
+
+
+class ResponseExcerpt(NamedTuple):
+    """An excerpt of a response."""
+
+    pieces: Sequence[ExcerptPiece]
+    """Its pieces, in the order of the response."""
+    marked: bool
+    """Whether any piece is bad."""
+
+
+def excerpt_of(response: str, judged: Sequence[JudgedPiece]) -> ResponseExcerpt:
+    """Return the response with its bad pieces marked; a long one is cut to these and their context.
+
+    A judged text that is not in the response word for word, such as a claim that a model wrote, is
+    not marked.
+    """
+    pieces = list(_split_pieces(response, judged))
+    marked = any(piece.word for piece in pieces)
+    if len(response) <= MAX_EXCERPT_CHARACTERS:
+        return ResponseExcerpt(pieces, marked)
+    if not marked:
+        return ResponseExcerpt(
+            [ExcerptPiece(_cut_end(response, MAX_EXCERPT_CHARACTERS))], marked=False
+        )
+    return ResponseExcerpt(list(_shorten_pieces(pieces)), marked)
+
+
+def _split_pieces(response: str, judged: Sequence[JudgedPiece]) -> Iterator[ExcerptPiece]:
+    position = 0
+    for item in judged:
+        text = item.text.strip()
+        # Searched from the last bad piece on, so that a repeated sentence is found at its own
+        # place. Good pieces do not move the start: a model's claims may be out of order.
+        start = response.find(text, position) if text else -1
+        if item.mark.tone != "bad" or start < 0:
+            continue
+        if start > position:
+            yield ExcerptPiece(response[position:start])
+        position = start + len(text)
+        yield ExcerptPiece(text, item.mark.word)
+    if position < len(response):
+        yield ExcerptPiece(response[position:])
+
+
+def _shorten_pieces(pieces: Sequence[ExcerptPiece]) -> Iterator[ExcerptPiece]:
+    """Shorten the text between bad pieces, and stop when the excerpt is long enough."""
+    length = 0
+    for place, piece in enumerate(pieces):
+        if length >= MAX_EXCERPT_CHARACTERS:
+            yield ExcerptPiece(GAP_MARK)
+            return
+        text = piece.text
+        # A bad piece is shown up to the same length as a whole excerpt.
+        if piece.word:
+            text = _cut_end(text, MAX_EXCERPT_CHARACTERS)
+        else:
+            first, last = place == 0, place == len(pieces) - 1
+            # At the ends of the response only the side next to a bad piece matters.
+            text = _cut_middle(text, 0 if first else MAX_CONTEXT, 0 if last else MAX_CONTEXT)
+        length += len(text)
+        yield ExcerptPiece(text, piece.word)
+
+
+def _cut_middle(text: str, head: int, tail: int) -> str:
+    """Cut the middle out, and leave ``head`` characters before it and ``tail`` after it."""
+    # Cutting must not make the text longer.
+    if len(text) <= head + tail + len(GAP_MARK):
+        return text
+    before = _cut_end(text, head)[:-1] if head else ""
+    # Begin after the first space, so that no word is cut.
+    after = text[-tail:].partition(" ")[2] or text[-tail:] if tail else ""
+    return f"{before}{GAP_MARK}{after}"
+
+
+def _cut_end(text: str, most: int) -> str:
+    """Return the beginning of a text, cut between words, with an ellipsis if it goes on."""
+    if len(text) <= most:
+        return text
+    beginning = text[:most]
+    return f"{beginning.rpartition(' ')[0] or beginning}…"
 
 
 MAX_QUESTION_CHARACTERS = 180
@@ -419,11 +517,8 @@ def _build_passages(sample: Sample, results: Sequence[MetricResult]) -> list[Pas
         notes_or_none = [(result.place, result.view.passages.get(index)) for result in results]
         notes = [(place, note) for place, note in notes_or_none if note is not None]
         support_notes = [note for _, note in notes if note.supports is not None]
-        last = (
-            support_notes[-1]
-            if support_notes
-            else PassageNote(_name_supported_golds(sample, document))
-        )
+        by_sample = PassageNote(_name_supported_golds(sample, document))
+        last = [by_sample, *support_notes][-1]
         citing = [(place, note) for place, note in notes if note.citing is not None]
         passages.append(
             PassageCard(

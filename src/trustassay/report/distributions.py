@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.report.review import NO_VERDICT, OTHER
 from trustassay.statistics.regression import LineSums, Moments, RegressionLine
 
 BINS = 20
@@ -16,8 +17,6 @@ MOST_VERDICTS = 50
 """Verdicts that are distinguished; later ones count as ``OTHER``."""
 MOST_SERIES = 6
 """Colours of a stacked histogram."""
-NO_VERDICT = "no verdict"
-OTHER = "other"
 FINE_BINS = 400
 """Bins that are counted; a drawing merges neighbouring ones."""
 MAX_COUNTED_GROUPS = 200
@@ -271,7 +270,7 @@ class ScoreGroups:
     cells: dict[Name, ScoreGroup] = field(default_factory=dict)
     """The groups by model and domain."""
     others: ScoreGroup = field(default_factory=ScoreGroup)
-    """The samples of groups that came after the first :data:`MOST_KEPT`."""
+    """The samples of groups that came after the first :data:`MAX_COUNTED_GROUPS`."""
 
     def add(self, model: str | None, domain: object, score: float, rating: float | None) -> None:
         """Count the score of one sample, and its rating if it has one."""

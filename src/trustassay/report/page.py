@@ -27,9 +27,8 @@ from trustassay.core.sample import Sample
 from trustassay.judging.entailer_quality import EntailerQuality
 from trustassay.report import answers, charts, text
 from trustassay.report.answers import AnswerCard
-from trustassay.report.choice import Selection
 from trustassay.report.distributions import Histogram, ScoreGroups, Series
-from trustassay.report.first_card import FlagRule, ReviewCounts
+from trustassay.report.review import FlagRule, ReviewCounts, Selection
 from trustassay.report.text import with_error
 from trustassay.text.words import amount
 

@@ -1,4 +1,4 @@
-"""Serves local pages safely: access tokens, allowed hosts, limits of forms, browser headers.
+"""Serves local pages safely: sockets, access tokens, allowed hosts, form limits, browser headers.
 
 Each address begins with a secret token. A request that another site's page made, or that names
 another host, is refused.
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -28,7 +29,53 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.core.files import open_atomic
 from trustassay.input.records import InputError
-from trustassay.report.listening import QUIET_UVICORN_OPTIONS, is_loopback
+
+QUIET_UVICORN_OPTIONS: Mapping[str, Any] = {
+    "access_log": False,  # a link may hold a token
+    "log_config": None,
+    "log_level": "critical",  # a traceback may quote a sample
+    "lifespan": "off",
+    "ws": "none",
+    "loop": "asyncio",
+    "proxy_headers": False,
+    "server_header": False,
+}
+"""Options with which uvicorn logs nothing, and does not identify itself."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is reachable from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def open_listener(host: str, port: int) -> socket.socket:
+    """Open a listening socket; port 0 takes a free one; InputError: the address is not
+    available."""
+    try:
+        # getaddrinfo resolves names and covers IPv4 and IPv6.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        server_socket = socket.socket(family, kind, protocol)
+        try:
+            # Without it a restart within a minute fails, as old connections still hold the port.
+            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server_socket.bind(address)
+            server_socket.listen(128)
+        except OSError:
+            # Opened but not bound: close it before the error leaves.
+            server_socket.close()
+            raise
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host}:{port} ({error.strerror}); choose another --port (0 takes a "
+            "free one) or --host"
+        ) from None
+    return server_socket
+
 
 TOKEN_BYTES = 18
 """Random bytes of a token."""

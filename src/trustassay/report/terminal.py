@@ -243,7 +243,7 @@ def show_table(
         headings: of the columns; the first column names the row.
         rows: cells as text.
         texts: headings of the columns that are wrapped. They and the first are left-aligned.
-        wide: without a terminal the width is :data:`OF_LOGS`.
+        wide: without a terminal the width is :data:`LOG_WIDTH`.
     """
     if _last_line is not None:
         return

@@ -1,8 +1,7 @@
-"""Counts over a finished run: rows and groups, units, and answers that have no score."""
+"""Counts over a finished run: outcomes of questions, rows and groups, answers without a score."""
 
 import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,25 +9,153 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from trustassay.core import outcome as outcomes
 from trustassay.core.metric import Assessment, Metric, MetricInfo
-from trustassay.core.outcome import Outcome, Outcomes
+from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
-from trustassay.core.sample import is_blank, question_key
+from trustassay.core.sample import is_blank
 from trustassay.errors import RunFolderError
-from trustassay.judging.entailer_quality import LARGER_ENTAILER
-from trustassay.report.choice import AnswerSelector, MetricFinding, finding_of
 from trustassay.report.distributions import Histogram, ScoreGroups
-from trustassay.report.first_card import ReviewCounts, problem_of
+from trustassay.report.review import (
+    AnswerSelector,
+    MetricFinding,
+    ReviewCounts,
+    finding_of,
+    problem_of,
+)
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, read_metric_infos
-from trustassay.runs.lines import decode_object, hash64, read_lines, read_located_lines
-from trustassay.runs.outcomes import RunOutcomes, determine_outcome
-from trustassay.statistics import Bools, Places
+from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines
+from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain, read_units
+from trustassay.statistics import Places
 from trustassay.text.language import OTHER_LANGUAGE
-from trustassay.text.limits import TOO_LONG
+
+MIN_COPIED_WORDS = 8
+"""Words from which an answer can be a copy of a passage; a name or a number is none."""
+
+
+def determine_outcome(metric: Metric | None, assessment: Assessment) -> Outcome:
+    """Return the outcome of a question.
+
+    If a metric of another package raises here, the question counts as failed, so that an error
+    hides nothing.
+
+    Args:
+        metric: ``None`` if it is not installed.
+    """
+    if metric is not None:
+        kinds = outcomes.WITH_LINE if metric.counts_outcomes else outcomes.WITHOUT_LINE
+        try:
+            outcome = metric.outcome(assessment)
+            if outcome.kind in kinds:
+                return outcome
+        except Exception:
+            # Of another package's metric: the question counts as failed below.
+            pass
+        failed = outcomes.FAILED if metric.counts_outcomes else outcomes.NOT_SCORED
+        return Outcome(failed, "the metric failed")
+    if assessment.error is None and assessment.score is not None:
+        return Outcome(outcomes.SCORED)
+    reason = outcomes.ERROR if assessment.error is not None else assessment.verdict
+    return Outcome(outcomes.NOT_SCORED, reason or outcomes.NOT_ASSESSABLE)
+
+
+def build_outcome_columns(
+    metrics: Mapping[str, Metric], assessments: Iterable[Assessment]
+) -> dict[str, list[str | None]]:
+    """Return the columns ``outcome`` and ``outcome_reason`` of a table of assessments.
+
+    Args:
+        metrics: the installed ones, by name.
+        assessments: one for each row. A row without a reason has ``None``.
+    """
+    columns: dict[str, list[str | None]] = {"outcome": [], "outcome_reason": []}
+    for assessment in assessments:
+        outcome = determine_outcome(metrics.get(assessment.metric), assessment)
+        columns["outcome"].append(outcome.kind)
+        columns["outcome_reason"].append(outcome.reason or None)
+    return columns
+
+
+class RunOutcomes:
+    """Counts the outcomes of a run, and answers that are copies, sample by sample in input order.
+
+    Args:
+        infos: the metrics of the run, in their order.
+        metrics: the installed ones, by name.
+        questions, units: as for :meth:`trustassay.core.outcome.OutcomeCounter.outcomes`.
+    """
+
+    def __init__(
+        self,
+        infos: Sequence[MetricInfo],
+        metrics: Mapping[str, Metric],
+        questions: Places | None,
+        units: Places | None,
+    ) -> None:
+        self._metrics, self._questions, self._units = metrics, questions, units
+        self._counters = {info.name: _build_counter(info.name, metrics) for info in infos}
+        self._answer_hashes = HashSet()
+        self.repeated = 0
+        """Answers that equal an earlier one to the same question, by the same model."""
+        self.copied = 0
+        """Answers that repeat a passage word for word."""
+
+    def add(self, sample: Mapping[str, Any], sample_outcomes: Iterable[Outcome]) -> None:
+        """Count a stored sample, with its outcome by each metric, in the order of the metrics."""
+        for counter, outcome in zip(self._counters.values(), sample_outcomes, strict=True):
+            counter.add(outcome)
+        response = " ".join(str(sample.get("response") or "").split())
+        if response:
+            self._count_repeated(sample, response)
+            self.copied += is_copy_of_passage(response, sample.get("documents") or ())
+
+    def _count_repeated(self, sample: Mapping[str, Any], response: str) -> None:
+        # Questions count as the same whatever their punctuation, spaces and passages: a copy of an
+        # answer under a new id is counted even if these were changed.
+        question = "".join(filter(str.isalnum, str(sample.get("question")))).casefold()
+        key = hash64(question, str(sample.get("model")), response.casefold())
+        if key in self._answer_hashes:
+            self.repeated += 1
+        self._answer_hashes.add(key)
+
+    def by_metric(self) -> dict[str, Outcomes]:
+        """Return the outcomes by the name of the metric."""
+        return {
+            name: counter.outcomes(self._questions, self._units, self.repeated)
+            for name, counter in self._counters.items()
+        }
+
+
+def _build_counter(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
+    metric = metrics.get(name)
+    if metric is None:
+        # A metric that is not installed: where it draws a line is not known.
+        words = {outcomes.SCORED: "scored", outcomes.NOT_SCORED: "not scored"}
+        return OutcomeCounter(name, words, has_line=False)
+    return OutcomeCounter(name, metric.outcome_words, has_line=metric.counts_outcomes)
+
+
+def is_copy_of_passage(response: str, documents: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether an answer stands word for word in a passage and is at least half of it.
+
+    One sentence out of a long passage is a quotation and no copy.
+
+    Args:
+        response: the answer, with single spaces.
+    """
+    if response.count(" ") + 1 < MIN_COPIED_WORDS:
+        return False
+    for document in documents:
+        raw = str(document.get("text") or "")
+        # Most passages are far longer than an answer: skip them before splitting them into words.
+        if len(raw) > 4 * len(response):
+            continue
+        text = " ".join(raw.split())
+        if response in text and 2 * len(response) >= len(text):
+            return True
+    return False
+
 
 DOMAIN = "domain"
 """The default field of a sample's domain."""
@@ -219,17 +346,33 @@ def read_judged_rows(
             else None
             for assessment in assessments
         ]
-        outcomes = [
-            determine_outcome(installed.get(assessment.metric), assessment)
-            for assessment in assessments
-        ]
-        has_failure = any(assessment.error is not None for assessment in assessments)
-        look_counts.add([bool(flag) for flag in flags], outcomes, failed=has_failure)
+        outcomes = count_looks(look_counts, assessments, flags, installed)
         findings = [
             finding_of(metric, assessment, flagged=flag)
             for metric, assessment, flag in zip(metrics, assessments, flags, strict=True)
         ]
         yield JudgedRow(place, sample, assessments, findings, outcomes)
+
+
+def count_looks(
+    look_counts: ReviewCounts,
+    assessments: Sequence[Assessment],
+    flags: Sequence[bool | None],
+    installed: Mapping[str, Metric],
+) -> list[Outcome]:
+    """Count an answer by its assessments, and return its outcome by each of them.
+
+    Args:
+        flags: of each assessment, whether the answer needs a look.
+        installed: the metrics that are installed, by name.
+    """
+    result = [
+        determine_outcome(installed.get(assessment.metric), assessment)
+        for assessment in assessments
+    ]
+    has_failure = any(assessment.error is not None for assessment in assessments)
+    look_counts.add([bool(flag) for flag in flags], result, failed=has_failure)
+    return result
 
 
 def create_groups(metric: MetricInfo, domain_field: str) -> ScoreGroups:
@@ -271,147 +414,15 @@ def read_rows(
         by_metric = {read.fields["metric"]: read.fields for _, read in lines_of_sample}
         fields = [by_metric.get(metric.name, {}) for metric in metrics]
         # Also true where a metric is missing, since its fields are then empty.
-        if any(assessment_fields.get("id") != sample["id"] for assessment_fields in fields):
+        if any(of_metric.get("id") != sample["id"] for of_metric in fields):
             raise out_of_order(sample["id"])
         place = AnswerPlace(number, offset, lines_of_sample[0][0])
-        yield (
-            place,
-            sample,
-            [Assessment.from_dict(assessment_fields) for assessment_fields in fields],
-        )
+        yield place, sample, [Assessment.from_dict(of_metric) for of_metric in fields]
     # A line is left after the last sample.
     for _, read in lines:
         raise out_of_order(read.fields["id"])
 
 
-def read_domain(sample: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a sample's field, or of the field of that name under ``metadata``.
-
-    ``None`` if there is none.
-
-    Args:
-        name: dots descend into objects: ``source.site``.
-    """
-    # Fields of the input that are not canonical are kept under ``metadata``.
-    for outer in (sample, sample.get("metadata")):
-        value: Any = outer
-        for part in name.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value is not None:
-            return value
-    return None
-
-
-DRAWN, GROWN = "drawn", "grown"
-"""Keys in ``run.json`` and ``summary.json``: how a part of the input was drawn; the figures before
-the run grew."""
-QUESTION = "question"
-"""The default: all answers to a question."""
-ANSWER = "answer"
-"""Each answer by itself."""
-UNIT = "unit"
-"""The key of the unit in run.json, where it is not the default."""
-
-
-def read_units(folder: RunFolder, unit: str | None = None) -> Places | None:
-    """Return the number of each sample's unit in input order, from 0.
-
-    A sample that is a unit by itself has -1. If all are, ``None`` is returned.
-
-    Args:
-        unit: ``None`` or ``question``: all answers to a question; case and white space do not
-            count. If all answers to it have documents, only those belong together that share a
-            document, directly or through others: one instruction for many texts is not one
-            question. ``answer``: each by itself. Else a field of the samples, with dots into
-            objects: samples with the same value belong together, those without it do not.
-    """
-    # With single answers as units no sample has to be read.
-    return None if unit == ANSWER else _number_units(compute_unit_keys(folder, unit))
-
-
-def compute_unit_keys(folder: RunFolder, unit: str | None = None) -> NDArray[np.uint64]:
-    """Return a key of each sample's unit, shape (n,); a unit has the same key in other runs.
-
-    Args:
-        unit: as in :func:`read_units`. For ``answer`` the key is that of the sample's id.
-    """
-    if unit in (None, QUESTION):
-        return _build_question_keys(folder)
-    keys = array("Q")
-    for place, record in enumerate(folder.sample_records()):
-        value = record["id"] if unit == ANSWER else read_domain(record, str(unit))
-        is_alone = value in (None, "", [])
-        # A sample without the field is a unit by itself: the place makes its key unique.
-        text = f"alone:{place}" if is_alone else json.dumps(value, sort_keys=True)
-        keys.append(hash64(text))
-    return np.array(keys, dtype=np.uint64)
-
-
-def _build_question_keys(folder: RunFolder) -> NDArray[np.uint64]:
-    """Return a key for each sample, equal for samples of one unit."""
-    questions = array("Q")
-    for number, record in enumerate(folder.sample_records(), 1):
-        try:
-            # ``question_key`` removes case and white space.
-            questions.append(hash64(question_key(record["question"])))
-        except (KeyError, TypeError, AttributeError):
-            raise folder.build_sample_error(number, "has no question") from None
-    keys = np.array(questions, dtype=np.uint64)
-    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    is_repeated = counts[place] > 1
-    # The documents are read only if a question occurs more than once.
-    if is_repeated.any():
-        _split_by_documents(folder, keys, is_repeated)
-    return keys
-
-
-def _split_by_documents(folder: RunFolder, keys: NDArray[np.uint64], is_repeated: Bools) -> None:
-    """Give answers to one question different keys, in place, if they share no document.
-
-    Args:
-        is_repeated: which samples have a question that occurs more than once.
-    """
-    # A forest of disjoint sets (union-find): samples with one root belong together.
-    parents = list(range(len(keys)))
-
-    def root(place: int) -> int:
-        while parents[place] != place:
-            # Halving the path keeps the trees flat.
-            parents[place] = parents[parents[place]]
-            place = parents[place]
-        return place
-
-    first: dict[tuple[int, int], int] = {}
-    undivided: set[int] = set()
-    for place, record in enumerate(folder.sample_records()):
-        if not is_repeated[place]:
-            continue
-        question = int(keys[place])
-        texts = [str(document.get("text") or "") for document in record.get("documents") or ()]
-        texts = [text for text in texts if not is_blank(text)]
-        # An answer without documents could be about any of them, so all answers stay together.
-        if not texts:
-            undivided.add(question)
-        for text in texts:
-            # The same text under two questions does not join them.
-            first_place = first.setdefault((question, hash64(text)), place)
-            parents[root(place)] = root(first_place)
-    for place in np.flatnonzero(is_repeated).tolist():
-        if int(keys[place]) not in undivided:
-            # The key of the question, changed by the first sample of its group.
-            keys[place] ^= np.uint64(hash64(f"unit {root(place)}"))
-
-
-def _number_units(keys: NDArray[np.uint64]) -> Places | None:
-    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    # No unit has two samples: intervals are then those of single answers.
-    if (counts <= 1).all():
-        return None
-    return np.where(counts[place] > 1, place, -1).astype(np.int64)
-
-
-MIN_SHARE_WITHOUT_PASSAGES = 0.05
-"""Share of answers without passages from which a remark mentions them."""
 _LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
 """Finds language and option in the reason of an assessment in another language: "the answer is in
 another language (de) than the entailer reads (en); give another --entailer"."""
@@ -421,27 +432,6 @@ _BLANK_OR_CUT_PATTERN = re.compile(
     rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT_FIELD.encode(), re.IGNORECASE
 )
 """A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
-# In the words of the remarks, for each kind of failed call.
-_FAULT_DESCRIPTIONS = {
-    "closed": "the endpoint rejects all requests",
-    "connection": "no connection",
-    "limited": "too many requests for the endpoint",
-    "malformed": "the reply could not be read",
-    "oversized": "the reply was too large",
-    "refused": "the endpoint refused the request",
-    "server": "server error of the endpoint",
-    "timeout": "no reply in time",
-    TOO_LONG: "too long to assess",
-}
-
-
-# Continues the sentence "3 of 100 answers were ...".
-_ANSWER_DESCRIPTIONS = {
-    "blank": "blank",
-    "cut": "cut at max_tokens",
-    "repeated": "the same as another answer to the same question, under another id",
-    "copied": "copied word for word from a passage",
-}
 
 
 def count_unscored(folder: RunFolder) -> dict[str, Any]:
@@ -495,122 +485,6 @@ def count_unread(summary: Mapping[str, Any]) -> int:
         for language_counts in option_counts.values()
     ]
     return max((sum(languages.values()) for languages in options), default=0)
-
-
-def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
-    """Return a sentence for each count in a summary that users should know of.
-
-    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``. A
-    metric that needs passages has ``no_passages``, which is mentioned above 5 % of the samples.
-
-    Args:
-        samples: the number of samples of the run.
-    """
-    result = []
-    for name, count in summary.get("answers", {}).items():
-        status = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
-        result.append(f"{count:,} of {samples:,} answers {status}")
-    for metric, kinds in summary.get("faults", {}).items():
-        for kind, count in kinds.items():
-            consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
-            # An empty answer is no failure of a call.
-            if kind == "empty":
-                consequence = f"answers {_was_or_were(count)} empty"
-            result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
-    for metric, options in summary.get("languages", {}).items():
-        for option, languages in options.items():
-            count = sum(languages.values())
-            language_list = ", ".join(
-                f"{language} {number:,}" for language, number in languages.items()
-            )
-            # The model that is proposed here reads many languages.
-            other = LARGER_ENTAILER if option == "--entailer" else f"agreement:{LARGER_ENTAILER}"
-            result.append(
-                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
-                f"being in another language ({language_list}) than their judge reads; {option} "
-                f"{other} reads them"
-            )
-    for metric, metric_summary in summary.get("metrics", {}).items():
-        values = metric_summary["values"]
-        # Both bounds of the mean, as if all open answers had the lowest or the highest score.
-        if count := int(values.get("open") or 0):
-            are = "is" if count == 1 else "are"
-            result.append(
-                f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
-                f"read: the mean over all is between {values['mean_low']:.3f} and "
-                f"{values['mean_high']:.3f}"
-            )
-        count = int(values.get("no_passages") or 0)
-        if count > MIN_SHARE_WITHOUT_PASSAGES * samples:
-            result.append(
-                f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
-                "figure; does the file have all passages?"
-            )
-    for metric, models in summary.get("usage", {}).get("metrics", {}).items():
-        if cut := sum(usage.get("cut", 0) for usage in models.values()):
-            calls = sum(usage["calls"] for usage in models.values())
-            result.append(
-                f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
-            )
-    return result
-
-
-def describe_draw(draw: Mapping[str, Any]) -> str:
-    """Return how many answers of how many were drawn, and how, as one sentence."""
-    strata_text = (
-        f" from {draw['strata']:,} strata by {', '.join(draw['by'])}" if "by" in draw else ""
-    )
-    # Units are mentioned only if they differ from answers.
-    units_text = f" in {draw['units']:,} units" if draw["units"] < draw["answers"] else ""
-    answers_text = f"{draw['answers']:,} of {draw['of']:,} answers{units_text}"
-    return f"{answers_text}, drawn at random{strata_text} (seed {draw['seed']})"
-
-
-def write_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return sentences on the draw, on answers that were added, and on second readers."""
-    result = [f"{describe_draw(summary[DRAWN])}."] if DRAWN in summary else []
-    if grown := summary.get(GROWN):
-        answer_count = max(metric_summary["n"] for metric_summary in summary["metrics"].values())
-        result.append(f"{answer_count - grown['samples']:,} of {answer_count:,} answers are new.")
-    return [*result, *describe_second_readings(summary)]
-
-
-def describe_second_readings(summary: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each metric that a second reader read for."""
-    return [
-        f"{name}: {_describe_second_reading(reading)}."
-        for name, reading in summary.get("second", {}).items()
-    ]
-
-
-def _describe_second_reading(reading: Mapping[str, Any]) -> str:
-    """Return what a second reader read and changed, and the estimate for all answers."""
-    reader, alone_count = f"the second reader ({reading['reader']})", reading.get("alone", 0)
-    in_others = f"alone read {alone_count:,} answers in languages that the first does not read"
-    # The first reader read no answer: there is nothing that the second one could have changed.
-    if not reading["answers"] and alone_count:
-        return f"{reader} {in_others}"
-    message = (
-        f"{reader} read {reading['read']:,} of {reading['answers']:,} "
-        f"answers: {reading['lifted']:,} need no look any more, {reading['set']:,} others do"
-    )
-    message += f"; it {in_others}" if alone_count else ""
-    if reading["failed"]:
-        message += f"; {reading['failed']:,} could not be read"
-    # Failed answers are among the unread ones.
-    if out_of_time := reading["unread"] - reading["failed"]:
-        message += f"; {out_of_time:,} were left when its time was spent"
-    if reading["share"] is None:
-        return f"{message}; {reading['without']}"
-    message += f". Had it read all, {100 * reading['share']:.0f} % would need a look"
-    if reading["interval"]:
-        low, high = (100 * bound for bound in reading["interval"])
-        return message + (f" ({low:.0f} to {high:.0f} %)" if low < high else "")
-    return f"{message} (no interval: {reading['without']})"
-
-
-def _was_or_were(count: int) -> str:
-    return "was" if count == 1 else "were"
 
 
 def _read_matching_records(path: Path, pattern: re.Pattern[bytes]) -> Iterator[dict[str, Any]]:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from trustassay.core.sample import Sample, question_key
 from trustassay.errors import UsageError
 from trustassay.input.records import InputError
-from trustassay.runs.counts import ANSWER, QUESTION, read_domain
 from trustassay.runs.lines import hash64
+from trustassay.runs.units import ANSWER, QUESTION, read_domain, read_unit
 from trustassay.statistics import Bools
 
 HASH_COUNT = 2**64
@@ -54,7 +54,7 @@ class SampleDraw:
 
     Each sample is passed to :meth:`may_draw`; afterwards :meth:`select` says which are drawn. 8
     bytes are held of each sample that may be drawn, 16 with strata. Units are those of
-    :func:`~trustassay.runs.counts.read_units`, except that answers to one question with documents
+    :func:`~trustassay.runs.units.read_units`, except that answers to one question with documents
     belong together only if the documents are the same.
 
     Args:
@@ -79,9 +79,9 @@ class SampleDraw:
             texts = sorted(document.text or "" for document in sample.documents or ())
             unit = _to_text([question_key(sample.question), *texts])
         elif self._unit != ANSWER:
-            value = read_domain(sample.to_dict(), str(self._unit))
+            value = read_unit(sample.to_dict(), str(self._unit))
             # A sample without the field is a unit by itself.
-            unit = _to_text([sample.id] if value in (None, "", []) else value)
+            unit = _to_text([sample.id] if value is None else value)
         return hash64("drawn", self._seed, unit)
 
     def may_draw(self, sample: Sample) -> bool:

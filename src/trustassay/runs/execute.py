@@ -3,36 +3,50 @@
 1. Check the input, settings and keys, and write ``run.json`` and ``samples.jsonl``.
 2. Fill what samples lack: responses, references, pairs of answers, documents.
 3. Prepare metrics that look at all samples.
-4. Score each sample by each metric; then let the second reader read its part.
-5. Sort the assessments and write the summary, the table and the report.
+4. Score each sample by each metric (:func:`assess_sample`).
+5. Let the second reader read its part (:class:`SecondPass`).
+6. Sort the assessments and write the summary, the table and the report.
 """
 
 import asyncio
+import dataclasses
 import json
+import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.batching import RequestCounts
+from trustassay.calls.capability import capability
 from trustassay.calls.client import Client, SampleModels, check_budget, open_calls
 from trustassay.calls.endpoints import describe_limited_endpoints, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
+from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import TaskLimiter, run_in_thread
-from trustassay.core.files import open_atomic
-from trustassay.core.metric import Assessment, Metric
+from trustassay.core.files import DiskFullError, open_atomic
+from trustassay.core.metric import Assessment, Context, Metric, MetricInfo, compute_badness
 from trustassay.core.progress import Progress, tell
-from trustassay.core.sample import Sample, clean
-from trustassay.errors import UsageError
+from trustassay.core.sample import Sample, clean, is_blank
+from trustassay.core.tracebacks import describe_error, write_failure
+from trustassay.errors import AssessmentError, BackendError, UsageError
 from trustassay.input.reading import paths_of
-from trustassay.runs.assess import assess_sample
-from trustassay.runs.counts import DRAWN, GROWN, UNIT
+from trustassay.judging.second_reader import (
+    PART_READ_BY_SECOND,
+    REASON_READ_ALONE,
+    REASON_UNMEASURED,
+    ROLE,
+    SecondReader,
+)
+from trustassay.report.review import problem_of
+from trustassay.runs.calibrator import check_calibrator
 from trustassay.runs.fill import (
     SAMPLES_PER_CALL,
     FillFailure,
@@ -79,14 +93,20 @@ from trustassay.runs.prepare import (
     prepare,
     prepare_once,
 )
-from trustassay.runs.probabilities import check_calibrator
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import (
+    OTHER_LANGUAGE_KEY,
     SECOND_FILE,
-    SecondPass,
+    TIMED_AT_ONCE,
+    FirstFinding,
     check_second,
+    choose_answers,
     list_second_read_metrics,
 )
+from trustassay.runs.units import UNIT, read_units
+from trustassay.text.language import OTHER_LANGUAGE, detect_language
+from trustassay.text.words import amount
 
 DEFAULT_RUN_SAMPLES_AT_ONCE = 256
 """Default number of samples in progress at once."""
@@ -399,7 +419,7 @@ class _CheckedRun:
         prepared: Mapping[str, Prepared],
         progress: Progress,
     ) -> None:
-        """Score every (sample, metric) that is not in ``done``, a bounded number at a time."""
+        """Score every pair that is not in ``scored_pairs``, a bounded number at a time."""
         folder, total = self.folder, self.intake.inventory.samples
         writer = folder.open_assessments()
 
@@ -468,3 +488,300 @@ async def fill_samples(
             outcome.note(result)
             file.write(encode_sample(result.sample))
     return outcome
+
+
+class SecondPass:
+    """The second pass over the answers of a run."""
+
+    def __init__(self, folder: RunFolder, metrics: Sequence[Metric], options: RunOptions) -> None:
+        self._folder, self._metrics, self._options = folder, metrics, options
+
+    @property
+    def finished(self) -> bool:
+        """Whether all chosen answers were read."""
+        return bool((self._folder.read_json(SECOND_FILE) or {}).get("finished"))
+
+    async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
+        """Let the second reader read the chosen answers that it has not read yet.
+
+        An answer that it fails to read keeps the first assessment; the next start of the run tries
+        it again.
+        """
+        run, options = self._folder.read_run() or {}, self._options
+        stored_content = self._folder.read_json(SECOND_FILE) or {}
+        began, spent = time.monotonic(), float(stored_content.get("seconds", 0.0))
+        units = read_units(self._folder, run.get(UNIT))
+        pool = StoredPool(self._folder.samples_path)
+        content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
+        content[OTHER_LANGUAGE_KEY] = {}
+        todo: list[tuple[Metric, int]] = []
+        for metric in self._metrics:
+            # Findings of an earlier process stay: an answer that was read since has lost its first
+            # assessment.
+            known_rows = stored_content.get("metrics", {}).get(metric.name, ())
+            rows, read_places, other_places = self._read_first_findings(metric, known_rows, pool)
+            content["metrics"][metric.name] = [list(row) for row in rows]
+            content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
+            choice = choose_answers(rows, len(pool), units, options.second, metric, options.seed, n)
+            read_alone = other_places[: options.second.max_answers(n, len(rows))]
+            # The random part first: an exhausted budget must not shorten it.
+            places = (*choice.drawn, *read_alone, *choice.by_worth)
+            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read_places]
+        self._folder.write_json(SECOND_FILE, content, indent=None)
+        failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
+        if failures:
+            answers_text = amount(len(failures), "answer")
+            tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
+        content["failed"] = Counter(name for name, _ in failures)
+        content["seconds"] = round(spent + time.monotonic() - began, 1)
+        content["finished"] = not failures
+        self._folder.write_json(SECOND_FILE, content, indent=None)
+
+    def _read_first_findings(
+        self, metric: Metric, known_rows: Iterable[Sequence[Any]], pool: StoredPool
+    ) -> tuple[list[FirstFinding], set[int], list[int]]:
+        """Read the findings of the first reader from the assessments.
+
+        Args:
+            known_rows: findings of an earlier process, as they are stored.
+
+        Returns:
+            The findings for each answer with a score, the places of answers that the second reader
+            has read, and the places of answers in languages that the first one does not read.
+        """
+        rows = {int(row[0]): FirstFinding(*row) for row in known_rows}
+        info, read_places, other_places = MetricInfo.of(metric), set[int](), set[int]()
+        for assessment in self._folder.assessments(metric.name):
+            place = pool.index(assessment.id)
+            assert place is not None
+            # The second one read an answer of which there is no first finding: the first could not
+            # read it.
+            if OTHER_LANGUAGE in assessment.parts or (
+                PART_READ_BY_SECOND in assessment.parts and place not in rows
+            ):
+                other_places.add(place)
+            if PART_READ_BY_SECOND in assessment.parts:
+                read_places.add(place)
+            elif (bad := compute_badness(info, assessment)) is not None:
+                flagged = problem_of(metric, assessment) is not None
+                rows[place] = FirstFinding(place, flagged, metric.in_doubt(assessment), bad)
+        return [rows[place] for place in sorted(rows)], read_places, sorted(other_places)
+
+    async def _read_all(
+        self,
+        client: Client,
+        prepared: Mapping[str, Prepared],
+        pool: StoredPool,
+        todo: Sequence[tuple[Metric, int]],
+        at_once: int,
+        spent: float,
+    ) -> list[tuple[str, str]]:
+        """Let the second reader read answers.
+
+        Args:
+            todo: metrics and places, in reading order.
+            spent: seconds that earlier processes have used of the budget.
+
+        Returns:
+            Metric and reason for each answer that could not be read.
+        """
+        failures: list[tuple[str, str]] = []
+        began, options = time.monotonic(), self._options
+        most = options.second.seconds
+        writer = self._folder.open_assessments()
+        reader = SecondReader(options.second.second_alone)
+
+        async def assess(metric: Metric, place: int) -> None:
+            prepared_value, path = prepared[metric.name].value, self._folder.path
+            result, line = await assess_sample(
+                metric, pool[place], client, options, path, prepared_value, reader
+            )
+            if result.error is None:
+                writer.append(line)
+            else:
+                failures.append((metric.name, result.error))
+            progress.step()
+
+        show_progress = options.progress
+        with (
+            closing(writer),
+            Progress("reading again", len(todo), visible=show_progress) as progress,
+        ):
+            async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
+                for metric, place in todo:
+                    # Checked before each start: answers in progress are finished.
+                    if most is not None and spent + time.monotonic() - began >= most:
+                        break
+                    await limiter.start(assess(metric, place))
+        return failures
+
+
+async def assess_sample(
+    metric: Metric,
+    sample: Sample,
+    client: Client,
+    options: RunOptions,
+    folder: Path | None = None,
+    prepared: Any = None,
+    second: SecondReader | None = None,
+) -> tuple[Assessment, bytes]:
+    """Assess one sample; return the assessment, which may be a failure, and its line.
+
+    1. Refuse a sample that is too long, or in a language that the metric's models do not read.
+    2. Let the metric assess it.
+    3. Check the assessment against the contract: identity, finite numbers, score range, texts.
+
+    A failure counts no calls, since how many were made before it depends on concurrent work.
+
+    Args:
+        folder: the run's; it gets the traceback of an error that the metric does not report itself.
+        prepared: what the metric prepared for the run.
+        second: the second reader, if it is to read the answer. Where the first reader does not read
+            the answer's language, the second one reads instead of it.
+    """
+    models, limits = SampleModels(client), options.limits
+    try:
+        limits.check(sample)
+        unread = assess_other_language(metric, sample, cast(Models, models))
+        # The first reader cannot read the answer: the second one takes its place for all claims.
+        if second_reads_alone := second is not None and unread is not None:
+            models, second = SampleModels(client, ROLE), None
+            # The second reader may not read the language either.
+            unread = assess_other_language(metric, sample, cast(Models, models))
+        context = Context(sample, cast(Models, models), prepared, options.seed, limits, second)
+        # An assessment without a score ("not assessable") stands in for the metric's own.
+        result = unread or await metric.assess(context)
+        _check_assessment(result, sample, metric)
+        if second_reads_alone and not unread:
+            result = _read_alone(result, measured=bool(models.languages("entail")))
+        result = dataclasses.replace(result, **models.count_requests())
+        return result, encode_assessment(result)
+    except (AssessmentError, BackendError) as error:
+        # Errors of this kind are made for users: their text is the message, without a traceback.
+        message, fault = str(error), getattr(error, "kind", None)
+    except (Exception, asyncio.CancelledError) as error:
+        # A metric may raise anything, also CancelledError from a task of its own. Only a
+        # cancellation of this task, or a full disk, ends the run.
+        task = asyncio.current_task()
+        if (task and task.cancelling()) or isinstance(error, DiskFullError):
+            raise  # what is asked from now on could not be kept
+        if folder:
+            write_failure(folder, metric.name, error)
+        message, fault = f"{metric.name} failed: {describe_error(error)}", None
+    failure = Assessment.for_failure(sample.id, metric.name, message, fault)
+    return failure, encode_assessment(failure)
+
+
+async def assess_with_both(
+    metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
+) -> tuple[Assessment, bytes]:
+    """Assess one sample of a run that has no second pass, such as a server's.
+
+    The second reader, if there is one, reads the answer if it needs a look or nearly does. If that
+    fails, the assessment of the first reader stays.
+    """
+    result, line = await assess_sample(metric, sample, client, options, folder)
+    if not list_second_read_metrics([metric], client.backends) or result.error is not None:
+        return result, line
+    # An answer that the first reader cannot read always goes to the second one.
+    is_other_language = OTHER_LANGUAGE in result.parts
+    if not is_other_language and problem_of(metric, result) is None and not metric.in_doubt(result):
+        return result, line
+    reader = SecondReader(options.second.second_alone)
+    second_result, second_line = await assess_sample(
+        metric, sample, client, options, folder, None, reader
+    )
+    return (result, line) if second_result.error is not None else (second_result, second_line)
+
+
+def _read_alone(result: Assessment, *, measured: bool) -> Assessment:
+    """Add to an assessment that the second reader made it without the first.
+
+    Args:
+        measured: whether the quality of the second reader is measured in other languages.
+    """
+    parts = {**result.parts, PART_READ_BY_SECOND: result.parts.get("statements", 1.0)}
+    # Readers of the report must know that the usual reader did not judge this answer.
+    remarks = (result.reason, REASON_READ_ALONE, "" if measured else REASON_UNMEASURED)
+    reason = "; ".join(filter(None, remarks))
+    return dataclasses.replace(result, parts=parts, reason=reason)
+
+
+def _check_assessment(result: Any, sample: Sample, metric: Metric) -> None:
+    """Raise AssessmentError for a result that breaks the contract of a metric.
+
+    Called before the result is stored, so that it reaches neither the summary nor the files.
+    """
+    name = metric.name
+    if not isinstance(result, Assessment):
+        raise AssessmentError(f"{name}: expected an Assessment, got {result!r:.60}")
+    # The summary finds assessments by id and metric: another identity would replace another result.
+    if (result.id, result.metric) != (sample.id, name):
+        raise AssessmentError(
+            f"{name}: returned an assessment for {result.id!r} of {result.metric!r}, expected one "
+            f"for {sample.id!r} of {name!r}"
+        )
+    numbers = (
+        dict(result.parts) if result.score is None else {**result.parts, "score": result.score}
+    )
+    for part, number in numbers.items():
+        # NaN and infinity are not JSON, and would spread through every mean.
+        if not isinstance(number, int | float) or not math.isfinite(number):
+            label = "score" if part == "score" else f"part {part!r}"
+            raise AssessmentError(f"{name}: {label} must be a finite number, got {number!r:.60}")
+    low, high = metric.score_range
+    if result.score is not None and not low <= result.score <= high:
+        raise AssessmentError(
+            f"{name}: the score must lie between {low:g} and {high:g}, got {result.score}"
+        )
+    for text_field in ("verdict", "reason", "error"):
+        value = getattr(result, text_field)
+        if not isinstance(value, str | None):
+            raise AssessmentError(f"{name}: {text_field} must be text, got {value!r:.60}")
+
+
+MAX_LANGUAGE_PASSAGES = 3
+"""Passages that are used to detect the language where the answer is too short to tell it."""
+MAX_PASSAGE_CHARACTERS = 200
+"""Characters of each of these passages."""
+
+
+def assess_other_language(metric: Metric, sample: Sample, models: Models) -> Assessment | None:
+    """Return an assessment without a score if a model of the metric does not read the language.
+
+    ``None`` if all models read it, or if the language is not known.
+    """
+    for need in metric.needs():
+        # Only models without a role are checked: those with one are chat models, or the second
+        # reader, which takes over where the first does not read the language (decision 164).
+        message = (
+            None
+            if need.role or need.only_with
+            else describe_unread_language(need.capability, sample, models)
+        )
+        if message:
+            reason, parts = f"not assessable: {message}", {OTHER_LANGUAGE: 1.0}
+            return Assessment(sample.id, metric.name, None, reason=reason, parts=parts)
+    return None
+
+
+def describe_unread_language(kind: str, sample: Sample, models: Models) -> str | None:
+    """Return a message if the backend of a capability does not read the language of an answer.
+
+    ``None`` if it reads the language, if that is not known, or if the answer is blank.
+    """
+    response, reads = sample.response, models.languages(kind)
+    # A backend that lists no languages reads any. A blank answer is in no language.
+    if not reads or (response is not None and is_blank(response)):
+        return None
+    documents = (sample.documents or ())[:MAX_LANGUAGE_PASSAGES]
+    passages = (document.text[:MAX_PASSAGE_CHARACTERS] for document in documents)
+    language = detect_language(response or "", (sample.question, *passages))
+    # ``None``: the text does not tell its language; it is then assessed like any other.
+    if language in (*reads, None):
+        return None
+    backend_kind = capability(kind)
+    return (
+        f"the answer is in another language ({language}) than the {backend_kind.backend} reads "
+        f"({', '.join(reads)}); give another {backend_kind.option}"
+    )

@@ -21,15 +21,18 @@ from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.core.outcome import Outcomes
 from trustassay.core.sample import Sample
 from trustassay.errors import install_command
-from trustassay.report.choice import NO_SCORE, AnswerPriority, need_of, worst_of
-from trustassay.report.first_card import ReviewCounts
 from trustassay.report.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
-from trustassay.runs.counts import AnswerPlace, read_judged_rows, read_outcomes
+from trustassay.report.review import NO_SCORE, AnswerPriority, ReviewCounts, need_of, worst_of
+from trustassay.runs.counts import (
+    AnswerPlace,
+    build_outcome_columns,
+    read_judged_rows,
+    read_outcomes,
+)
 from trustassay.runs.fill import FillOutcome
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import Intake
 from trustassay.runs.lines import StoredAssessments
-from trustassay.runs.outcomes import build_outcome_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -71,12 +74,8 @@ class WorstAnswer:
         return describe_verdict(self.assessment)
 
     def __repr__(self) -> str:
-        fields = (
-            self.verdict,
-            self.reason,
-            shorten_text(self.question, 60),
-            shorten_text(self.response, 60),
-        )
+        texts = (shorten_text(text, 60) for text in (self.question, self.response))
+        fields = (self.verdict, self.reason, *texts)
         return f"WorstAnswer({self.id!r}, {', '.join(map(repr, fields))})"
 
 
@@ -146,10 +145,8 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
     # Only now samples and evidence are read, for the few that are listed.
     for _, _, badness, number, place in sorted(worst, reverse=True):
         metric = metrics[number]
-        assessments_of_sample = folder.assessments_at(place.assessments, len(metrics))
-        assessment = next(
-            candidate for candidate in assessments_of_sample if candidate.metric == metric.name
-        )
+        stored_assessments = folder.assessments_at(place.assessments, len(metrics))
+        assessment = next(item for item in stored_assessments if item.metric == metric.name)
         reason, sample = describe_reason(metric, assessment), folder.sample_at(place.sample)
         worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
     return LookSummary(look_counts, candidates, worst_answers, verdicts, scores)
@@ -281,7 +278,7 @@ class Run:
         It says how many answers are accepted, and whether the run is like the one that the
         calibrator was made from. ``to_pandas`` has each answer's probability.
         """
-        from trustassay.runs.probabilities import CALIBRATED
+        from trustassay.runs.calibrator import CALIBRATED
 
         return self.summary_file.get(CALIBRATED)
 

@@ -252,9 +252,7 @@ class RunFolder:
         """Open the file of assessments for appending."""
         return Appender(self.assessments_path)
 
-    def sort_assessments(
-        self, metrics: Sequence[str], step: StepCallback = lines.do_nothing
-    ) -> None:
+    def sort_assessments(self, metrics: Sequence[str], step: StepCallback = lambda: None) -> None:
         """Sort the assessments into input order; keep the last one of each sample and metric."""
         offsets, lengths, places = self._index_lines(metrics, step)
         # By place in the input, then by offset: of several attempts the latest comes last.
@@ -309,19 +307,14 @@ class RunFolder:
         for line in lines.read_lines(self.samples_path):
             ids.append(lines.hash64(lines.parse_sample_id(line)))
             step()
-        sample_hashes = np.array(ids, dtype=np.uint64)
-        by_hash = np.argsort(sample_hashes, kind="stable")
-        result = np.searchsorted(sample_hashes, hashes, sorter=by_hash)
-        # A hash above all others is searched for at the end, where the appended -1 stands.
-        places = np.append(by_hash, -1)[result]
-        return np.where(np.append(sample_hashes, 0)[places] == hashes, places, -1)
+        return lines.HashIndex(ids).find_all(hashes)
 
     def assessments(
         self,
         metric: str | None = None,
         *,
         evidence_later: bool = False,
-        step: StepCallback = lines.do_nothing,
+        step: StepCallback = lambda: None,
         units: Places | None = None,
     ) -> lines.StoredAssessments:
         """Return the assessments, of one metric or all, as a sequence that reads from disk.
@@ -329,7 +322,7 @@ class RunFolder:
         Args:
             evidence_later: decode evidence only when it is accessed, which summaries rarely do.
             units: the number of each sample's unit in input order, -1 for a unit of one sample, as
-                :func:`~trustassay.runs.counts.read_units` returns it.
+                :func:`~trustassay.runs.units.read_units` returns it.
 
         Raises:
             RunFolderError: ``units`` are given and some samples have no assessment.
@@ -458,7 +451,7 @@ def build_run_settings(
     """Return the fields of ``run.json`` that every run has, in their order.
 
     Args:
-        others: further fields, which stand before the seed.
+        other_fields: further fields, which stand before the seed.
     """
     metric_settings = {metric.name: metric.settings() for metric in metrics}
     first = {"trustassay": version("trustassay"), "metrics": metric_settings, "backends": backends}
@@ -482,8 +475,7 @@ def read_metric_infos(folder: RunFolder, run: Mapping[str, Any]) -> dict[str, Me
         description = run.get(ABOUT, {}).get(name)
         # A run of an earlier version: the description comes from the installed metric.
         if description is None:
-            metric = metric_from_settings(name, settings).with_backends(run.get("backends", {}))
-            result[name] = MetricInfo.of(metric)
+            result[name] = MetricInfo.of(_load_metric(name, settings, run))
             continue
         try:
             result[name] = MetricInfo.from_dict(description)
@@ -498,7 +490,9 @@ def load_metrics(run: Mapping[str, Any]) -> dict[str, Metric]:
     result = {}
     for name, settings in run["metrics"].items():
         with suppress(UnknownNameError, TypeError, ValueError):
-            result[name] = metric_from_settings(name, settings).with_backends(
-                run.get("backends", {})
-            )
+            result[name] = _load_metric(name, settings, run)
     return result
+
+
+def _load_metric(name: str, settings: Mapping[str, Any], run: Mapping[str, Any]) -> Metric:
+    return metric_from_settings(name, settings).with_backends(run.get("backends", {}))

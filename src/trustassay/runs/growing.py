@@ -24,7 +24,6 @@ from trustassay.core.files import Appender, cut_unfinished, open_atomic
 from trustassay.core.metric import Assessment, Inventory, Metric
 from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import RunFolderError, UsageError
-from trustassay.runs.counts import DRAWN, GROWN
 from trustassay.runs.fill import Stage
 from trustassay.runs.folder import (
     ABOUT,
@@ -38,6 +37,7 @@ from trustassay.runs.folder import (
 )
 from trustassay.runs.intake import Intake, RunOptions
 from trustassay.runs.lines import (
+    HashIndex,
     HashSet,
     encode_assessment,
     encode_sample,
@@ -46,6 +46,7 @@ from trustassay.runs.lines import (
     read_located_lines,
 )
 from trustassay.runs.needs import resolve_metrics
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.results import write_results
 from trustassay.runs.second_reading import SECOND_FILE, list_second_read_metrics
 
@@ -263,8 +264,8 @@ def check_append(metrics: Sequence[Metric], *, second: bool) -> None:
 class StoredSamples:
     """The stored samples of a run whose input grew, to check the samples that the input has today.
 
-    24 bytes are held of each: hashes of id and content, and the offset. A field that ``stages`` of
-    the run filled, such as the response, may be absent today.
+    32 bytes are held of each: hashes of id and content, the offset, and the place of the id. A
+    field that ``stages`` of the run filled, such as the response, may be absent today.
     """
 
     def __init__(self, folder: RunFolder, stages: Sequence[Stage]) -> None:
@@ -273,14 +274,10 @@ class StoredSamples:
         rows = (
             (hash64(parse_sample_id(line)), hash64(line.decode()), offset) for offset, line in lines
         )
-        # Sorted by the hash of the id, for binary search.
+        # Sorted by the hash of the id, so that an error names the same sample in any order.
         samples = np.sort(np.fromiter(rows, dtype="u8,u8,i8"))
-        self._ids, self._contents, self._at = (samples[name] for name in ("f0", "f1", "f2"))
-
-    def _find_place(self, own_id: str) -> int | None:
-        key = np.uint64(hash64(own_id))
-        place = int(np.searchsorted(self._ids, key))
-        return place if place < len(self._ids) and self._ids[place] == key else None
+        self._contents, self._at = samples["f1"], samples["f2"]
+        self._index = HashIndex(samples["f0"])
 
     def _line(self, place: int) -> bytes:
         with self._folder.samples_path.open("rb") as file:
@@ -289,8 +286,8 @@ class StoredSamples:
 
     def __call__(self, sample: Sample) -> list[Problem]:
         """Return a problem for each field of a sample that differs from the stored sample."""
-        place, line = self._find_place(sample.id), encode_sample(sample)
-        if place is None or self._contents[place] == np.uint64(hash64(line.decode())):
+        place, line = self._index.find(hash64(sample.id)), encode_sample(sample)
+        if place < 0 or self._contents[place] == np.uint64(hash64(line.decode())):
             return []
         stored_record, record = json.loads(self._line(place)), json.loads(line)
         # If a stage filled the stored sample, it has more fields: only those of today are compared.
@@ -306,10 +303,10 @@ class StoredSamples:
         Raises:
             RunFolderError: a stored sample is not among today's.
         """
-        is_missing, has_new = np.ones(len(self._ids), dtype=bool), False
+        is_missing, has_new = np.ones(len(self._at), dtype=bool), False
         with part.open("rb") as today, open_atomic(part) as file:
             for line in today:
-                if (place := self._find_place(parse_sample_id(line))) is None:
+                if (place := self._index.find(hash64(parse_sample_id(line)))) < 0:
                     has_new = bool(file.write(line))
                 else:
                     # ``write`` returns the number of bytes, which is true: this sample is not gone.
@@ -335,10 +332,8 @@ class StoredSamples:
         Raises:
             RunFolderError: a stored sample is gone, or a setting has changed.
         """
-        has_new, of_input = (
-            self._merge_stored(part),
-            {name: current[name] for name in ("skipped", "samples")},
-        )
+        has_new = self._merge_stored(part)
+        of_input = {name: current[name] for name in ("skipped", "samples")}
         # A share that is drawn grows with the input, so its counts may differ; how it is drawn may
         # not.
         if DRAWN in stored_run and DRAWN in current:

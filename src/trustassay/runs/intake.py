@@ -40,13 +40,14 @@ from trustassay.input.records import (
 from trustassay.input.source_files import is_standard_input, store_standard_input
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.runs.calibrator import Calibrator, read_calibrator
-from trustassay.runs.counts import ANSWER, QUESTION, describe_draw, read_domain
 from trustassay.runs.drawing import SampleDraw
 from trustassay.runs.fill import FillOptions, Stage
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import HashSet, encode_sample, hash64
 from trustassay.runs.needs import check_served
 from trustassay.runs.options import check_bounds
+from trustassay.runs.remarks import describe_draw
+from trustassay.runs.units import ANSWER, QUESTION, read_unit
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
 
 WHY = "why"
@@ -332,9 +333,7 @@ def _check_unit(samples: Path, options: RunOptions) -> None:
     if options.unit in (None, QUESTION, ANSWER):
         return
     with samples.open("rb") as file:
-        if any(
-            read_domain(json.loads(line), str(options.unit)) not in (None, "", []) for line in file
-        ):
+        if any(read_unit(json.loads(line), options.unit) is not None for line in file):
             return
     message = (
         f"unit: no sample has the field {options.unit!r}; expected question, answer, or a field of "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample, clean
 from trustassay.errors import RunFolderError
+from trustassay.statistics import Places
 
 # The spaces are those that ``json.dumps`` writes by default.
 BEFORE_EVIDENCE = b', "evidence": ['
@@ -171,10 +172,6 @@ StepCallback = Callable[[], object]
 """Called for each processed line, for progress; an exception it raises ends the work."""
 
 
-def do_nothing() -> None:
-    """Do nothing at a step."""
-
-
 class StoredAssessments(Sequence[Assessment]):
     """The assessments in a file; only their offsets are held in memory.
 
@@ -288,6 +285,29 @@ def hash64(*parts: str) -> int:
     # Half of a surrogate pair, as some JSON has it, must not raise here.
     text = "\x1f".join(parts).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+
+
+class HashIndex:
+    """Finds the places of 64-bit hashes in an array; of equal hashes the first place."""
+
+    def __init__(self, hashes: Sequence[int] | NDArray[np.uint64]) -> None:
+        values = np.asarray(hashes, dtype=np.uint64)
+        self._places = np.argsort(values, kind="stable")
+        self._sorted = values[self._places]
+
+    def find(self, value: int) -> int:
+        """Return the place of a hash; -1 if it is not in the array."""
+        # The search returns where the hash would be inserted, which may be behind the last one.
+        at = int(np.searchsorted(self._sorted, np.uint64(value)))
+        is_known = at < len(self._sorted) and int(self._sorted[at]) == value
+        return int(self._places[at]) if is_known else -1
+
+    def find_all(self, hashes: NDArray[np.uint64]) -> Places:
+        """Return the places of hashes, in the shape of ``hashes``; -1 for unknown ones."""
+        at = np.searchsorted(self._sorted, hashes)
+        # A hash above all others is searched for at the end, where the appended -1 stands.
+        places = np.append(self._places, -1)[at]
+        return np.where(np.append(self._sorted, 0)[at] == hashes, places, -1)
 
 
 class HashSet:

@@ -26,7 +26,6 @@ from trustassay.core.progress import Progress
 from trustassay.core.sample import Sample
 from trustassay.errors import BackendError
 from trustassay.judging.second_reader import ROLE
-from trustassay.runs.assess import assess_other_language
 from trustassay.runs.estimates import (
     DEFAULT_LATENCY_S,
     CallEstimator,
@@ -36,6 +35,7 @@ from trustassay.runs.estimates import (
     Range,
     stretch_factor,
 )
+from trustassay.runs.execute import assess_other_language
 from trustassay.runs.fill import Stage, choose_stages
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import (
@@ -294,14 +294,8 @@ class _Rehearsal:
     def _find_backend(self, name: str, backend: str) -> Any:
         """Return a backend of the run, or one that another backend asks; ``None`` if unknown."""
         backends = self._client.backends.iterate_with_inner()
-        return next(
-            (
-                candidate
-                for kind, candidate in backends
-                if kind == name and candidate.name == backend
-            ),
-            None,
-        )
+        matches = (item for kind, item in backends if kind == name and item.name == backend)
+        return next(matches, None)
 
 
 class _StandIns(SampleModels):

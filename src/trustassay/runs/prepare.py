@@ -30,7 +30,7 @@ from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import AssessmentError, BackendError, RunFolderError
 from trustassay.runs.fill import FillFailure, Stage, collect_stage_settings
-from trustassay.runs.lines import hash64, read_lines, read_located_lines
+from trustassay.runs.lines import HashIndex, hash64, read_lines, read_located_lines
 
 
 class StoredPool:
@@ -45,14 +45,12 @@ class StoredPool:
         self, path: Path, stages: Sequence[Stage] = (), run: "StoredPool | None" = None
     ) -> None:
         self._path, self._stages, self._run = path, stages, run
-        # 16 bytes for each sample: the offset of its line, and the hash of its id.
+        # 24 bytes for each sample: the offset of its line, the hash of its id, and its place.
         places, hashes = array("q"), array("Q")
         for offset, line in read_located_lines(path):
             places.append(offset)
             hashes.append(hash64(json.loads(line)["id"]))
-        self._places = np.array(places, dtype=np.int64)
-        self._hashes = np.array(hashes, dtype=np.uint64)
-        self._by_hash = np.argsort(self._hashes, kind="stable")
+        self._places, self._index = places, HashIndex(hashes)
 
     @property
     def run_pool(self) -> "StoredPool":
@@ -64,7 +62,7 @@ class StoredPool:
 
     def __getitem__(self, index: int, /) -> Sample:
         with self._path.open("rb") as file:
-            file.seek(int(self._places[index]))
+            file.seek(self._places[index])
             return Sample.parse(json.loads(file.readline()))
 
     def __iter__(self) -> Iterator[Sample]:
@@ -81,14 +79,8 @@ class StoredPool:
 
     def index(self, sample_id: str) -> int | None:
         """Return the position of the sample with this id; ``None`` if there is none."""
-        id_hash = np.uint64(hash64(sample_id))
-        # ``searchsorted`` returns where the hash would be inserted, which may be behind the last
-        # one.
-        place = int(np.searchsorted(self._hashes, id_hash, sorter=self._by_hash))
-        if place == len(self._by_hash):
-            return None
-        result = int(self._by_hash[place])
-        return result if self._hashes[result] == id_hash else None
+        place = self._index.find(hash64(sample_id))
+        return None if place < 0 else place
 
 
 class WholePool(StoredPool):

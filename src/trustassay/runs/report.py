@@ -21,7 +21,6 @@ from trustassay.report.answers import (
     answer_of,
 )
 from trustassay.report.distributions import LONGEST_NAME
-from trustassay.report.first_card import ReviewCounts, lines_of, problem_of
 from trustassay.report.page import (
     AskedQuestion,
     PooledMetric,
@@ -32,12 +31,15 @@ from trustassay.report.page import (
     write_page,
     write_template,
 )
-from trustassay.runs import counts, probabilities
+from trustassay.report.review import ReviewCounts, lines_of, problem_of
+from trustassay.runs import calibrator as probabilities
+from trustassay.runs import counts
 from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
-from trustassay.runs.outcomes import determine_outcome
+from trustassay.runs.remarks import write_notes, write_remarks
+from trustassay.runs.units import read_domain
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
@@ -134,8 +136,8 @@ def write_report(
             samples=shown(),
             ratings=rated.summary if rated else None,
             selection=counted.choice.selection() if total > counts.MAX_ANSWERS_SHOWN else None,
-            remarks=counts.write_remarks(summary, total),
-            notes=[*notes, *counts.write_notes(summary)],
+            remarks=write_remarks(summary, total),
+            notes=[*notes, *write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
             looked=counted.look_counts,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
@@ -229,12 +231,7 @@ class RunRatings:
             by_rater.setdefault(rating.rater, []).append(rating)
         if not by_rater:
             return None
-        return AnswerRatings(
-            [
-                self._list_ratings(name, ratings_of_rater)
-                for name, ratings_of_rater in by_rater.items()
-            ]
-        )
+        return AnswerRatings([self._list_ratings(*of_rater) for of_rater in by_rater.items()])
 
     def mean_of(self, sample: Mapping[str, Any]) -> float | None:
         """Return the mean rating of a stored sample; ``None`` without one, or if it is a word."""
@@ -399,17 +396,12 @@ class _PooledRuns:
             by_name = {assessment.metric: assessment for assessment in all_of_sample}
             assessments = [by_name[name] for name in self.infos]
             model = str(sample.get("model") or unnamed)
-            domain = counts.read_domain(sample, self._domain_field)
+            domain = read_domain(sample, self._domain_field)
             flags = [
                 problem_of(self.installed_metrics.get(assessment.metric), assessment) is not None
                 for assessment in assessments
             ]
-            outcomes = [
-                determine_outcome(self.installed_metrics.get(assessment.metric), assessment)
-                for assessment in assessments
-            ]
-            has_failure = any(assessment.error is not None for assessment in assessments)
-            self.looked.add(flags, outcomes, failed=has_failure)
+            counts.count_looks(self.looked, assessments, flags, self.installed_metrics)
             for assessment in assessments:
                 if assessment.score is not None:
                     self.groups[assessment.metric].add(
@@ -482,9 +474,7 @@ class _PooledRuns:
         for model in models[1:]:
             best, other = means.get(str(models[0]), {}), means.get(str(model), {})
             shared_questions = sorted(best.keys() & other.keys())
-            differences = [
-                sign * (best[question] - other[question]) for question in shared_questions
-            ]
+            differences = [sign * (best[key] - other[key]) for key in shared_questions]
             rng = generator(0, "pooled", str(model))
             # A model that is ahead on the common questions cannot be worse.
             p_values.append(sign_flip_p(differences, rng) if sum(differences) > 0 else 1.0)
@@ -503,13 +493,9 @@ class _PooledRuns:
             if len(by_model) > 1:
                 # The best answer comes first.
                 sign = 1 if self._first.lower_is_better else -1
-                ranked.append(
-                    sorted(by_model.values(), key=lambda pooled_answer: sign * pooled_answer.score)
-                )
+                ranked.append(sorted(by_model.values(), key=lambda item: sign * item.score))
         # By the distance of the best answer from the worst.
-        ranked.sort(
-            key=lambda ranked_answers: -abs(ranked_answers[0].score - ranked_answers[-1].score)
-        )
+        ranked.sort(key=lambda answers: -abs(answers[0].score - answers[-1].score))
         columns = {
             name: MetricColumn(
                 place, info.title, info.score_range, self.installed_metrics.get(name)

@@ -22,15 +22,22 @@ from trustassay.core.tracebacks import describe_error, write_failure
 from trustassay.errors import RunFolderError
 from trustassay.judging.entailer_quality import LARGER_ENTAILER, find_entailer_quality
 from trustassay.runs import counts
-from trustassay.runs.calibrator import Calibrator, write_calibrator
+from trustassay.runs.calibrator import (
+    CALIBRATED,
+    CALIBRATOR,
+    CalibrationResult,
+    Calibrator,
+    calibrate_run,
+    write_calibrator,
+)
+from trustassay.runs.counts import build_outcome_columns
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import Intake, RunOptions
-from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments, do_nothing
-from trustassay.runs.outcomes import build_outcome_columns
-from trustassay.runs.probabilities import CALIBRATED, CALIBRATOR, CalibrationResult, calibrate_run
-from trustassay.runs.questions import QUESTIONS, sketch_questions
+from trustassay.runs.lines import AssessmentLine, StepCallback, StoredAssessments
+from trustassay.runs.remarks import DRAWN, GROWN
 from trustassay.runs.report import LARGER_JUDGE, RunRatings, write_report
 from trustassay.runs.second_reading import summarise_second_pass
+from trustassay.runs.units import QUESTIONS, UNIT, read_units, sketch_questions
 
 
 def write_results(
@@ -79,7 +86,7 @@ def write_outputs(
         raise RunFolderError(f"{folder.path}: holds no run")
     samples = run["samples"]["samples"]
     # Read once, and shared by the summaries of all metrics.
-    units = counts.read_units(folder, run.get(counts.UNIT))
+    units = read_units(folder, run.get(UNIT))
     summaries = {}
     for metric in metrics:
         with steps.begin(f"summarising {metric.name}", samples) as step:
@@ -99,7 +106,7 @@ def write_outputs(
     content: dict[str, Any] = {
         "metrics": {name: summary.to_dict() for name, summary in summaries.items()},
         **_count_calls(folder, counted, prices),
-        **{name: run[name] for name in (counts.DRAWN, counts.GROWN) if name in run},
+        **{name: run[name] for name in (DRAWN, GROWN) if name in run},
         "skipped": run["skipped"],
         **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,
@@ -273,7 +280,7 @@ def write_parquet(
     folder: RunFolder,
     metrics: Sequence[Metric],
     parts: Sequence[str],
-    step: StepCallback = do_nothing,
+    step: StepCallback = lambda: None,
     calibrated: CalibrationResult | None = None,
 ) -> None:
     """Write the assessments as a table: one column per part (``parts.NAME``), evidence as JSON.
@@ -335,27 +342,27 @@ class _ErrorKeepingFile(io.RawIOBase):
 
 def _read_lines_with_chances(
     folder: RunFolder, calibrated: CalibrationResult | None
-) -> Iterator[tuple[int, AssessmentLine]]:
+) -> Iterator[AssessmentLine]:
     """Yield the assessments, with ``probability`` and ``accepted`` if a calibrator was applied."""
-    if calibrated is None:
-        yield from folder.lines()
-        return
     number, sample = -1, None
-    for offset, line in folder.lines():
+    for _, line in folder.lines():
+        if calibrated is None:
+            yield line
+            continue
         # The file is sorted: the lines of one sample follow each other.
         if line.fields["id"] != sample:
             number, sample = number + 1, line.fields["id"]
         chance = calibrated.chance_of(number)
         chance_fields = {"probability": chance.probability, "accepted": chance.accepted}
-        yield offset, line._replace(fields={**line.fields, **chance_fields})
+        yield line._replace(fields={**line.fields, **chance_fields})
 
 
 def _split_batches(
-    lines: Iterable[tuple[int, AssessmentLine]], step: StepCallback
+    lines: Iterable[AssessmentLine], step: StepCallback
 ) -> Iterator[list[AssessmentLine]]:
     batch: list[AssessmentLine] = []
     evidence_bytes = 0
-    for _, line in lines:
+    for line in lines:
         batch.append(line)
         evidence_bytes += len(line.evidence)
         if len(batch) == ROWS_PER_BATCH or evidence_bytes >= BATCH_BYTES:

@@ -1,4 +1,4 @@
-"""The second pass of a run, by the second reader: what it reads, and what it changes.
+"""The second reader of a run: the answers that it reads, and what it changes.
 
 1. The first reader has scored all answers.
 2. The second one reads a random part of them, then the answers that matter most: those nearest to
@@ -10,36 +10,20 @@
 follow from it, so that a stopped run continues with the same ones.
 """
 
-import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trustassay.calls.backends import BackendKey, Backends
-from trustassay.calls.client import Client
-from trustassay.core.event_loop import TaskLimiter
-from trustassay.core.metric import Assessment, Metric, MetricInfo, compute_badness
-from trustassay.core.progress import Progress, tell
-from trustassay.core.sample import Sample
+from trustassay.core.metric import Metric
 from trustassay.errors import UsageError
-from trustassay.judging.second_reader import (
-    PART_READ_BY_SECOND,
-    ROLE,
-    SecondReader,
-    SecondReaderOptions,
-)
-from trustassay.report.first_card import problem_of
-from trustassay.runs.assess import assess_sample
-from trustassay.runs.counts import UNIT, read_units
+from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE, SecondReaderOptions
+from trustassay.report.review import problem_of
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import RunOptions
-from trustassay.runs.prepare import Prepared, StoredPool
+from trustassay.runs.units import UNIT, read_units
 from trustassay.statistics.intervals import (
     MIN_UNITS,
     Interval,
@@ -48,8 +32,6 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 from trustassay.statistics.resampling import generator
-from trustassay.text.language import OTHER_LANGUAGE
-from trustassay.text.words import amount
 
 SECOND_FILE = "second"
 """The name of the file in the run's folder, and of the setting in ``run.json``."""
@@ -104,7 +86,7 @@ def choose_answers(
     Args:
         rows: the findings for the answers that are scored.
         total: the number of all answers.
-        units: of all answers, as :func:`~trustassay.runs.counts.read_units` returns them.
+        units: of all answers, as :func:`~trustassay.runs.units.read_units` returns them.
         unread_by_first: the number of answers in languages that only the second reader may read;
             they use up a part of the budget.
     """
@@ -175,154 +157,6 @@ def check_second(
         raise UsageError(f"{message}; score and merge without it, then rescore with it")
     if options != SecondReaderOptions() and not list_second_read_metrics(metrics, backends):
         raise UsageError("second_share, second_budget, second_alone: expected a second reader too")
-
-
-async def assess_with_both(
-    metric: Metric, sample: Sample, client: Client, options: RunOptions, folder: Path | None = None
-) -> tuple[Assessment, bytes]:
-    """Assess one sample of a run that has no second pass, such as a server's.
-
-    The second reader, if there is one, reads the answer if it needs a look or nearly does. If that
-    fails, the assessment of the first reader stays.
-    """
-    result, line = await assess_sample(metric, sample, client, options, folder)
-    if not list_second_read_metrics([metric], client.backends) or result.error is not None:
-        return result, line
-    # An answer that the first reader cannot read always goes to the second one.
-    is_other_language = OTHER_LANGUAGE in result.parts
-    if not is_other_language and problem_of(metric, result) is None and not metric.in_doubt(result):
-        return result, line
-    reader = SecondReader(options.second.second_alone)
-    second_result, second_line = await assess_sample(
-        metric, sample, client, options, folder, None, reader
-    )
-    return (result, line) if second_result.error is not None else (second_result, second_line)
-
-
-class SecondPass:
-    """The second pass over the answers of a run."""
-
-    def __init__(self, folder: RunFolder, metrics: Sequence[Metric], options: RunOptions) -> None:
-        self._folder, self._metrics, self._options = folder, metrics, options
-
-    @property
-    def finished(self) -> bool:
-        """Whether all chosen answers were read."""
-        return bool((self._folder.read_json(SECOND_FILE) or {}).get("finished"))
-
-    async def read(self, client: Client, prepared: Mapping[str, Prepared], at_once: int) -> None:
-        """Let the second reader read the chosen answers that it has not read yet.
-
-        An answer that it fails to read keeps the first assessment; the next start of the run tries
-        it again.
-        """
-        run, options = self._folder.read_run() or {}, self._options
-        stored_content = self._folder.read_json(SECOND_FILE) or {}
-        began, spent = time.monotonic(), float(stored_content.get("seconds", 0.0))
-        units = read_units(self._folder, run.get(UNIT))
-        pool = StoredPool(self._folder.samples_path)
-        content: dict[str, Any] = {"metrics": {}, "finished": False, "seconds": spent}
-        content[OTHER_LANGUAGE_KEY] = {}
-        todo: list[tuple[Metric, int]] = []
-        for metric in self._metrics:
-            # Findings of an earlier process stay: an answer that was read since has lost its first
-            # assessment.
-            known_rows = stored_content.get("metrics", {}).get(metric.name, ())
-            rows, read_places, other_places = self._read_first_findings(metric, known_rows, pool)
-            content["metrics"][metric.name] = [list(row) for row in rows]
-            content[OTHER_LANGUAGE_KEY][metric.name] = n = len(other_places)
-            choice = choose_answers(rows, len(pool), units, options.second, metric, options.seed, n)
-            read_alone = other_places[: options.second.max_answers(n, len(rows))]
-            # The random part first: an exhausted budget must not shorten it.
-            places = (*choice.drawn, *read_alone, *choice.by_worth)
-            todo += [(metric, place) for place in dict.fromkeys(places) if place not in read_places]
-        self._folder.write_json(SECOND_FILE, content, indent=None)
-        failures = await self._read_all(client, prepared, pool, todo, at_once, spent)
-        if failures:
-            answers_text = amount(len(failures), "answer")
-            tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
-        content["failed"] = Counter(name for name, _ in failures)
-        content["seconds"] = round(spent + time.monotonic() - began, 1)
-        content["finished"] = not failures
-        self._folder.write_json(SECOND_FILE, content, indent=None)
-
-    def _read_first_findings(
-        self, metric: Metric, known_rows: Iterable[Sequence[Any]], pool: StoredPool
-    ) -> tuple[list[FirstFinding], set[int], list[int]]:
-        """Read the findings of the first reader from the assessments.
-
-        Args:
-            known_rows: findings of an earlier process, as they are stored.
-
-        Returns:
-            The findings for each answer with a score, the places of answers that the second reader
-            has read, and the places of answers in languages that the first one does not read.
-        """
-        rows = {int(row[0]): FirstFinding(*row) for row in known_rows}
-        info, read_places, other_places = MetricInfo.of(metric), set[int](), set[int]()
-        for assessment in self._folder.assessments(metric.name):
-            place = pool.index(assessment.id)
-            assert place is not None
-            # The second one read an answer of which there is no first finding: the first could not
-            # read it.
-            if OTHER_LANGUAGE in assessment.parts or (
-                PART_READ_BY_SECOND in assessment.parts and place not in rows
-            ):
-                other_places.add(place)
-            if PART_READ_BY_SECOND in assessment.parts:
-                read_places.add(place)
-            elif (bad := compute_badness(info, assessment)) is not None:
-                flagged = problem_of(metric, assessment) is not None
-                rows[place] = FirstFinding(place, flagged, metric.in_doubt(assessment), bad)
-        return [rows[place] for place in sorted(rows)], read_places, sorted(other_places)
-
-    async def _read_all(
-        self,
-        client: Client,
-        prepared: Mapping[str, Prepared],
-        pool: StoredPool,
-        todo: Sequence[tuple[Metric, int]],
-        at_once: int,
-        spent: float,
-    ) -> list[tuple[str, str]]:
-        """Let the second reader read answers.
-
-        Args:
-            todo: metrics and places, in reading order.
-            spent: seconds that earlier processes have used of the budget.
-
-        Returns:
-            Metric and reason for each answer that could not be read.
-        """
-        failures: list[tuple[str, str]] = []
-        began, options = time.monotonic(), self._options
-        most = options.second.seconds
-        writer = self._folder.open_assessments()
-        reader = SecondReader(options.second.second_alone)
-
-        async def assess(metric: Metric, place: int) -> None:
-            prepared_value, path = prepared[metric.name].value, self._folder.path
-            result, line = await assess_sample(
-                metric, pool[place], client, options, path, prepared_value, reader
-            )
-            if result.error is None:
-                writer.append(line)
-            else:
-                failures.append((metric.name, result.error))
-            progress.step()
-
-        show_progress = options.progress
-        with (
-            closing(writer),
-            Progress("reading again", len(todo), visible=show_progress) as progress,
-        ):
-            async with TaskLimiter(at_once if most is None else TIMED_AT_ONCE) as limiter:
-                for metric, place in todo:
-                    # Checked before each start: answers in progress are finished.
-                    if most is not None and spent + time.monotonic() - began >= most:
-                        break
-                    await limiter.start(assess(metric, place))
-        return failures
 
 
 def summarise_second_pass(

@@ -23,7 +23,7 @@ from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.input.records import InputError
 from trustassay.runs.counts import LOOKED_KEY, OUTCOMES_KEY
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos, read_start
-from trustassay.runs.questions import QUESTIONS
+from trustassay.runs.units import QUESTIONS
 from trustassay.statistics.intervals import UnitMean, interval_within_bounds
 
 LAYOUT = 3
@@ -85,7 +85,7 @@ class RunRow(NamedTuple):
     fault: str
     """Why the run is damaged."""
     questions: str = ""
-    """The sketch of the questions (:mod:`trustassay.runs.questions`); empty if not known."""
+    """The sketch of the questions (:mod:`trustassay.runs.units`); empty if not known."""
 
     @property
     def metric_names(self) -> list[str]:

@@ -25,11 +25,17 @@ from trustassay.core.outcome import Outcome
 from trustassay.core.sample import Sample
 from trustassay.errors import RunFolderError
 from trustassay.report.answers import MetricColumn
-from trustassay.report.choice import FAILED, NO_VERDICT, AnswerPriority, finding_of
-from trustassay.report.first_card import ReviewCounts, problem_of
+from trustassay.report.review import (
+    FAILED,
+    NO_VERDICT,
+    AnswerPriority,
+    ReviewCounts,
+    finding_of,
+    problem_of,
+)
+from trustassay.runs.counts import determine_outcome
 from trustassay.runs.folder import SAMPLES_REPAIR, RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.lines import build_error_at, decode_object, hash64, parse_sample_id, read_line
-from trustassay.runs.outcomes import determine_outcome
 
 Places = NDArray[np.int64]
 PATIENCE_S = 0.25

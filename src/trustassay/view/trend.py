@@ -17,7 +17,7 @@ from trustassay.compare.run_scores import describe_changed_judges, describe_chan
 from trustassay.errors import RunFolderError
 from trustassay.report.charts import ticks
 from trustassay.runs.folder import ABOUT, RunFolder
-from trustassay.runs.questions import read_sketch, share_questions
+from trustassay.runs.units import read_sketch, share_questions
 from trustassay.statistics.levels import LevelEstimate, LevelStep, find_level_steps
 from trustassay.view.index import ALL, FigureRow, Index, run_condition
 from trustassay.view.pages import Site, read_page_number

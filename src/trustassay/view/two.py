@@ -20,8 +20,9 @@ from trustassay.compare.gate import gate
 from trustassay.compare.two_runs import build_document, compare
 from trustassay.errors import RunFolderError, UnknownNameError
 from trustassay.report.document import ChangedAnswer, ChangedAnswers, PageDocument, Section
-from trustassay.runs.counts import DOMAIN, read_domain
+from trustassay.runs.counts import DOMAIN
 from trustassay.runs.folder import RunFolder
+from trustassay.runs.units import read_domain
 from trustassay.view import documents
 from trustassay.view.index import Index, RunRow
 from trustassay.view.listing import AnswerQuery as Wanted

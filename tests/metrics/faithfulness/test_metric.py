@@ -13,7 +13,7 @@ from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample
 from trustassay.errors import UnknownNameError
 from trustassay.metrics import Faithfulness
-from trustassay.runs.counts import write_remarks
+from trustassay.runs.remarks import write_remarks
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 

@@ -15,8 +15,7 @@ from tests.support import lines
 from trustassay.people.annotate.project import AnnotationProject
 from trustassay.people.annotate.server import LEASE_S, WritingTabs, build_annotation_application
 from trustassay.people.annotate.session import AnnotationSession
-from trustassay.report.listening import is_loopback, open_listener
-from trustassay.report.serving import AccessLinks
+from trustassay.report.serving import AccessLinks, is_loopback, open_listener
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -19,7 +19,7 @@ from trustassay.core.sample import Sample, SampleError
 from trustassay.live import open_scorers
 from trustassay.live.open_scorers import close_all
 from trustassay.live.scorer import Assay, ScorerClosedError, ThreadScorer
-from trustassay.report.first_card import problem_of
+from trustassay.report.review import problem_of
 from trustassay.runs.finished import describe_reason, one_line
 
 __all__ = [

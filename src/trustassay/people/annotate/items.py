@@ -11,10 +11,10 @@ from typing import Any
 
 from trustassay.core.sample import Document, Sample
 from trustassay.input.records import InputError
-from trustassay.runs.counts import read_domain
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import InputOptions, open_samples
 from trustassay.runs.lines import encode_sample
+from trustassay.runs.units import read_domain
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,13 @@ from trustassay.people.study.labels import (
 )
 from trustassay.report import document
 from trustassay.report.charts import NamedCurve, Plot
-from trustassay.runs.calibrator import Calibrator, CalibratorInput, write_calibrator
+from trustassay.runs.calibrator import (
+    Calibrator,
+    CalibratorInput,
+    describe_promise,
+    write_calibrator,
+)
 from trustassay.runs.needs import list_needed_backends
-from trustassay.runs.probabilities import describe_promise
 from trustassay.statistics import Bools, Floats, correlation
 from trustassay.statistics.auroc import auroc_difference
 from trustassay.statistics.calibration import Method

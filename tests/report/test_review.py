@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support import Probe
 from trustassay.core.metric import Assessment, Metric, MetricInfo
-from trustassay.report.choice import (
+from trustassay.report.review import (
     MOST_DETAILS,
     MOST_VERDICTS,
     OTHER,

@@ -1,19 +1,152 @@
-"""Selects the answers of a page that cannot show all: in turn the worst of each kind of problem.
+"""Which answers of a run need a look, by which rule, and which of them a page shows.
 
-A kind follows from a metric's error, verdict, score and reason for an answer, so that this module
-needs to know no metric. Memory does not grow with the run: only the worst of each kind are stored.
+A page that cannot show all answers shows in turn the worst of each kind of problem. A kind follows
+from a metric's error, verdict, score and reason for an answer, so that this module needs to know no
+metric. Memory does not grow with the run: only the worst of each kind are stored.
 """
 
 import heapq
 import re
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import lru_cache
 from itertools import groupby, islice
 from typing import Generic, NamedTuple, TypeVar
 
-from trustassay.core.metric import Assessment, MetricInfo, compute_badness
+from trustassay.core.metric import Assessment, Metric, MetricInfo, compute_badness
+from trustassay.core.outcome import (
+    MAX_REASONS,
+    NOT_ASSESSABLE,
+    OTHER_REASONS,
+    Outcome,
+    format_counts,
+)
+from trustassay.text.words import amount
+
+
+def problem_of(metric: Metric | None, assessment: Assessment) -> str | None:
+    """Return why an answer needs a look: its error, or the metric's problem; else ``None``.
+
+    If a metric of another package raises here, its answer is flagged, so that no error hides one.
+    """
+    if assessment.error is not None:
+        return assessment.error
+    if metric is None:
+        return None
+    try:
+        return metric.problem(assessment)
+    except Exception as error:  # of another package's metric
+        return f"{assessment.metric} cannot say what is wrong: {type(error).__name__}: {error}"
+
+
+@dataclass
+class ReviewCounts:
+    """Counts of the answers of a run that need a look, and of those that no metric judged."""
+
+    lines: bool = True
+    """Whether any metric has a rule for answers that need a look."""
+    answers: int = 0
+    """All answers."""
+    flagged: int = 0
+    """Answers that need a look."""
+    failed: int = 0
+    """Flagged answers for which a metric failed."""
+    judged: int = 0
+    """Answers that at least one metric judged."""
+    not_judged: int = 0
+    """Answers that no metric judged, and that are not flagged."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Answers that no metric judged, failed ones included, by the first metric's reason."""
+
+    def add(self, flagged: Sequence[bool], outcomes: Sequence[Outcome], *, failed: bool) -> None:
+        """Count one answer.
+
+        Args:
+            flagged: for each metric, whether it flags the answer.
+            outcomes: for each metric, the outcome.
+            failed: whether any metric failed.
+        """
+        self.answers += 1
+        self.failed += failed
+        self.flagged += failed or any(flagged)
+        if any(outcome.is_judged for outcome in outcomes):
+            self.judged += 1
+            return
+        self.not_judged += not (failed or any(flagged))
+        reason = outcomes[0].reason if outcomes else NOT_ASSESSABLE
+        # Reasons of other packages' metrics are open-ended: bound the number of different ones.
+        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+            reason = OTHER_REASONS
+        self.reasons[reason] += 1
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the JSON form: the counts; without a rule none is flagged."""
+        # These keys are part of summary.json.
+        names = ("answers", "flagged", "failed", "judged")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def sentence(self) -> str:
+        """The sentence below the outcomes: how many answers need a look, and how many were not
+        judged, so that nobody takes these for good ones.
+        """
+        n = self.answers
+        if not n:
+            return "There are no answers"
+        if not self.judged:
+            reasons = format_counts(dict(self.reasons.most_common()))
+            return f"0 of {amount(n, 'answer')} could be judged: {reasons}"
+        if self.flagged:
+            verb = "needs" if self.flagged == 1 else "need"
+            sentence = f"{self.flagged:,} of {amount(n, 'answer')} {verb} a look"
+            if self.failed:
+                pronoun = "it" if self.failed == 1 else "they"
+                sentence += f", {self.failed:,} because {pronoun} could not be scored"
+        elif not self.lines:
+            # No metric has a rule, so "none needs a look" would be no finding.
+            sentence = f"{amount(n, 'answer')}, the worst scores first"
+        elif n == 1:
+            sentence = "No answer needs a look"
+        else:
+            judged = "judged " if self.not_judged else ""
+            sentence = f"None of the {n - self.not_judged:,} {judged}answers needs a look"
+        if self.not_judged:
+            is_one = self.not_judged == 1
+            noun = (" other" if is_one else " others") if self.flagged else ""
+            sentence += f"; {self.not_judged:,}{noun} {'was' if is_one else 'were'} not judged"
+        return sentence
+
+
+@dataclass(frozen=True)
+class FlagRule:
+    """The rule by which answers need a look, of one metric."""
+
+    title: str
+    """The title of the metric."""
+    rule: str
+    """The rule; empty if the metric has none."""
+    is_installed: bool = True
+    """Whether the metric is installed here; else its rule is not known."""
+
+    @property
+    def sentence(self) -> str:
+        """The rule as a sentence."""
+        if self.rule:
+            return f"An answer needs a look if {self.rule}."
+        if not self.is_installed:
+            return "The metric is not installed here, so its line is not known; sorted by score."
+        return "The method draws no line between good and bad answers; sorted by score."
+
+
+def lines_of(titles: Mapping[str, str], metrics: Mapping[str, Metric]) -> list[FlagRule]:
+    """Return the rule of each metric of a run; ``metrics`` are those installed here, by name."""
+    return [
+        FlagRule(title, metrics[name].line if name in metrics else "", name in metrics)
+        for name, title in titles.items()
+    ]
+
 
 Where = TypeVar("Where")
 
@@ -282,10 +415,7 @@ class AnswerSelector(Generic[Where]):
         """Return the places of the selected answers, by need of a look, the highest first."""
         entries = sorted(
             self._select_entries(),
-            key=lambda item: (
-                *need_of(item.findings),
-                -item.negative_position,
-            ),
+            key=lambda item: (*need_of(item.findings), -item.negative_position),
         )
         return [entry.where for entry in entries]
 
