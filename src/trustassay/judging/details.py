@@ -18,7 +18,15 @@ from rapidfuzz import fuzz
 
 from trustassay.judging.short_replies import asks_whether
 from trustassay.text.grammar import is_common_word, is_known_name
-from trustassay.text.values import MONTHS, TextValue, read_values, values_of_words
+from trustassay.text.quantities import (
+    MONTH_NUMBERS,
+    MONTHS,
+    SHORT_MONTHS,
+    WEEKDAYS,
+    TextValue,
+    read_values,
+    values_of_words,
+)
 from trustassay.text.words import content_words, is_empty_word
 
 MAX_NUMBERS_COMBINED = 12
@@ -94,10 +102,7 @@ _ROMAN = dict(
 _TITLES = frozenset(
     "mr mrs ms dr prof sir madam st mt saint the a an i no yes am pm ad bc ce bce".split()
 )
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
-_SHORT_CALENDAR = frozenset(
-    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu fri sat sun".split()
-)
+_SHORT_CALENDAR = SHORT_MONTHS | {day[:3] for day in WEEKDAYS} | {"tues"}
 _SAME_NAMES = [
     "US, USA, U.S., United States, America, American",
     "UK, U.K., United Kingdom, Great Britain, Britain, British, England, English",
@@ -418,8 +423,8 @@ class KnownDetails:
         plain = _normalise_word(word)
         # Months and days have abbreviations of their own.
         if plain in MONTHS:
-            return MONTHS.index(plain) + 1 in self._months
-        if plain in _DAYS:
+            return MONTH_NUMBERS[plain] in self._months
+        if plain in WEEKDAYS:
             return any(map(self._has_word, (plain, f"{plain}s", plain[:3], plain[:4], plain[:5])))
         parts = [part for part in re.split(r"['.&-]", plain) if len(part) > 1]
         return (

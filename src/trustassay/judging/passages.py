@@ -18,10 +18,10 @@ from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.sample import Document
 from trustassay.text.channels import strip_html
 from trustassay.text.mapped import MappedText
+from trustassay.text.quantities import spell_dates
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import holds_data, spell_data
 from trustassay.text.unicode import fold, fold_text
-from trustassay.text.values import spell_dates
 from trustassay.text.words import content_words
 
 MAX_EXCERPT_WORDS = 400

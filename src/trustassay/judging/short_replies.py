@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from trustassay.text.grammar import (
     AUXILIARIES,
     BE,
+    DEMONSTRATIVES,
     DETERMINERS,
     DO,
     HAVE,
@@ -24,7 +25,7 @@ from trustassay.text.grammar import (
 )
 from trustassay.text.words import is_empty_word
 
-_BEFORE_NOUN = DETERMINERS - {"this", "that", "these", "those"}
+_BEFORE_NOUN = DETERMINERS - DEMONSTRATIVES
 # Adjectives that stay behind the number: "is 30 metres high".
 _MEASURES = frozenset("long old tall high far deep wide big large heavy thick".split())
 _PARTICIPLE = re.compile(

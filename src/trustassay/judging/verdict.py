@@ -39,8 +39,9 @@ from trustassay.judging.passages import (
 from trustassay.judging.second_reader import SecondReader
 from trustassay.judging.short_replies import complete_reply, make_sentence
 from trustassay.text.citations import strip_citations
-from trustassay.text.grammar import WH_WORDS, is_common_word
+from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
+from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import spell_data
@@ -169,7 +170,6 @@ _TWISTS = re.compile(
 """Words by which a negation does not simply reverse a sentence: conditions, quantifiers,
 possibilities, questions."""
 _OPENS_CLAUSE = frozenset(("to", "that"))
-_PRONOUNS = frozenset("it he she they this that these those its his her their".split())
 
 
 # At least two words, a capital at the start and a full stop at the end.
@@ -204,7 +204,7 @@ def find_opposite(claim: str, sentences: Sequence[PassageSentence]) -> PassageSe
     wanted = frozenset(in_order)
     words_of_claim = list(plain_words(claim))
     # Step 1: claims for which the rule cannot decide.
-    if len(wanted) < 2 or _TWISTS.search(claim) or words_of_claim[0] in _PRONOUNS:
+    if len(wanted) < 2 or _TWISTS.search(claim) or words_of_claim[0] in THIRD_PERSON:
         return None
     negated = _is_negated(words_of_claim)
     clauses = _OPENS_CLAUSE.intersection(words_of_claim)
@@ -251,12 +251,9 @@ _ANSWERS = [
     ),
     (
         r"when|(?:what|which) (?:year|date|day|month)|dates?|years?",
-        r"\b[12]\d{3}\b|\b\d{1,2}(?:st|nd|rd|th)? (?i:jan|feb|mar|apr|may|jun|jul|aug|sep"
-        r"|oct|nov|dec)"
-        r"|\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April"
-        r"|May|June|July|August"
-        r"|September|October|November|December)|\b(?i:noon|midnight|daily|every (?:day"
-        r"|week|month|year))\b",
+        rf"\b[12]\d{{3}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?i:{'|'.join(MONTH_NUMBERS)})"
+        rf"|\b(?:{'|'.join(name.title() for name in (*WEEKDAYS, *MONTHS))})"
+        r"|\b(?i:noon|midnight|daily|every (?:day|week|month|year))\b",
     ),
     (
         r"what time|times?|hours?",
@@ -642,7 +639,7 @@ class ClaimVerifier:
         It is 0 for a passage without any name of the claim; where the claim begins with a pronoun
         and has no name, the names of the question count.
         """
-        pronoun = _PRONOUNS.intersection(text.casefold().split()[:1])
+        pronoun = THIRD_PERSON.intersection(text.casefold().split()[:1])
         names = find_inner_names(text) or (self._topic if pronoun else [])
         stems = {stem for word in names for stem in content_words(word)}
         if stems and stems.isdisjoint(self._words[number]):

@@ -18,8 +18,11 @@ DO = frozenset("do does did".split())
 MODALS = frozenset("can could will would should shall may might must cannot".split())
 AUXILIARIES = BE | HAVE | DO | MODALS
 WH_WORDS = frozenset("who whom whose what which when where why how".split())
-SUBJECT_PRONOUNS = frozenset("it they he she we you i there this that these those".split())
-DETERMINERS = frozenset("the a an my your our their his her its this that these those".split())
+DEMONSTRATIVES = frozenset("this that these those".split())
+SUBJECT_PRONOUNS = frozenset("it they he she we you i there".split()) | DEMONSTRATIVES
+DETERMINERS = frozenset("the a an my your our their his her its".split()) | DEMONSTRATIVES
+THIRD_PERSON = frozenset("it he she they its his her their".split()) | DEMONSTRATIVES
+"""Words that stand for something named elsewhere."""
 PREPOSITIONS = frozenset(
     "at in on for from to into onto until till since by with without within of about under over "
     "between during before after per".split()
@@ -131,7 +134,7 @@ def _may_be_verb(word: str, before: str, after: str, second: str) -> bool:
         return False
     # Behind a pronoun nearly any form is a verb: "she costs", "who works". "this" and "that" are
     # left out, because they also stand before nouns: "this works manager".
-    if before in SUBJECT_PRONOUNS - {"this", "that", "these", "those"} or before == "who":
+    if before in SUBJECT_PRONOUNS - DEMONSTRATIVES or before == "who":
         noun_as_verb = tag == "NN" and before in _PLURAL_PRONOUNS  # "we offer"
         return tag.startswith("VB") or noun_as_verb or word.endswith("s")
     if tag == "VBD" or (tag in ("VBN", "") and word.endswith("ed")):
