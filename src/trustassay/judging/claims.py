@@ -1,7 +1,7 @@
 """Builds the claims of an answer: statements that stand alone, each with its place in the answer.
 
 1. Reasoning, citations, a list of references and markup are cut out, and the text is folded
-   (:mod:`trustassay.text.unicode`).
+   (:mod:`trustassay.text.cleaning`).
 2. The rest is split into blocks, and these into sentences. JSON and tables give a statement for
    each value.
 3. Words without meaning are cut off each sentence: openers ("Sure,") and frames ("According to the
@@ -24,24 +24,21 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from trustassay.errors import BackendError, UnparsedError
-from trustassay.judging.leads import (
-    OPEN_CLAUSE,
-    adds_meaning,
-    is_incomplete_lead,
-    join_to_lead,
-    split_inline_items,
-)
-from trustassay.judging.short_replies import (
+from trustassay.judging.completion import (
     ASSENT,
     ELLIPSIS,
     NOT_TRUE,
+    OPEN_CLAUSE,
     SUBORDINATE,
+    adds_meaning,
     asks_whether,
     complete_reply,
     find_question_topic,
+    is_incomplete_lead,
+    join_to_lead,
     make_sentence,
+    split_inline_items,
 )
-from trustassay.text.channels import extract_answer
 from trustassay.text.citations import (
     find_citations,
     find_citations_as_in_paper,
@@ -50,6 +47,7 @@ from trustassay.text.citations import (
     spell_superscripts,
     strip_citations_as_in_paper,
 )
+from trustassay.text.cleaning import extract_answer, fold, strip_markup
 from trustassay.text.grammar import (
     WH_WORDS,
     find_finite_verb,
@@ -58,9 +56,8 @@ from trustassay.text.grammar import (
     words_of,
 )
 from trustassay.text.language import ENGLISH, detect_language
-from trustassay.text.lists import strip_numbering
 from trustassay.text.mapped import MappedText
-from trustassay.text.markdown import Block, parse_blocks
+from trustassay.text.markdown import Block, parse_blocks, strip_numbering
 from trustassay.text.phrases import (
     REASON_QUESTION,
     REASON_REFERRAL,
@@ -75,7 +72,6 @@ from trustassay.text.phrases import (
 from trustassay.text.refusals import find_denied_topic, find_refusal_words, split_refusal
 from trustassay.text.replies import find_numbered_lines
 from trustassay.text.sentences import Splitter
-from trustassay.text.unicode import fold
 from trustassay.text.words import content_words, is_negation, plain_words
 
 REASON_DECLINES = "it declines to answer"
@@ -210,51 +206,9 @@ def strip_answer(response: str) -> str:
     """
     text, _ = _clean_answer(response)
     text = text.cut(find_marker_spans(text.text, find_citations(text.text)))
-    bare = _strip_markup(text).text.strip()
+    bare = strip_markup(text).text.strip()
     # An answer that is nothing but an opener, such as "Sure!", stays.
     return bare[find_opener_end(bare) :].strip() or bare
-
-
-# "[text](address)" and "![text](address)" become "text"; one level of brackets in the address.
-_IMAGE_OR_LINK = re.compile(
-    r"!?\[([^\[\]\n]{0,300})\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\)"
-)
-_STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,500}~~")
-# Marks of bold, italic, code and strikethrough, but not "2 * 3", "snake_case" or "5*".
-_EMPHASIS = re.compile(
-    r"\*\*+|~{3,}|__(?=\S)|(?<=\S)__|`+|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
-    r"|(?<![\w_])_(?=[^\W_])|(?<=[^\W_])_(?![\w_])"
-)
-_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
-# An address with the words that introduce it: "see https://...", "(source: https://...)".
-_ADDRESS = re.compile(
-    r"(?:,?[ \t]{0,2}\b(?:see|at|via|from|source|link)[ \t]?:?[ \t]?)?(?:\([ \t]?)?"
-    r"<?\bhttps?://[^\s<>]*[^\s<>.,;:!?\"')]>?(?:[ \t]?\))?",
-    re.IGNORECASE,
-)
-_CROSS = re.compile("(?P<label>:\\s*)?[✗✘❌🚫⛔]\\s*")
-_TICKED = re.compile(":\\s*[✓✔✅☑]\\s*")
-_EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u2604\u2607-\u27bf\u2b00-\u2bff]+\\s?")
-"""Emoji and symbols, except stars, which may be a rating."""
-_ASKS_FOR_ADDRESS = re.compile(
-    r"\b(?:urls?|links?|web ?sites?|web ?pages?|address|site|online)\b", re.IGNORECASE
-)
-
-
-def _strip_markup(text: MappedText, question: str = "") -> MappedText:
-    """Return a text without emphasis, links, addresses that nobody asked for, and emoji.
-
-    Struck-out text is dropped. A cross becomes "not", or "no" behind a label; a tick behind a
-    label becomes "yes".
-    """
-    text = text.sub(_IMAGE_OR_LINK, r"\1").sub(_STRUCK, "").sub(_EMPHASIS, "").sub(_ESCAPE, r"\1")
-    # "What is the website?" is answered by an address.
-    if not _ASKS_FOR_ADDRESS.search(question):
-        text = text.sub(_ADDRESS, "")
-    if text.text.isascii():
-        return text
-    text = text.sub(_CROSS, lambda match: ": no " if match["label"] else "not ")
-    return text.sub(_TICKED, ": yes ").sub(_EMOJI, "").strip()
 
 
 # Sentences and their citations ------------------------------------------------------------------
@@ -494,7 +448,7 @@ class _ClaimBuilder:
     ) -> None:
         """Add the claims of a sentence."""
         full, numbers, block = sentence.full, sentence.numbers, self.blocks[place]
-        bare = _strip_markup(sentence.bare, self.question)
+        bare = strip_markup(sentence.bare, self.question)
         # Step 1: the bare sentence, without numbering and left-over punctuation.
         bare = bare[len(bare.text) - len(strip_numbering(bare.text)) :].strip()
         bare = bare[_BEFORE_WORDS.match(bare.text).end() :]  # type: ignore[union-attr]
@@ -718,7 +672,7 @@ class _ClaimBuilder:
         if place not in self.leads:
             text = self.blocks[place].text
             *_, last = _split_sentences(text, self.split, trailing=True)
-            bare, _ = _strip_frames(_strip_markup(last.bare).strip())
+            bare, _ = _strip_frames(strip_markup(last.bare).strip())
             self.leads[place] = bare.text[len(bare.text) - len(strip_numbering(bare.text)) :].strip(
                 " :.–—-"
             )
@@ -774,7 +728,7 @@ def _read_cell(cell: MappedText) -> str:
     """Return the text of a cell without citations and emphasis; a sign becomes its word."""
     markers = find_marker_spans(cell.text, find_citations(cell.text))
     mark = _MARKS.get(cell.text.strip())
-    return _strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
+    return strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
 
 
 def _states_outright(text: str) -> bool:

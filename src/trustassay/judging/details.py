@@ -16,7 +16,7 @@ from itertools import chain, permutations
 
 from rapidfuzz import fuzz
 
-from trustassay.judging.short_replies import asks_whether
+from trustassay.judging.completion import asks_whether
 from trustassay.text.grammar import is_common_word, is_known_name
 from trustassay.text.quantities import (
     MONTH_NUMBERS,

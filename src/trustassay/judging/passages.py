@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.sample import Document
-from trustassay.text.channels import strip_html
+from trustassay.text.cleaning import fold, fold_text, strip_html
 from trustassay.text.mapped import MappedText
 from trustassay.text.quantities import spell_dates
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import holds_data, spell_data
-from trustassay.text.unicode import fold, fold_text
 from trustassay.text.words import content_words
 
 MAX_EXCERPT_WORDS = 400

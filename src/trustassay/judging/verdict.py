@@ -27,6 +27,7 @@ from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.event_loop import gather_all
 from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
+from trustassay.judging.completion import complete_reply, make_sentence
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
@@ -37,15 +38,14 @@ from trustassay.judging.passages import (
     ask_reader,
 )
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.short_replies import complete_reply, make_sentence
 from trustassay.text.citations import strip_citations
+from trustassay.text.cleaning import fold_text
 from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
 from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import spell_data
-from trustassay.text.unicode import fold_text
 from trustassay.text.words import NUMERALS, content_words, is_negation, plain_words
 
 BORDERLINE_MARGIN = 0.1
