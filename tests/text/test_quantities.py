@@ -15,8 +15,8 @@ from trustassay.text.quantities import (
     Quantity,
     read_quantities,
     read_values,
+    read_values_of_words,
     spell_dates,
-    values_of_words,
 )
 
 
@@ -383,10 +383,10 @@ def test_every_time_is_read_in_12_and_in_24_hours(time: datetime.time) -> None:
 
 
 def test_words_that_stand_for_a_number() -> None:
-    assert 0.5 in values_of_words("Half of it")
-    assert list(values_of_words("It closed twice.")) == [2]
-    assert list(values_of_words("the third, a dozen")) == [3, 12]
-    assert list(values_of_words("three of them")) == []
+    assert 0.5 in read_values_of_words("Half of it")
+    assert list(read_values_of_words("It closed twice.")) == [2]
+    assert list(read_values_of_words("the third, a dozen")) == [3, 12]
+    assert list(read_values_of_words("three of them")) == []
 
 
 # Any text at all

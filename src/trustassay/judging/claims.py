@@ -51,9 +51,9 @@ from trustassay.text.cleaning import extract_answer, fold, strip_markup
 from trustassay.text.grammar import (
     WH_WORDS,
     find_finite_verb,
+    find_words,
     is_imperative,
     is_statement,
-    words_of,
 )
 from trustassay.text.language import ENGLISH, detect_language
 from trustassay.text.mapped import MappedText
@@ -510,7 +510,7 @@ class _ClaimBuilder:
         """Return why a sentence of a block claims nothing; ``None`` where it claims something."""
         if not text:
             return "a greeting or an offer"
-        block, words = self.blocks[place], words_of(text)
+        block, words = self.blocks[place], find_words(text)
         # Each test comes before those that it excepts: an answer to yes or no and an item of a list
         # are claims, although their words alone would say nothing.
         is_complete = find_finite_verb(words) is not None or is_imperative(words)
@@ -575,7 +575,7 @@ class _ClaimBuilder:
     @staticmethod
     def _says_more(text_behind: str) -> bool:
         """Whether the text behind yes or no is a sentence of its own that does not repeat it."""
-        words = words_of(text_behind)
+        words = find_words(text_behind)
         is_more = find_finite_verb(words) is not None and not ELLIPSIS.fullmatch(text_behind)
         return is_more and not SUBORDINATE.match(text_behind)
 
@@ -598,11 +598,11 @@ class _ClaimBuilder:
         # Only the question itself: a statement of the asker beside it ("I was born in May. What
         # ...?") is claimed by an answer that repeats it.
         question = " ".join(_ASKING.findall(self.open_question)) or self.open_question
-        words = [word.lower() for word in words_of(question)]
+        words = [word.lower() for word in find_words(question)]
         # The words of "Is it A or B?" and of yes-or-no questions are possible answers.
         if self._asks_whether or "or" in words or WH_WORDS.isdisjoint(words[:2]):
             return False
-        if any(map(is_negation, plain_words(text))) or find_finite_verb(words_of(text)) is None:
+        if any(map(is_negation, plain_words(text))) or find_finite_verb(find_words(text)) is None:
             return False
         return content_stems(text) <= content_stems(question)
 
@@ -612,7 +612,7 @@ class _ClaimBuilder:
         The first rule that applies: an answer to yes or no in the question's words, an item under
         its lead, a short reply with its question, a pronoun replaced by its subject.
         """
-        words = words_of(text)
+        words = find_words(text)
         if self._answers_whether(text):
             # An even number of negations is an affirmation.
             negated = sum(map(is_negation, plain_words(text))) % 2 == 1
@@ -644,7 +644,7 @@ class _ClaimBuilder:
         question.
         """
         nearest = self._read_lead(block.above[-1]) if block.above else ""
-        if nearest and not _LABEL.match(nearest) and find_finite_verb(words_of(nearest)) is None:
+        if nearest and not _LABEL.match(nearest) and find_finite_verb(find_words(nearest)) is None:
             return nearest if content_stems(nearest) else None
         # "And the second one?" does not name its subject, "And the Basso?" does.
         goes_on = _GOES_ON.match(self.question) and not re.search(r" [A-Z]", self.question)
@@ -737,7 +737,7 @@ def _states_outright(text: str) -> bool:
     It has more than three words with a subject and a finite verb, and most of its words do not
     begin with a capital, as those of a title do.
     """
-    words = words_of(text)
+    words = find_words(text)
     capitals = sum(word[0].isupper() for word in words)
     return (
         len(words) > 3

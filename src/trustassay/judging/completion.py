@@ -24,10 +24,10 @@ from trustassay.text.grammar import (
     SUBJECT_PRONOUNS,
     WH_WORDS,
     find_finite_verb,
+    find_tag,
+    find_words,
     is_common_word,
     is_statement,
-    tag_of,
-    words_of,
 )
 from trustassay.text.phrases import content_stems
 from trustassay.text.words import is_empty_word, is_negation, plain_words
@@ -142,10 +142,10 @@ def complete_reply(question: str, reply: str) -> str | None:
         )
         return (
             None
-            if find_finite_verb(words_of(value)) is not None or assent
+            if find_finite_verb(find_words(value)) is not None or assent
             else make_sentence(f"{request} is {value}")
         )
-    inner = words_of(reply)
+    inner = find_words(reply)
     if (
         assent
         or exclaimed
@@ -199,7 +199,7 @@ def find_question_topic(question: str) -> str | None:
     behind = ""
     for word in words[place + 1 :]:
         name = word[0].isupper() and word != "I"
-        tag = tag_of(word)
+        tag = find_tag(word)
         first = phrase[-1:] and phrase[-1].lower() in _BEFORE_NOUN  # "the permit"
         # Names, nouns, adjectives, numbers and unknown words continue the phrase.
         within = phrase and (name or first or not tag or tag.startswith(("NN", "JJ", "CD")))
@@ -212,7 +212,7 @@ def find_question_topic(question: str) -> str | None:
         # One that the lexicon has as a noun was taken for a part of the subject: "does the trial
         # cost", "does the line stop at noon".
         phrase.pop()
-    while phrase and tag_of(phrase[-1]).startswith("JJ") and not phrase[-1][0].isupper():
+    while phrase and find_tag(phrase[-1]).startswith("JJ") and not phrase[-1][0].isupper():
         phrase.pop()  # "is the shop open"
     # A single common noun is too little to stand for a pronoun.
     return " ".join(phrase) if phrase[1:] or (phrase and phrase[0][0].isupper()) else None
@@ -338,7 +338,7 @@ def _find_predicate_start(words: Sequence[str]) -> int:
     adjectives = [
         n
         for n in behind
-        if tag_of(words[n]).startswith("JJ") and {*words[n + 1 : n + 2]} <= PREPOSITIONS
+        if find_tag(words[n]).startswith("JJ") and {*words[n + 1 : n + 2]} <= PREPOSITIONS
     ]
     nouns = [n for n in behind if words[n] in _BEFORE_NOUN]
     places = [n for n in behind if words[n] in PREPOSITIONS - {"of", "for", "with"}]
@@ -408,7 +408,7 @@ def _undo_inversion(
     # "When was it built": "it was built 1902"; the reply stands at the end.
     if auxiliary not in BE or _find_participles(lower):
         return " ".join([*_order_as_statement(auxiliary, words_behind), reply])
-    if tag_of(lower[-1]).startswith("JJ"):
+    if find_tag(lower[-1]).startswith("JJ"):
         # "Which plan is best", "How long is it valid"
         parts = (
             [reply, auxiliary, *words_behind]
@@ -508,7 +508,7 @@ def join_to_lead(lead: str, item: str) -> str:
             return f"{capital} {auxiliary}{negation}{match['rest']}"
     # "You need one of the following" becomes "You need a passport".
     if (match := _OBJECT.fullmatch(lead)) and find_finite_verb(
-        words_of(match["before"])
+        find_words(match["before"])
     ) is not None:
         return f"{match['before']} {inner}"
     # "Members get" becomes "Members get a discount".
@@ -571,8 +571,8 @@ def adds_meaning(lead: str, text: str, names: Container[str], *, is_sentence: bo
         return True
     if is_sentence and is_statement(lead) and not re.search(_THESE, lead, re.IGNORECASE):
         return False  # the lead is a claim itself
-    words_of_text = {word.lower() for word in words_of(text)}
-    words = [word for word in words_of(lead) if word.lower() not in words_of_text]
+    words_of_text = {word.lower() for word in find_words(text)}
+    words = [word for word in find_words(lead) if word.lower() not in words_of_text]
     if not is_sentence:
         return bool(content_stems(" ".join(words)))
     if any(is_negation(word) or word in _NEGATIVE for word in plain_words(" ".join(words))):
@@ -587,25 +587,27 @@ def _is_open(lead: str) -> bool:
     """Whether a lead ends with its verb, so that an item completes it: "Members get"."""
     if OPEN_CLAUSE.search(lead):
         return True
-    words = words_of(lead)
+    words = find_words(lead)
     place = find_finite_verb(words)
     if place is None:
         return False
     if (
         words[1:]
-        and tag_of(words[-1]) in ("VB", "VBP", "NN")
+        and find_tag(words[-1]) in ("VB", "VBP", "NN")
         and words[-2].lower() in SUBJECT_PRONOUNS
     ):
         return True  # "If you are under 18 you need"
     behind = [word.lower() for word in words[place + 1 :]]
-    return all(is_negation(word) or tag_of(word)[:2] in ("VB", "RB", "IN", "TO") for word in behind)
+    return all(
+        is_negation(word) or find_tag(word)[:2] in ("VB", "RB", "IN", "TO") for word in behind
+    )
 
 
 def _is_status(lead: str) -> bool:
     """Whether a lead is only a participle or an adjective: "Not covered", "Included"."""
-    words = [word.lower() for word in words_of(lead)]
+    words = [word.lower() for word in find_words(lead)]
     bare = [word for word in words if word not in _BESIDE_STATUS]
-    tag = tag_of(bare[0]) if len(bare) == 1 else ""
+    tag = find_tag(bare[0]) if len(bare) == 1 else ""
     # Plain adjectives are titles more often than statements ("Legal"), so they need a negation.
     is_negated = len(words) > len(bare) or (bare and bare[0].startswith(("in", "un", "non")))
     return len(bare) == 1 and (
@@ -634,13 +636,13 @@ def _inflect_auxiliary(auxiliary: str, item: str) -> str:
 
 
 def _is_plural(item: str) -> bool:
-    words = words_of(item)
-    return bool(words) and (tag_of(words[-1]) in ("NNS", "NNPS") or " and " in item)
+    words = find_words(item)
+    return bool(words) and (find_tag(words[-1]) in ("NNS", "NNPS") or " and " in item)
 
 
 def _lower_first(text: str) -> str:
     """Return a text as it is written inside a sentence: a common first word in small letters."""
-    first = words_of(text[:40])[:1]
+    first = find_words(text[:40])[:1]
     common = (
         first
         and text.startswith(first[0])

@@ -25,7 +25,7 @@ from trustassay.text.quantities import (
     WEEKDAYS,
     TextValue,
     read_values,
-    values_of_words,
+    read_values_of_words,
 )
 from trustassay.text.words import content_words, is_empty_word
 
@@ -188,7 +188,9 @@ class KnownDetails:
                 ):
                     result += [-number_read for number_read in numbers]
             result += [_ROMAN[word] for word in _NAME.findall(text) if word in _ROMAN]
-        result += [number_read for text in self._texts for number_read in values_of_words(text)]
+        result += [
+            number_read for text in self._texts for number_read in read_values_of_words(text)
+        ]
         return sorted(
             number_read
             for number_read, count in Counter(result).items()
@@ -247,7 +249,7 @@ class KnownDetails:
             spans[span] = spans.get(span, False) or self._has_value(value, claim, values)
         for match in _ORDINAL.finditer(claim):
             spans[match.span()] = any(
-                self._has_close_number(item, 0.0) for item in values_of_words(match[0])
+                self._has_close_number(item, 0.0) for item in read_values_of_words(match[0])
             )
         dates = [(item.start, item.end) for item in values if item.kind == "date"]
         for match in _CODE.finditer(claim):

@@ -184,7 +184,7 @@ _MAY_BE_DATE = re.compile(
 )
 
 
-def values_of_words(text: str) -> Iterator[float]:
+def read_values_of_words(text: str) -> Iterator[float]:
     """Yield the values of words such as "half", "twice" and "third"."""
     for match in _WORD.finditer(text):
         word = match[0].lower()
