@@ -15,8 +15,12 @@ from trustassay.input.passages import read_passages, read_prompt
 from trustassay.input.steps import AgentSteps, Call, ChatMessage, find_failure
 
 _ROLES = {name: role for role, all_ in NAMES["chats"]["roles"].items() for name in all_.split()}
-_CALLS = re.compile(NAMES["chats"]["parts"]["call"], re.IGNORECASE)
-_RESULTS = re.compile(NAMES["chats"]["parts"]["result"], re.IGNORECASE)
+# Kinds of the parts of a message that call a tool, and that hold what it returned.
+_CALLS = re.compile(r"(\w+_)?tool[-_]?(use|call)|(function|custom_tool|mcp)_call", re.IGNORECASE)
+_RESULTS = re.compile(
+    r"(\w+_)?tool[-_]?(result|return|call_response)|(function|custom_tool)_call_output|retry-prompt",
+    re.IGNORECASE,
+)
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 

@@ -9,7 +9,14 @@ from trustassay.input.layouts import NAMES
 from trustassay.input.values import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
-_FAILURE_TEXT = re.compile(_WORDS["text"], re.IGNORECASE)
+_FAILURE_TEXT = re.compile(
+    r"\s*(?:an? )?(?:unexpected )?(?:traceback \(most recent call last\)"
+    r"|[\w.]*(?:error|exception)\b *(?:[:(\[]|\d{3}\b|code\b|occurred\b|while\b|\w+ing\b)"
+    r"|http[ /]?[\d.]*[ :]*[45]\d\d\b|[45]\d\d (?:client|server) error\b"
+    r"|(?:tool|call|request|function|command|execution)\b[^.:\n]{0,40}\bfailed\b|failed to\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a result that is an error."""
 MAX_ERROR_CHARACTERS = 500
 """Characters of an error that are kept."""
 
