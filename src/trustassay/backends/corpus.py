@@ -16,7 +16,7 @@ from trustassay.core.capabilities import Passage
 from trustassay.core.sample import Problem, clean
 from trustassay.input.reading import read_raw_records
 from trustassay.input.records import InputError, RawRecord
-from trustassay.input.source_files import open_text
+from trustassay.input.places import open_text
 from trustassay.input.tables import MAX_CELL_CHARACTERS, SAVE_AS_UTF8
 
 KNOWN_CORPORA = (

@@ -13,7 +13,7 @@ from trustassay.core.sample import compute_content_id
 from trustassay.input.layouts import NAMES, normalise_name
 from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
 from trustassay.input.passages import DOCUMENTS
-from trustassay.input.values import decode_json
+from trustassay.input.records import decode_json
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
 _MAX_DEPTH = 8

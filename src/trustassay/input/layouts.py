@@ -251,6 +251,7 @@ def translate_name(name: str) -> str:
     return _TRANSLATIONS.get(result, result)
 
 
+@lru_cache(maxsize=4096)
 def normalise_name(name: str) -> str:
     """Return a name in small letters without accents, with one underscore between words."""
     # "actualOutput" becomes "actual_Output" first.

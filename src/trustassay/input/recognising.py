@@ -23,8 +23,7 @@ from trustassay.input.chats import CHATS, flatten_record, may_be_nested
 from trustassay.input.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
 from trustassay.input.messages import describe_ending
 from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
-from trustassay.input.records import RawRecord, UnknownFields, is_nan
-from trustassay.input.values import decode_json, parse_value
+from trustassay.input.records import RawRecord, UnknownFields, decode_json, is_nan, parse_value
 
 ABSENT: Final = object()
 """The result of :func:`reach` where a record has no such field; ``None`` is a value."""

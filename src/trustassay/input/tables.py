@@ -12,7 +12,7 @@ from trustassay.core.progress import tell
 from trustassay.core.sample import Problem
 from trustassay.errors import install_command
 from trustassay.input import layouts
-from trustassay.input.places import InputFile
+from trustassay.input.places import InputFile, open_text
 from trustassay.input.recognising import find_columns, has_question
 from trustassay.input.records import (
     InputError,
@@ -22,7 +22,6 @@ from trustassay.input.records import (
     build_missing_source_error,
     to_json_types,
 )
-from trustassay.input.source_files import open_text
 
 MAX_HEADER_ROWS = 20
 """Rows at the start of a table that are searched for its header."""

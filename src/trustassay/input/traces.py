@@ -19,12 +19,17 @@ from trustassay.core.progress import tell
 from trustassay.core.sample import Problem, clean
 from trustassay.input.chats import find_answer, find_question, flatten_record
 from trustassay.input.layouts import NAMES, normalise_name
-from trustassay.input.messages import find_passages, read_messages, read_tool_result
-from trustassay.input.passage_texts import RawPassage
-from trustassay.input.passages import read_passages, text_of
-from trustassay.input.records import RawRecord
-from trustassay.input.steps import AgentSteps, Call, ChatMessage, find_failure
-from trustassay.input.values import decode_json
+from trustassay.input.messages import (
+    AgentSteps,
+    Call,
+    ChatMessage,
+    find_failure,
+    find_passages,
+    read_messages,
+    read_tool_result,
+)
+from trustassay.input.passages import RawPassage, read_passages, text_of
+from trustassay.input.records import RawRecord, decode_json
 
 _PLACES: Mapping[str, Any] = NAMES["spans"]
 _KINDS = {word: kind for kind, words in _PLACES["kinds"].items() for word in words.split()}
