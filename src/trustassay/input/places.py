@@ -31,7 +31,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any, Literal, NamedTuple, Protocol, TextIO, cast
 from urllib.parse import unquote
 
-from trustassay.core.progress import tell
+from trustassay.core.progress import tell_once
 from trustassay.core.sample import clean
 from trustassay.errors import install_command
 from trustassay.input.records import InputError
@@ -56,9 +56,6 @@ OTLP_SUFFIXES = (".binpb", ".pb", ".otlp")
 TEXT_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP_SUFFIXES})
 """Suffixes of files that may also be compressed."""
 COMPRESSION_SUFFIXES = frozenset({".gz", ".zst"})
-_announced: set[str] = set()
-"""Folders for which the message about ignored files was printed. An input is read more than once,
-and the message should appear once."""
 
 
 class InputFile(Protocol):
@@ -184,11 +181,13 @@ def list_record_files(file_paths: Collection[str], name: str) -> list[str]:
             f"state.json); expected {KNOWN_KINDS}"
         )
     other_files = [path for path in visible if not _find_kind(path)]
-    # Files of other kinds are reported once; the user may not expect that they are ignored.
-    if other_files and name not in _announced:
-        _announced.add(name)
+    # The user may not expect that files of other kinds are ignored.
+    if other_files:
         more = f" and {len(other_files) - 1:,} more" if len(other_files) > 1 else ""
-        tell(f"{name}: left out, files of other kinds: {clean(str(other_files[0]))}{more}")
+        tell_once(
+            f"{name}: kinds",
+            f"{name}: left out, files of other kinds: {clean(str(other_files[0]))}{more}",
+        )
     return files
 
 

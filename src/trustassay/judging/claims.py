@@ -424,7 +424,9 @@ class _ClaimBuilder:
                 hypothesis = make_sentence(text) if _states_outright(text) else None
                 self._add_claim(hypothesis, cell, "the head of a table", numbers)
                 continue
-            title = _read_cell(MappedText.of(block.column(column)))
+            # A row may have more cells than the table has names of columns.
+            title = block.header[column] if column < len(block.header) else ""
+            title = _read_cell(MappedText.of(title))
             title = "" if _states_outright(title) else title
             # "Row name: column name: value"; the first cell itself has only its column's name.
             labels = [

@@ -27,7 +27,7 @@ from trustassay.text.quantities import (
     read_values,
     read_values_of_words,
 )
-from trustassay.text.words import content_words, is_empty_word
+from trustassay.text.words import MIN_STEM_LETTERS, content_words, has_form, is_empty_word
 
 MAX_NUMBERS_COMBINED = 12
 """Numbers of the passages up to which sums, differences, products and ratios are tried."""
@@ -36,8 +36,6 @@ MIN_NAME_SIMILARITY = 83
 MAX_CHARACTERS_BEFORE = 40
 """Characters before a number that are searched for words that make it a bound, rounded or
 negative."""
-MIN_STEM_LETTERS = 4
-"""Letters of the shortest word that may be the beginning of another form of it."""
 _ABOUT = 0.1
 """Relative distance that "about" allows between two numbers."""
 _ROUNDED = re.compile(
@@ -486,16 +484,10 @@ class KnownDetails:
 
     def _has_form_of(self, plain: str) -> bool:
         """Whether the texts have a word, a longer form, or one up to four letters shorter."""
-        place = bisect_left(self._words, plain)
-        # The first word not before it in the alphabet begins with it, if any does.
-        after = self._words[place] if place < len(self._words) else ""
-        if after == plain or (len(plain) >= MIN_STEM_LETTERS and after.startswith(plain)):
-            return True
-        shorter = (
-            plain[:length]
-            for length in range(len(plain) - 1, max(MIN_STEM_LETTERS, len(plain) - 4) - 1, -1)
+        shortest = max(MIN_STEM_LETTERS, len(plain) - 4)
+        return has_form(self._words, plain) or any(
+            self._has_word(plain[:length]) for length in range(shortest, len(plain))
         )
-        return any(self._has_word(shorter_form) for shorter_form in shorter)
 
     def _has_word(self, plain: str) -> bool:
         place = bisect_left(self._words, plain)

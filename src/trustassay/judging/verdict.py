@@ -17,7 +17,6 @@ the verdict of a rule.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,7 +45,7 @@ from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import spell_data
-from trustassay.text.words import NUMERALS, content_words, is_negation, plain_words
+from trustassay.text.words import NUMERALS, content_words, has_form, is_negation, plain_words
 
 BORDERLINE_MARGIN = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
@@ -59,8 +58,6 @@ MAX_QUOTE_CHARACTERS = 400
 """Characters of a passage's sentence that the evidence quotes."""
 MANY_SENTENCES = 500
 """Sentences of all passages above which the work on one claim is done in a thread."""
-MIN_STEM_LETTERS = 4
-"""Letters of the shortest word that may be the beginning of another form of it."""
 
 
 class ClaimFinding(NamedTuple):
@@ -758,16 +755,10 @@ class ClaimVerifier:
             word
             for word, stems in pairs
             if stems
-            and not any(map(self._has_stem, stems))
+            and not any(has_form(self._all_words, stem) for stem in stems)
             and not question_stems.issuperset(stems)
         )
         return list(dict.fromkeys(absent))
-
-    def _has_stem(self, stem: str) -> bool:
-        """Whether a passage has a word, or one that begins with it: "cancel", "cancelled"."""
-        place = bisect_left(self._all_words, stem)
-        word = self._all_words[place] if place < len(self._all_words) else ""
-        return word == stem or (len(stem) >= MIN_STEM_LETTERS and word.startswith(stem))
 
 
 def _find_passage_numbers(used: Sequence[PassageSentence | PassageWindow]) -> list[int]:

@@ -37,10 +37,6 @@ class Block(NamedTuple):
     header: tuple[str, ...] = ()
     """The names of the table's columns; empty for the first row itself."""
 
-    def column(self, place: int) -> str:
-        """Return the name of a column, empty where the table has no name for it."""
-        return self.header[place] if place < len(self.header) else ""
-
 
 _QUOTE_MARKS = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
