@@ -391,47 +391,48 @@ _SCALES = {
     "mn": 1e6, "bn": 1e9, "tn": 1e12,
 }  # fmt: skip
 # Singular words by dimension, each with the base units in one of it.
+_UNITS_BY_DIMENSION: dict[str, dict[str, float]] = {
+    "length": {
+        "m": 1, "metre": 1, "meter": 1, "km": 1e3, "kilometre": 1e3, "kilometer": 1e3,
+        "cm": 0.01, "centimetre": 0.01, "centimeter": 0.01, "mm": 0.001, "millimetre": 0.001,
+        "millimeter": 0.001, "mile": 1609.344, "yard": 0.9144, "foot": 0.3048, "feet": 0.3048,
+        "ft": 0.3048, "inch": 0.0254, "inche": 0.0254,
+    },
+    "mass": {
+        "g": 0.001, "gram": 0.001, "gramme": 0.001, "kg": 1, "kilo": 1, "kilogram": 1,
+        "kilogramme": 1, "mg": 1e-6, "milligram": 1e-6, "tonne": 1e3, "ounce": 0.02835,
+        "oz": 0.02835, "lb": 0.45359, "pound": 0.45359,
+    },
+    "volume": {
+        "litre": 1, "liter": 1, "ml": 0.001, "millilitre": 0.001, "milliliter": 0.001,
+        "cl": 0.01,
+    },
+    "time": {
+        "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600,
+        "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2629800,
+        "year": 31557600, "yr": 31557600, "decade": 315576000,
+    },
+    "data": {
+        "kb": 1e3, "kilobyte": 1e3, "mb": 1e6, "megabyte": 1e6, "gb": 1e9, "gigabyte": 1e9,
+        "tb": 1e12, "terabyte": 1e12,
+    },
+    "area": {"hectare": 1e4, "acre": 4046.86},
+    "power": {
+        "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6, "megawatt": 1e6, "gw": 1e9,
+        "gigawatt": 1e9,
+    },
+    "length/time": {"mph": 0.44704, "kph": 0.27778, "kmh": 0.27778},
+    "%": {"%": 1, "percent": 1, "percentage": 1},
+    "points": {"point": 1},
+    "USD": {"$": 1, "dollar": 1, "usd": 1},
+    "GBP": {"gbp": 1},
+    "EUR": {"€": 1, "euro": 1, "eur": 1},
+}  # fmt: skip
 _UNITS = {
     word: (dimension, factor)
-    for dimension, units in {
-        "length": {
-            "m": 1, "metre": 1, "meter": 1, "km": 1e3, "kilometre": 1e3, "kilometer": 1e3,
-            "cm": 0.01, "centimetre": 0.01, "centimeter": 0.01, "mm": 0.001, "millimetre": 0.001,
-            "millimeter": 0.001, "mile": 1609.344, "yard": 0.9144, "foot": 0.3048, "feet": 0.3048,
-            "ft": 0.3048, "inch": 0.0254, "inche": 0.0254,
-        },
-        "mass": {
-            "g": 0.001, "gram": 0.001, "gramme": 0.001, "kg": 1, "kilo": 1, "kilogram": 1,
-            "kilogramme": 1, "mg": 1e-6, "milligram": 1e-6, "tonne": 1e3, "ounce": 0.02835,
-            "oz": 0.02835, "lb": 0.45359, "pound": 0.45359,
-        },
-        "volume": {
-            "litre": 1, "liter": 1, "ml": 0.001, "millilitre": 0.001, "milliliter": 0.001,
-            "cl": 0.01,
-        },
-        "time": {
-            "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600,
-            "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2629800,
-            "year": 31557600, "yr": 31557600, "decade": 315576000,
-        },
-        "data": {
-            "kb": 1e3, "kilobyte": 1e3, "mb": 1e6, "megabyte": 1e6, "gb": 1e9, "gigabyte": 1e9,
-            "tb": 1e12, "terabyte": 1e12,
-        },
-        "area": {"hectare": 1e4, "acre": 4046.86},
-        "power": {
-            "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6, "megawatt": 1e6, "gw": 1e9,
-            "gigawatt": 1e9,
-        },
-        "length/time": {"mph": 0.44704, "kph": 0.27778, "kmh": 0.27778},
-        "%": {"%": 1, "percent": 1, "percentage": 1},
-        "points": {"point": 1},
-        "USD": {"$": 1, "dollar": 1, "usd": 1},
-        "GBP": {"gbp": 1},
-        "EUR": {"€": 1, "euro": 1, "eur": 1},
-    }.items()
+    for dimension, units in _UNITS_BY_DIMENSION.items()
     for word, factor in units.items()
-}  # fmt: skip
+}
 _CELSIUS, _FAHRENHEIT = (1.0, 0.0), (0.5555555556, -17.7777777778)
 _DEGREES = {"celsius": _CELSIUS, "c": _CELSIUS, "fahrenheit": _FAHRENHEIT, "f": _FAHRENHEIT}
 """By name, factor and offset to degrees Celsius."""
