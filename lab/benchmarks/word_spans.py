@@ -39,9 +39,8 @@ from lab.benchmarks.mu_shroom import (
 )
 from lab.benchmarks.which_metric.sets import lines, shared
 from lab.results import write_result
-from trustassay.judging.verdict import MIN_STEM_LETTERS
 from trustassay.statistics.resampling import resample_interval
-from trustassay.text.words import content_words
+from trustassay.text.words import MIN_STEM_LETTERS, content_words
 
 LANGUAGES = ("de", "fr", "it")
 _WRITTEN = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")

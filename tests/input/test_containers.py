@@ -12,7 +12,7 @@ import pytest
 from tests.lazily import needed
 from trustassay.core.sample import Sample
 from trustassay.input import InputError, InputFault, LocatedSample, read_samples
-from trustassay.input.source_files import store_standard_input
+from trustassay.input.places import store_standard_input
 from trustassay.runs.intake import default_folder
 
 openpyxl = needed("openpyxl")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.lazily import needed
 from tests.support import Recorder, jsonl, lines, record
 from trustassay import score

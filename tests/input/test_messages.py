@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.input.test_tools import A, Q, sample_of
+from tests.input.test_traces import Json, chat, faults, otlp, samples, span, tool, whole
 from trustassay.input import InputFault, LocatedSample, read_samples
-from trustassay.input.messages import describe_ending
+from trustassay.input.messages import describe_ending, find_failure
 
 SHOWN = ["The Tagus reaches the sea at Lisbon.", "Lisbon has seven hills."]
 RESULT = json.dumps(SHOWN)
@@ -178,3 +179,165 @@ def test_one_chat_alone_in_a_file_is_no_table(tmp_path: Path) -> None:
     path.write_text(json.dumps({"messages": [[ASKED, SAID], [{**ASKED, "content": "B?"}, SAID]]}))
     both = [one for one in read_samples(path) if isinstance(one, LocatedSample)]
     assert [one.sample.question for one in both] == [Q, "B?"]
+
+
+# What came before an answer: texts, calls with their arguments, and which of them failed
+
+
+def steps(*messages: Any, **fields: Any) -> Any:
+    return sample_of({"messages": list(messages), **fields}).metadata.get("steps")
+
+
+def called(**more: Any) -> Json:
+    return {"tool": "search", "arguments": {}, "passages": [1, 2], **more}
+
+
+@pytest.mark.parametrize(
+    ("messages", "call"),
+    [
+        ([ASKED, *openai(), SAID], called()),
+        ([ASKED, *anthropic(), SAID], called()),
+        ([ASKED, *RESPONSES], called()),
+        (PYDANTIC_AI, called(tool="s", arguments=None)),
+    ],
+)
+def test_a_call_has_its_arguments_and_the_numbers_of_its_results(
+    messages: list[Any], call: Json
+) -> None:
+    assert [one for one in steps(*messages) if "tool" in one] == [call]
+
+
+def test_texts_and_calls_stand_in_their_order_and_passages_of_the_system_come_first() -> None:
+    system = {"role": "system", "content": "<context>The harbour.</context>"}
+    first = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"}]
+    told = steps(*first, ASKED, *openai(), system, SAID)
+    assert told == [
+        {"user": "Hello"},
+        {"assistant": "Yes?"},
+        {"user": Q},
+        called(passages=[2, 3]),
+        {"system": system["content"]},
+    ]
+    assert steps(ASKED, SAID) is None
+    assert steps(*first, ASKED, SAID, documents=["own"]) is None
+
+
+def test_each_turn_has_the_steps_before_its_answer() -> None:
+    messages = [ASKED, *openai(), SAID, ASKED, *openai("Seven.", "c2"), SAID]
+    record = {"id": "c", "messages": messages}
+    found = [one for one in read_samples([record], turns="all") if isinstance(one, LocatedSample)]
+    first, second = [one.sample.metadata["steps"] for one in found]
+    assert first == [{"user": Q}, called()]
+    assert second == [*first, {"assistant": A}, {"user": Q}, called(passages=[3])]
+
+
+def test_a_result_that_names_no_call_is_that_of_the_last_one() -> None:
+    bare: Json = {"role": "function", "name": "search", "content": "Seven."}
+    assert steps(ASKED, openai()[0], bare, SAID)[1:] == [called(passages=[1])]
+    assert steps(ASKED, bare, SAID)[1:] == [{"tool": "", "passages": [1]}]
+
+
+LANGGRAPH_RESULT = {"type": "tool", "content": "x", "tool_call_id": "c1", "status": "error"}
+RETRY = {"part_kind": "retry-prompt", "tool_name": "s", "content": "x", "tool_call_id": "c"}
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [ASKED, openai()[0], LANGGRAPH_RESULT, SAID],
+        [ASKED, *openai('{"error": "x"}'), SAID],
+        [*PYDANTIC_AI[:3], {"kind": "request", "parts": [RETRY]}, PYDANTIC_AI[4]],
+    ],
+)
+def test_a_call_that_failed_says_why(messages: list[Any]) -> None:
+    assert [one["error"] for one in steps(*messages) if "tool" in one] == ["x"]
+
+
+def test_anthropic_marks_the_part_and_may_give_no_reason() -> None:
+    use, result = anthropic([])
+    result["content"][0]["is_error"] = True
+    [_, call] = steps(ASKED, use, result, SAID)
+    assert (call["error"], call["passages"]) == ("without a reason", [])
+
+
+def test_a_prompt_to_retry_that_is_of_no_tool_is_no_result() -> None:
+    retry = {"part_kind": "retry-prompt", "tool_name": None, "content": "x", "tool_call_id": "z"}
+    shown = [*PYDANTIC_AI[:2], {"kind": "request", "parts": [retry]}, PYDANTIC_AI[4]]
+    assert steps(*shown) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ({"errors": [{"code": 1}]}, "[{'code': 1}]"),
+        ({"error": True, "message": "gone"}, "gone"),
+        ({"error": {"message": {"detail": "gone"}}}, "gone"),
+        ({"ok": False, "x": 1}, '{"ok": false, "x": 1}'),
+        ('{"status_code": 503, "reason": "busy"}', "busy"),
+        ("An unexpected error occurred", "An unexpected error occurred"),
+        ("Failed to connect", "Failed to connect"),
+        ({"status": 200, "error": ""}, ""),
+        ({"status": "open", "message": "The error was found."}, ""),
+        ("Failures are rare.", ""),
+        ("404 people live there.", ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_what_says_that_a_call_failed(value: Any, error: str) -> None:
+    assert find_failure({}, value) == error
+
+
+def test_spans_of_tools_are_steps_with_their_status() -> None:
+    failed = tool(2, 1, "", gen_ai__tool__call__arguments='{"of": "Tagus"}')
+    failed["status"] = {"code": "STATUS_CODE_ERROR", "message": "timeout"}
+    [sample] = samples([otlp(span(1), failed, tool(3, 1, SHOWN[0]), chat(4, 1))])
+    assert sample.metadata["steps"] == [
+        {"user": Q},
+        {"tool": "search", "arguments": {"of": "Tagus"}, "passages": [], "error": "timeout"},
+        {"tool": "search", "arguments": None, "passages": [1]},
+    ]
+
+
+def test_a_run_of_langsmith_that_failed_has_its_error() -> None:
+    run: Json = {"id": "b", "run_type": "tool", "name": "find", "inputs": {"of": "Tagus"}}
+    run |= {"trace_id": "t", "parent_run_id": "a", "outputs": None, "error": "ValueError('x')"}
+    root: Json = {"id": "a", "run_type": "chain", "trace_id": "t", "inputs": {"question": Q}}
+    [sample] = samples([{**root, "outputs": {"answer": A}}, run])
+    [call] = [one for one in sample.metadata["steps"] if "tool" in one]
+    assert (call["error"], call["arguments"]) == ("ValueError('x')", {"of": "Tagus"})
+
+
+def test_earlier_turns_of_a_trace_are_steps_too() -> None:
+    import json
+
+    def part(role: str, **told: Any) -> Json:
+        return {"role": role, "parts": [told]}
+
+    messages = [
+        part("user", type="text", content="Hello"),
+        part("assistant", type="tool_call", id="c", name="find", arguments={"x": 1}),
+        part("tool", type="tool_call_response", id="c", response="Rain."),
+        part("assistant", type="text", content="It rains."),
+        part("user", type="text", content=Q),
+    ]
+    asked = chat(4, 1, **{"gen_ai.input.messages": json.dumps(messages)})
+    [sample] = samples([otlp(span(1), tool(2, 1, SHOWN[0]), asked)])
+    assert sample.metadata["steps"] == [
+        {"user": "Hello"},
+        {"tool": "find", "arguments": {"x": 1}, "passages": [2]},
+        {"assistant": "It rains."},
+        {"user": Q},
+        {"tool": "search", "arguments": None, "passages": [1]},
+    ]
+    messages[2]["parts"][0]["id"] = "gone"
+    asked = chat(4, 1, **{"gen_ai.input.messages": json.dumps(messages)})
+    [message] = faults([otlp(span(1), asked)])
+    expected = "expected a call of a tool for each result, none for 'gone'"
+    assert message.endswith(f"span 'step 4' (s4): gen_ai.input.messages: {expected}")
+    assert samples([otlp(span(1), tool(2, 1, SHOWN[0]), asked)])  # a span does not name its call
+
+
+def test_a_trace_without_calls_has_no_steps() -> None:
+    assert "steps" not in samples([otlp(chat(1, 0))])[0].metadata
+    assert samples([otlp(*whole())])[0].metadata["steps"][1]["passages"] == [1]

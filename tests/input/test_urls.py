@@ -15,7 +15,7 @@ import fsspec
 import pytest
 from arro3.io import write_parquet
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, cli  # noqa: F401 - a fixture
 from tests.input.test_formats import table
 from tests.support import Recorder, jsonl, lines, record, records
 from trustassay import score

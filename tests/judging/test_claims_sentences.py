@@ -18,8 +18,8 @@ from trustassay.judging.claims import (
     build_claims_as_in_paper,
 )
 from trustassay.text.citations import find_citations, spell_superscripts
-from trustassay.text.lists import strip_numbering
 from trustassay.text.mapped import MappedText
+from trustassay.text.markdown import strip_numbering
 from trustassay.text.sentences import load_splitter
 
 Read = list[tuple[str | None, tuple[int, ...]]]

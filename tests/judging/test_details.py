@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trustassay.judging.details import KnownDetails
-from trustassay.text.unicode import fold_text
+from trustassay.text.cleaning import fold_text
 
 
 def missing(

@@ -10,26 +10,26 @@ from trustassay.errors import BackendError
 from trustassay.text import grammar
 from trustassay.text.grammar import (
     find_finite_verb,
+    find_tag,
+    find_words,
     is_common_word,
     is_imperative,
     is_statement,
-    tag_of,
-    words_of,
 )
 
 
 def verb_of(text: str) -> str | None:
-    words = words_of(text)
+    words = find_words(text)
     place = find_finite_verb(words)
     return None if place is None else words[place]
 
 
 def test_words_are_as_they_are_written() -> None:
     text = "It’s well-known: O'Neill paid €1,000 (-3.2%) at 12:30, naïve as he was."
-    assert words_of(text) == (
+    assert find_words(text) == (
         "It’s well-known O'Neill paid €1,000 -3.2% at 12:30 naïve as he was".split()
     )
-    assert words_of("...!") == []
+    assert find_words("...!") == []
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_a_question_or_a_verb_without_a_subject_states_nothing(text: str) -> Non
 
 @pytest.mark.parametrize("text", ["Hold the red button", "Press start", "Call the office"])
 def test_an_imperative_begins_with_its_verb(text: str) -> None:
-    assert is_imperative(words_of(text))
+    assert is_imperative(find_words(text))
 
 
 @pytest.mark.parametrize("text", ["Red button", "Paris", "Hold", "", "The office"])
 def test_other_words_are_no_imperative(text: str) -> None:
-    assert not is_imperative(words_of(text))
+    assert not is_imperative(find_words(text))
 
 
 def test_common_words_are_known_in_small_letters_and_names_are_not() -> None:
@@ -112,8 +112,8 @@ def test_common_words_are_known_in_small_letters_and_names_are_not() -> None:
     assert is_common_word("Dog")
     assert not is_common_word("xyzzy")
     assert not is_common_word("Anna")
-    assert tag_of("dog") == tag_of("DOG") == "NN"
-    assert tag_of("xyzzy") == ""
+    assert find_tag("dog") == find_tag("DOG") == "NN"
+    assert find_tag("xyzzy") == ""
 
 
 def test_a_missing_lexicon_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_missing_lexicon_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar._load_lexicon.cache_clear()
     try:
         with pytest.raises(BackendError, match=r"textblob.* is missing"):
-            tag_of("dog")
+            find_tag("dog")
     finally:
         grammar._load_lexicon.cache_clear()
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.text.hostile import HOSTILE
 from trustassay.text.citations import strip_citations
-from trustassay.text.lists import split_list, split_list_as_in_paper, strip_numbering
+from trustassay.text.lists import split_list, split_list_as_in_paper
+from trustassay.text.markdown import strip_numbering
 
 
 @pytest.mark.parametrize(

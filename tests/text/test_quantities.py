@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trustassay.text.quantities import Quantity, read_quantities
+from trustassay.text.quantities import (
+    MONTHS,
+    Quantity,
+    read_quantities,
+    read_values,
+    read_values_of_words,
+    spell_dates,
+)
 
 
 def one(text: str) -> Quantity:
@@ -142,3 +151,251 @@ PARTS = (
 def test_every_order_of_parts_can_be_read(parts: list[str]) -> None:
     for text in (" ".join(parts), "".join(parts)):
         assert all(q.start < q.end <= len(text) for q in read_quantities(text).quantities)
+
+
+# Numbers, dates and times of day are read as values, however they are written
+
+
+def values(text: str, kind: str) -> list[tuple[float, ...]]:
+    found = read_values(text)
+    assert all(value.kind == kind for value in found)
+    return [value.numbers for value in found]
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,000", 1000),
+        ("1 000", 1000),
+        ("2 000 000", 2_000_000),
+        ("1.5k", 1500),
+        ("1.5 million", 1_500_000),
+        ("5bn", 5e9),
+        ("7 lakh", 700_000),
+        ("$29.00", 29),
+        ("€5", 5),
+        ("-3.2%", -3.2),
+        ("-$5", -5),
+        ("+4", 4),
+        ("007", 7),
+        ("0.002", 0.002),
+        ("twenty-five", 25),
+        ("Two hundred", 200),
+        ("one hundred twenty", 120),
+        ("three hundred and two thousand", 302_000),
+        ("five million", 5_000_000),
+    ],
+)
+def test_a_number_is_read_in_figures_and_in_words(text: str, number: float) -> None:
+    assert values(text, "number") == [(number,)]
+    assert values(f"It was {text} once.", "number") == [(number,)]
+
+
+@pytest.mark.parametrize("text", ["A4 paper", "covid-19", "x2", "no number", "hundred", "1" * 19])
+def test_what_is_part_of_a_name_or_no_number_is_not_read(text: str) -> None:
+    assert read_values(text) == []
+
+
+def test_several_numbers_are_read_in_order_with_their_places() -> None:
+    text = "From 18-20, five of 1,000 paid $2.50."
+    found = read_values(text)
+    assert [text[value.start : value.end] for value in found] == [
+        "18",
+        "20",
+        "five",
+        "1,000",
+        "2.50",
+    ]
+    assert [value.numbers for value in found] == [(18,), (20,), (5,), (1000,), (2.5,)]
+
+
+def test_a_step_is_half_of_what_the_last_digit_stands_for() -> None:
+    steps = {text: read_values(text)[0].step for text in ("3", "3.2", "3.25", "1.5 million", "3k")}
+    assert steps == {"3": 0.5, "3.2": 0.05, "3.25": 0.005, "1.5 million": 50_000, "3k": 500}
+
+
+SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+
+
+def spelled(number: int) -> str:
+    """A number below a million in English words."""
+    if number >= 1000:
+        rest = f" {spelled(number % 1000)}" if number % 1000 else ""
+        return f"{spelled(number // 1000)} thousand{rest}"
+    if number >= 100:
+        rest = f" and {spelled(number % 100)}" if number % 100 else ""
+        return f"{SMALL[number // 100]} hundred{rest}"
+    if number >= 20:
+        rest = f"-{SMALL[number % 10]}" if number % 10 else ""
+        return TENS[number // 10 - 2] + rest
+    return SMALL[number]
+
+
+@given(st.integers(0, 999_999))
+def test_every_number_is_read_from_its_words(number: int) -> None:
+    assert values(f"There are {spelled(number)}.", "number") == [(number,)]
+
+
+FORMATS = st.sampled_from(
+    [
+        "{}",
+        "{:,}",
+        "${:,}",
+        "€{}",
+        "{}%",
+        "{:,} km",
+        "({})",
+        "“{}”",
+        "{}, or",
+        "{}.0",
+        "about {:,}.",
+    ]
+)
+
+
+@given(st.integers(0, 10**12), FORMATS)
+def test_every_number_is_read_however_it_is_formatted(number: int, form: str) -> None:
+    text = form.format(number)
+    assert values(f"It has {text} in all", "number") == [(number,)]
+    assert values(f"It has {text.replace(',', ' ')} in all", "number") == [(number,)]
+
+
+@given(st.decimals(-10_000, 10_000, places=2))
+def test_every_decimal_is_read_with_its_sign(number: float) -> None:
+    assert values(f"It is {number:.2f} now.", "number") == [(float(number),)]
+
+
+# Dates
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2021-03-05",
+        "2021/03/05",
+        "2021-03-05T10:20:30Z",
+        "5 March 2021",
+        "5 Mar. 2021",
+        "5th of March, 2021",
+        "the 5th March 2021",
+        "March 5, 2021",
+        "March 5th 2021",
+        "march the 5th, 2021",
+    ],
+)
+def test_a_date_is_year_month_and_day(text: str) -> None:
+    assert values(f"It opened on {text}.", "date") == [(2021, 3, 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("March 2021", [(2021, 3, 0)]),
+        ("5 March", [(0, 3, 5)]),
+        ("31/12/2021", [(2021, 12, 31)]),
+        ("12/31/21", [(2021, 12, 31)]),
+        ("1.2.99", [(1999, 1, 2), (1999, 2, 1)]),  # which is the day is not known
+    ],
+)
+def test_what_is_not_said_of_a_date_is_left_open(
+    text: str, expected: list[tuple[float, ...]]
+) -> None:
+    assert sorted(values(f"It opened {text} and closed", "date")) == expected
+
+
+def test_a_month_that_does_not_exist_makes_no_date() -> None:
+    assert values("99/99/2021", "number") == [(99,), (99,), (2021,)]
+    assert read_values("in May") == []
+
+
+DAYS = st.dates(datetime.date(1000, 1, 1), datetime.date(2999, 12, 31))
+DATE_FORMATS = st.sampled_from(
+    [
+        "{year}-{month:02}-{day:02}",
+        "{year}/{month:02}/{day:02}",
+        "{day} {name} {year}",
+        "{day:02} {name:.3} {year}",
+        "{name} {day}, {year}",
+    ]
+)
+
+
+@given(DAYS, DATE_FORMATS)
+def test_every_date_is_read_and_spelled_alike(date: datetime.date, form: str) -> None:
+    year, month, day, name = date.year, date.month, date.day, MONTHS[date.month - 1].title()
+    text = form.format(year=year, month=month, day=day, name=name)
+    assert values(f"It opened on {text}.", "date") == [(year, month, day)]
+    assert spell_dates(f"It opened on {text}.") == f"It opened on {day} {name} {year}."
+
+
+@pytest.mark.parametrize(
+    "text", ["03/05/2021", "March 2021", "5 March", "1.5 and 2", "no date", "3 March 21"]
+)
+def test_a_date_that_is_not_certain_is_not_spelled_anew(text: str) -> None:
+    assert spell_dates(text) == text
+
+
+def test_several_dates_are_spelled() -> None:
+    text = "On March 5, 2021 and from 2022-01-02 to 13/05/2023, but not on 03/05/2021."
+    expected = "On 5 March 2021 and from 2 January 2022 to 13 May 2023, but not on 03/05/2021."
+    assert spell_dates(text) == expected
+    assert spell_dates(expected) == expected
+
+
+# Times of day
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("3 pm", [15]),
+        ("3pm", [15]),
+        ("3.30 p.m.", [15.5]),
+        ("15:30", [15.5]),
+        ("12 pm", [12]),
+        ("12 am", [0]),
+        ("noon", [12]),
+        ("0:00", [0]),
+        ("3:30", [3.5, 15.5]),  # of the morning or of the afternoon
+        ("midnight", [0, 24]),
+    ],
+)
+def test_times_of_day_are_minutes(text: str, hours: list[float]) -> None:
+    assert sorted(values(f"It opens at {text}", "time")) == [(60 * hour,) for hour in hours]
+
+
+@given(st.times())
+def test_every_time_is_read_in_12_and_in_24_hours(time: datetime.time) -> None:
+    minutes = (60 * time.hour + time.minute,)
+    half = "am" if time.hour < 12 else "pm"
+    assert minutes in values(f"at {time.hour}:{time.minute:02} h", "time")
+    assert values(f"at {time.hour % 12 or 12}:{time.minute:02} {half}.", "time") == [minutes]
+
+
+# Words
+
+
+def test_words_that_stand_for_a_number() -> None:
+    assert 0.5 in read_values_of_words("Half of it")
+    assert list(read_values_of_words("It closed twice.")) == [2]
+    assert list(read_values_of_words("the third, a dozen")) == [3, 12]
+    assert list(read_values_of_words("three of them")) == []
+
+
+# Any text at all
+
+
+@given(st.text() | st.text("0123456789.,:/- $€%abkmpn", max_size=30))
+def test_values_do_not_overlap_unless_they_are_readings_of_the_same(text: str) -> None:
+    found = read_values(text)
+    assert found == sorted(found, key=lambda value: value.start)
+    for one, other in itertools.pairwise(found):
+        assert one.end <= other.start or (one.start, one.end) == (other.start, other.end)
+    assert all(0 <= value.start < value.end <= len(text) for value in found)

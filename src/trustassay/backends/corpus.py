@@ -14,10 +14,11 @@ from typing import Any
 
 from trustassay.core.capabilities import Passage
 from trustassay.core.sample import Problem, clean
+from trustassay.input.places import open_text
 from trustassay.input.reading import read_raw_records
 from trustassay.input.records import InputError, RawRecord
-from trustassay.input.source_files import open_text
 from trustassay.input.tables import MAX_CELL_CHARACTERS, SAVE_AS_UTF8
+from trustassay.text.sentences import pack_sentences
 
 KNOWN_CORPORA = (
     "a folder of .txt, .md, .jsonl, .csv, .tsv or .parquet files, or one such file "
@@ -82,18 +83,7 @@ def cut_passages(text: str, words: int) -> Iterator[str]:
     Only a sentence that is itself longer is cut within. White space becomes single spaces; the
     words of all passages, in order, are the words of the text.
     """
-    passage: list[str] = []
-    for sentence in _split_sentences(text):
-        if passage and len(passage) + len(sentence) > words:
-            yield " ".join(passage)
-            passage = []
-        passage += sentence
-        # Only a single sentence can be too long here: others were yielded before it was added.
-        while len(passage) > words:
-            yield " ".join(passage[:words])
-            passage = passage[words:]
-    if passage:
-        yield " ".join(passage)
+    yield from map(" ".join, pack_sentences(_split_sentences(text), words))
 
 
 def _split_sentences(text: str) -> Iterator[list[str]]:

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from trustassay.core.capabilities import Models, OptionChoice, Reply, Turns
 from trustassay.core.event_loop import gather_all
 from trustassay.errors import BackendError
-from trustassay.text.patterns import read_patterns
 from trustassay.text.replies import THIS_ANSWER, ProseReader, ReplyValue, clean_reply
 
 LETTERS = ascii_uppercase
@@ -21,10 +20,17 @@ MIN_LETTER_MASS = 0.5
 """Probability that the letters must have together if the first token is not one of them."""
 TOP_ALTERNATIVES = 20
 """Likeliest first tokens that are requested; no public endpoint gives more."""
-_P = read_patterns("replies.toml", "trustassay.text")
-_INITIALS = re.compile(_P["initials"])
+_INITIALS = re.compile(
+    r"\b[A-Za-z]\.(?:[A-Za-z]\b\.?)+|\b[A-Z]\.(?: ?[A-Z]\.){1,5}(?=\s?[A-Z][a-z])"
+    r"|\b[A-Z]\.(?=\s[a-z])(?!\s(?:because|since|as|it|the|this|that|is|i|no|not|so|and|or|but"
+    r"|none)\b)|\b[A-Z]-(?=[a-z])|(?<=\w-)[A-Z]\b"
+)
 """Letters that are part of a name or word: ``D.C.``, ``C. S. Lewis``, ``E. coli``, ``A-ha``."""
-_BEFORE = _P["before_letters"].split("|")
+_BEFORE = (
+    "answer choice option reply winner antwort réponse respuesta resposta risposta antwoord "
+    "odpowiedź ответ cevap 答案 回答 答え 정답"
+).split()
+"""Words before the letter of an option."""
 
 
 async def choose(

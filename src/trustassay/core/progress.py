@@ -193,6 +193,17 @@ def tell(line: str) -> None:
             print(line, file=sys.stderr, flush=True)
 
 
+_topics: set[str] = set()
+"""Topics of the lines that :func:`tell_once` has printed."""
+
+
+def tell_once(topic: str, line: str) -> None:
+    """Print a line unless one on this topic was printed: an input is read more than once."""
+    if topic not in _topics:
+        _topics.add(topic)
+        tell(line)
+
+
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
     # Looked up, not imported: in a notebook it is loaded already, elsewhere it may be missing.

@@ -13,7 +13,7 @@ from trustassay.core.sample import compute_content_id
 from trustassay.input.layouts import NAMES, normalise_name
 from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
 from trustassay.input.passages import DOCUMENTS
-from trustassay.input.values import decode_json
+from trustassay.input.records import decode_json
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
 _MAX_DEPTH = 8
@@ -73,7 +73,7 @@ Record = Mapping[str, Any]
 
 
 class _NestedRecord(NamedTuple):
-    """The nested record of a tool, as described in ``names.toml``; paths have dots."""
+    """The nested record of a tool; paths have dots."""
 
     keys: Sequence[str]
     """The keys that identify it; all must be present."""
@@ -89,7 +89,57 @@ class _NestedRecord(NamedTuple):
     """Paths of the name of the model."""
 
 
-_NESTED_RECORDS = tuple(_NestedRecord(**row) for row in NAMES["shapes"])
+_GOLD_PLACES = (
+    *("reference_outputs", "reference", "example.outputs", "expected_output", "expectedOutput"),
+)
+_NESTED_RECORDS = (
+    _NestedRecord(
+        ("datasource_item", "sample"),
+        ask=("datasource_item.item", "datasource_item", "sample.input"),
+        say=("sample.output",),
+        mixed=("datasource_item.item", "datasource_item"),
+        model=("sample.model",),
+    ),
+    _NestedRecord(("data", "event_id", "type"), ask=("data.prompt",), say=("data.sampled",)),
+    _NestedRecord(
+        ("vars",),
+        ask=("vars", "prompt.raw", "prompt"),
+        say=("response.output", "output"),
+        mixed=("vars",),
+        model=("provider.label", "provider.id", "provider"),
+    ),
+    _NestedRecord(
+        ("example", "run"),
+        ask=("run.inputs", "example.inputs"),
+        say=("run.outputs",),
+        gold=("example.outputs",),
+        mixed=("example.inputs",),
+    ),
+    # An example: its outputs are the right ones.
+    _NestedRecord(
+        ("dataset_id", "inputs"),
+        ask=("inputs",),
+        say=(),
+        gold=("outputs",),
+        mixed=("inputs", "metadata"),
+    ),
+    _NestedRecord(
+        ("inputs",),
+        ask=("inputs",),
+        say=("outputs", "output"),
+        gold=_GOLD_PLACES,
+        mixed=("inputs", "outputs", "metadata"),
+        model=("extra.metadata.ls_model_name",),
+    ),
+    _NestedRecord(
+        ("input",),
+        ask=("input",),
+        say=("output",),
+        gold=_GOLD_PLACES,
+        mixed=("input", "output", "metadata"),
+    ),
+)
+"""The first one whose keys a record has counts: the keys of later ones are less certain."""
 _COLUMNS = frozenset({"inputs", "outputs", "reference", "reference_outputs", "input", "output"})
 """Objects whose fields may be columns of a table: ``inputs.question``."""
 CHATS = ("messages", "conversation", "conversations")
@@ -129,7 +179,6 @@ def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | No
     ``None`` where the record is not of a known tool, is flat already, or has no clear question.
     """
     record = _parse_json_fields(_gather_columns(record))
-    # The first record that fits counts, so their order in ``names.toml`` matters.
     for shape in _NESTED_RECORDS:
         if record.keys() >= set(shape.keys):
             return _flatten_shape(record, shape)

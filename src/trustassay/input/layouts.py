@@ -35,8 +35,8 @@ class Layout:
 
     name: str
     """The name of the tool or data set."""
-    identifying_keys: tuple[frozenset[str], ...]
-    """Sets of keys; the layout is recognised where all keys of one set are present."""
+    identifying_keys: tuple[tuple[str, ...], ...]
+    """Groups of keys; the layout is recognised where all keys of one group are present."""
     fields: Mapping[str, tuple[str, ...]]
     """By canonical field, the tool's names for it, the preferred one first."""
     documents: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Layout:
     converters: Mapping[str, Converter] = field(default_factory=dict)
     """By the tool's field, a function that returns the canonical value. It raises ``SampleError``,
     with an empty field name, where it cannot."""
-    keys_without_question: frozenset[str] = frozenset()
+    keys_without_question: tuple[str, ...] = ()
     """Keys one of which identifies the layout in a record without ``question``."""
 
 
@@ -129,29 +129,88 @@ CONVERTERS: Mapping[str, Converter] = {
 AMBIGUOUS = frozenset({"source"})
 """Names that may mean documents but mostly hold a link or a title; they count only with prose."""
 
-# The functions that ``names.toml`` refers to by name, without the underscore.
-_CONVERTERS = {
-    converter.__name__: converter
-    for converter in (_short_answers, _one_question, _unless_blank, _in_list, _one_of_list)
-} | {converter.__name__: converter for converter in (_not_hallucinated, _split_at_bars)}
-
-
-def _build_layout(row: Mapping[str, Any]) -> Layout:
-    return Layout(
-        row["name"],
-        tuple(map(frozenset, row["telling"])),
-        {canonical: tuple(names) for canonical, names in row["fields"].items()},
-        row.get("documents", {}),
-        {name: _CONVERTERS[f"_{how}"] for name, how in row.get("converters", {}).items()},
-        frozenset(row.get("without_question", ())),
-    )
-
-
-LAYOUTS = tuple(map(_build_layout, NAMES["layouts"]))
-# Documents in our own layout may have Trust-Eval's names: their flags must not be dropped silently.
-CANONICAL = Layout(
-    "canonical", (), {}, next(layout.documents for layout in LAYOUTS if layout.name == "Trust-Eval")
+_DEEPEVAL_FIELDS = {
+    "question": ("input",),
+    "response": ("actual_output", "actualOutput", "output", "answer"),
+    "documents": ("retrieval_context", "retrievalContext", "context"),
+    "claims": ("expected_output", "expectedOutput"),
+}
+_TRUST_EVAL_DOCUMENT = {"supports": "answers_found", "excerpt": "sent"}
+LAYOUTS = (
+    Layout(  # as it writes tables
+        "DeepEval",
+        (("input", "retrieval_context", "source_file"),),
+        _DEEPEVAL_FIELDS,
+        converters=dict.fromkeys(("retrieval_context", "context"), _split_at_bars),
+    ),
+    Layout(
+        "DeepEval",
+        (
+            *(("actualOutput",), ("actual_output",), ("expectedOutput",), ("expected_output",)),
+            *(("retrievalContext",), ("retrieval_context",)),
+        ),
+        _DEEPEVAL_FIELDS,
+        keys_without_question=("input",),
+    ),
+    Layout(
+        "Ragas",
+        (("retrieved_contexts",), ("user_input",)),
+        {
+            "question": ("user_input",),
+            "response": ("answer",),
+            "documents": ("retrieved_contexts",),
+            "claims": ("reference",),
+        },
+        converters={"user_input": _one_question},
+    ),
+    Layout(
+        "log",
+        (
+            *(("answer", "contexts"), ("answer", "context"), ("answer", "documents")),
+            *(("answer", "retrieved_documents"), ("answer", "ground_truth")),
+            *(("answer", "ground_truths"), ("answer", "ideal")),
+        ),
+        {
+            "response": ("answer",),
+            "documents": ("contexts", "context", "retrieved_documents"),
+            "claims": ("ground_truth", "ground_truths"),
+        },
+    ),
+    Layout(
+        "Trust-Eval",
+        (("docs",), ("output",), ("qa_pairs",)),
+        {"response": ("output",), "documents": ("docs",), "answers": ("qa_pairs",)},
+        _TRUST_EVAL_DOCUMENT,
+        {"qa_pairs": _short_answers},
+    ),
+    Layout(
+        "TruthfulQA",
+        (("Correct Answers", "Incorrect Answers"),),
+        {
+            "question": ("Question",),
+            "answers": ("Correct Answers",),
+            "incorrect_answers": ("Incorrect Answers",),
+        },
+        converters={"Correct Answers": _one_of_list, "Incorrect Answers": _in_list},
+    ),
+    Layout(
+        "HaluEval",
+        (("chatgpt_response",),),
+        {
+            "id": ("ID",),
+            "question": ("user_query",),
+            "response": ("chatgpt_response",),
+            "label": ("hallucination",),
+        },
+        converters={"ID": _unless_blank, "hallucination": _not_hallucinated},
+    ),
+    Layout(
+        "TrustScore", (("human_eval", "pred"),), {"response": ("pred",), "label": ("human_eval",)}
+    ),
 )
+"""How tools write a record; the first layout that fits counts."""
+# Documents in our own layout may have Trust-Eval's names: their flags must not be dropped silently.
+CANONICAL = Layout("canonical", (), {}, _TRUST_EVAL_DOCUMENT)
 
 
 # ---- other spellings (Ground Truth, actualOutput) and languages (Réponse, 質問) ----
@@ -192,6 +251,7 @@ def translate_name(name: str) -> str:
     return _TRANSLATIONS.get(result, result)
 
 
+@lru_cache(maxsize=4096)
 def normalise_name(name: str) -> str:
     """Return a name in small letters without accents, with one underscore between words."""
     # "actualOutput" becomes "actual_Output" first.

@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from trustassay.errors import install_command
-from trustassay.input.places import InputFile
+from trustassay.input.places import InputFile, open_text
 from trustassay.input.records import InputError, RawRecord
-from trustassay.input.source_files import open_text
 
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WAYS = ("resource_spans scope_spans spans", "resource_logs scope_logs log_records")

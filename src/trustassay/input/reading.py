@@ -20,7 +20,15 @@ from trustassay.errors import did_you_mean
 from trustassay.input import arrow, otlp, places, recognising
 from trustassay.input.chats import CHATS, is_no_answer, split_turns
 from trustassay.input.messages import read_messages
-from trustassay.input.places import InputFile, InputPlace, find_place
+from trustassay.input.places import (
+    STANDARD_INPUT,
+    STANDARD_INPUT_NAME,
+    InputFile,
+    InputPlace,
+    find_place,
+    open_text,
+    store_standard_input,
+)
 from trustassay.input.records import (
     InputError,
     InputFault,
@@ -29,12 +37,6 @@ from trustassay.input.records import (
     build_missing_source_error,
     is_nan,
     to_json_types,
-)
-from trustassay.input.source_files import (
-    STANDARD_INPUT,
-    STANDARD_INPUT_NAME,
-    open_text,
-    store_standard_input,
 )
 from trustassay.input.tables import read_csv_records, read_workbook_records
 from trustassay.input.traces import is_trace, read_traces

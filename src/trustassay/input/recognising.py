@@ -23,8 +23,7 @@ from trustassay.input.chats import CHATS, flatten_record, may_be_nested
 from trustassay.input.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
 from trustassay.input.messages import describe_ending
 from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
-from trustassay.input.records import RawRecord, UnknownFields, is_nan
-from trustassay.input.values import decode_json, parse_value
+from trustassay.input.records import RawRecord, UnknownFields, decode_json, is_nan, parse_value
 
 ABSENT: Final = object()
 """The result of :func:`reach` where a record has no such field; ``None`` is a value."""
@@ -177,12 +176,14 @@ def find_layout(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
     matching = [
         layout
         for layout in LAYOUTS
-        if any(keys.issubset(record) for keys in layout.identifying_keys)
+        if any(record.keys() >= set(keys) for keys in layout.identifying_keys)
     ]
     # These keys are too common to decide in a record that has a question.
     if not matching and not asks:
         matching = [
-            layout for layout in LAYOUTS if not layout.keys_without_question.isdisjoint(record)
+            layout
+            for layout in LAYOUTS
+            if any(key in record for key in layout.keys_without_question)
         ]
     return matching[0] if matching else layouts.CANONICAL
 
@@ -569,13 +570,32 @@ def _flatten_haltt4llm(record: Record) -> Sequence[Record]:
     return [flat | {"right_choice": marked[0]} if len(marked) == 1 else flat]
 
 
-def _build_published_set(row: Mapping[str, Any]) -> _PublishedSet:
-    fields = (field for field, _ in row["kinds"].values())
-    keys = frozenset((row["question"], row["gold"], row["passage"], *fields))
-    return _PublishedSet(keys, partial(_flatten_answers, **row))
-
-
 _PUBLISHED_SETS = (
-    *map(_build_published_set, layouts.NAMES["answers"]),
+    # CHALE: without hallucination, with half of it, and with nothing else.
+    _PublishedSet(
+        frozenset({"Question", "Short_ans", "Long_ans", "non-halu", "mid-halu", "halu"}),
+        partial(
+            _flatten_answers,
+            question="Question",
+            gold="Short_ans",
+            passage="Long_ans",
+            kinds={
+                "non-halu": ("non-halu", 1),
+                "mid-halu": ("mid-halu", 0),
+                "halu": ("halu", 0),
+            },
+        ),
+    ),
+    # HaluEval: the right answer and the hallucinated one, with the knowledge as a passage.
+    _PublishedSet(
+        frozenset({"question", "right_answer", "knowledge", "hallucinated_answer"}),
+        partial(
+            _flatten_answers,
+            question="question",
+            gold="right_answer",
+            passage="knowledge",
+            kinds={"right": ("right_answer", 1), "hallucinated": ("hallucinated_answer", 0)},
+        ),
+    ),
     _PublishedSet(frozenset({"question", "answers"}), _flatten_haltt4llm),
 )

@@ -8,11 +8,11 @@ from contextlib import suppress
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
-from trustassay.core.progress import tell
+from trustassay.core.progress import tell_once
 from trustassay.core.sample import Problem
 from trustassay.errors import install_command
 from trustassay.input import layouts
-from trustassay.input.places import InputFile
+from trustassay.input.places import InputFile, open_text
 from trustassay.input.recognising import find_columns, has_question
 from trustassay.input.records import (
     InputError,
@@ -22,7 +22,6 @@ from trustassay.input.records import (
     build_missing_source_error,
     to_json_types,
 )
-from trustassay.input.source_files import open_text
 
 MAX_HEADER_ROWS = 20
 """Rows at the start of a table that are searched for its header."""
@@ -124,7 +123,6 @@ _ENCODINGS = {_WESTERN: "Windows-1252", "cp932": "Shift JIS", "gb18030": "GB 180
 _SIGNS = frozenset("’‘‚“”„«»‹›–—…•·°§€£¥©®™×±²³½¼¾¿¡\xa0\xad´")
 """Characters, besides letters, in texts of western European languages."""
 _SIGNS_IN_WORDS = frozenset("’‘·\xad´")
-_announced: set[str] = set()
 
 
 class TableHeader(NamedTuple):
@@ -211,10 +209,9 @@ def _detect_encoding(row: list[str]) -> str:
 
 def _report_encoding(name: str, encoding: str) -> None:
     """Print once that a table is read in another encoding than UTF-8."""
-    if encoding in _ENCODINGS and name not in _announced:
-        _announced.add(name)
-        label = _ENCODINGS[encoding]
-        tell(f"{name}: is not UTF-8, read as {label}; where letters are wrong, {SAVE_AS_UTF8}")
+    if encoding in _ENCODINGS:
+        message = f"is not UTF-8, read as {_ENCODINGS[encoding]}; where letters are wrong"
+        tell_once(f"{name}: encoding", f"{name}: {message}, {SAVE_AS_UTF8}")
 
 
 def _is_western(text: str) -> bool:

@@ -15,16 +15,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from trustassay.core.progress import tell
+from trustassay.core.progress import tell_once
 from trustassay.core.sample import Problem, clean
 from trustassay.input.chats import find_answer, find_question, flatten_record
 from trustassay.input.layouts import NAMES, normalise_name
-from trustassay.input.messages import find_passages, read_messages, read_tool_result
-from trustassay.input.passage_texts import RawPassage
-from trustassay.input.passages import read_passages, text_of
-from trustassay.input.records import RawRecord
-from trustassay.input.steps import AgentSteps, Call, ChatMessage, find_failure
-from trustassay.input.values import decode_json
+from trustassay.input.messages import (
+    AgentSteps,
+    Call,
+    ChatMessage,
+    find_failure,
+    find_passages,
+    read_messages,
+    read_tool_result,
+)
+from trustassay.input.passages import RawPassage, read_passages, text_of
+from trustassay.input.records import RawRecord, decode_json
 
 _PLACES: Mapping[str, Any] = NAMES["spans"]
 _KINDS = {word: kind for kind, words in _PLACES["kinds"].items() for word in words.split()}
@@ -43,7 +48,6 @@ _CUT_MESSAGE = (
 )
 _MAX_DEPTH = 32  # levels of attributes
 _FAILED_STATUSES = frozenset({"2", "error", "status_code_error", "statuscode.error"})
-_announced: set[str] = set()
 
 
 class TraceSpan:
@@ -158,10 +162,9 @@ def read_traces(raws: Iterable[RawRecord], name: str) -> Iterator[RawRecord]:
         except RecursionError:
             problem = Problem(f"trace {key[:80]}", "is nested too deeply")
             result[key] = [RawRecord(next(iter(traces[key][0])), None, (problem,))]
-    # Printed once, since an input is read more than once.
-    if sources and name not in _announced:
-        _announced.add(name)
-        tell(f"{name}: traces: " + "; ".join(f"{source} ({n:,})" for source, n in sources.items()))
+    if sources:
+        counts = "; ".join(f"{source} ({n:,})" for source, n in sources.items())
+        tell_once(f"{name}: traces", f"{name}: traces: {counts}")
     yield from (raw for key in traces for raw in result[key])
 
 

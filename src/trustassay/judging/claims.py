@@ -1,7 +1,7 @@
 """Builds the claims of an answer: statements that stand alone, each with its place in the answer.
 
 1. Reasoning, citations, a list of references and markup are cut out, and the text is folded
-   (:mod:`trustassay.text.unicode`).
+   (:mod:`trustassay.text.cleaning`).
 2. The rest is split into blocks, and these into sentences. JSON and tables give a statement for
    each value.
 3. Words without meaning are cut off each sentence: openers ("Sure,") and frames ("According to the
@@ -24,24 +24,21 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from trustassay.errors import BackendError, UnparsedError
-from trustassay.judging.leads import (
-    OPEN_CLAUSE,
-    adds_meaning,
-    is_incomplete_lead,
-    join_to_lead,
-    split_inline_items,
-)
-from trustassay.judging.short_replies import (
+from trustassay.judging.completion import (
     ASSENT,
     ELLIPSIS,
     NOT_TRUE,
+    OPEN_CLAUSE,
     SUBORDINATE,
+    adds_meaning,
     asks_whether,
     complete_reply,
     find_question_topic,
+    is_incomplete_lead,
+    join_to_lead,
     make_sentence,
+    split_inline_items,
 )
-from trustassay.text.channels import extract_answer
 from trustassay.text.citations import (
     find_citations,
     find_citations_as_in_paper,
@@ -50,17 +47,17 @@ from trustassay.text.citations import (
     spell_superscripts,
     strip_citations_as_in_paper,
 )
+from trustassay.text.cleaning import extract_answer, fold, strip_markup
 from trustassay.text.grammar import (
     WH_WORDS,
     find_finite_verb,
+    find_words,
     is_imperative,
     is_statement,
-    words_of,
 )
 from trustassay.text.language import ENGLISH, detect_language
-from trustassay.text.lists import strip_numbering
 from trustassay.text.mapped import MappedText
-from trustassay.text.markdown import Block, parse_blocks
+from trustassay.text.markdown import Block, parse_blocks, strip_numbering
 from trustassay.text.phrases import (
     REASON_QUESTION,
     REASON_REFERRAL,
@@ -75,7 +72,6 @@ from trustassay.text.phrases import (
 from trustassay.text.refusals import find_denied_topic, find_refusal_words, split_refusal
 from trustassay.text.replies import find_numbered_lines
 from trustassay.text.sentences import Splitter
-from trustassay.text.unicode import fold
 from trustassay.text.words import content_words, is_negation, plain_words
 
 REASON_DECLINES = "it declines to answer"
@@ -210,51 +206,9 @@ def strip_answer(response: str) -> str:
     """
     text, _ = _clean_answer(response)
     text = text.cut(find_marker_spans(text.text, find_citations(text.text)))
-    bare = _strip_markup(text).text.strip()
+    bare = strip_markup(text).text.strip()
     # An answer that is nothing but an opener, such as "Sure!", stays.
     return bare[find_opener_end(bare) :].strip() or bare
-
-
-# "[text](address)" and "![text](address)" become "text"; one level of brackets in the address.
-_IMAGE_OR_LINK = re.compile(
-    r"!?\[([^\[\]\n]{0,300})\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+\"[^\"\n]*\")?\)"
-)
-_STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,500}~~")
-# Marks of bold, italic, code and strikethrough, but not "2 * 3", "snake_case" or "5*".
-_EMPHASIS = re.compile(
-    r"\*\*+|~{3,}|__(?=\S)|(?<=\S)__|`+|(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])"
-    r"|(?<![\w_])_(?=[^\W_])|(?<=[^\W_])_(?![\w_])"
-)
-_ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+.!|>~-])")
-# An address with the words that introduce it: "see https://...", "(source: https://...)".
-_ADDRESS = re.compile(
-    r"(?:,?[ \t]{0,2}\b(?:see|at|via|from|source|link)[ \t]?:?[ \t]?)?(?:\([ \t]?)?"
-    r"<?\bhttps?://[^\s<>]*[^\s<>.,;:!?\"')]>?(?:[ \t]?\))?",
-    re.IGNORECASE,
-)
-_CROSS = re.compile("(?P<label>:\\s*)?[✗✘❌🚫⛔]\\s*")
-_TICKED = re.compile(":\\s*[✓✔✅☑]\\s*")
-_EMOJI = re.compile("[\U0001f000-\U0001faff\u2600-\u2604\u2607-\u27bf\u2b00-\u2bff]+\\s?")
-"""Emoji and symbols, except stars, which may be a rating."""
-_ASKS_FOR_ADDRESS = re.compile(
-    r"\b(?:urls?|links?|web ?sites?|web ?pages?|address|site|online)\b", re.IGNORECASE
-)
-
-
-def _strip_markup(text: MappedText, question: str = "") -> MappedText:
-    """Return a text without emphasis, links, addresses that nobody asked for, and emoji.
-
-    Struck-out text is dropped. A cross becomes "not", or "no" behind a label; a tick behind a
-    label becomes "yes".
-    """
-    text = text.sub(_IMAGE_OR_LINK, r"\1").sub(_STRUCK, "").sub(_EMPHASIS, "").sub(_ESCAPE, r"\1")
-    # "What is the website?" is answered by an address.
-    if not _ASKS_FOR_ADDRESS.search(question):
-        text = text.sub(_ADDRESS, "")
-    if text.text.isascii():
-        return text
-    text = text.sub(_CROSS, lambda match: ": no " if match["label"] else "not ")
-    return text.sub(_TICKED, ": yes ").sub(_EMOJI, "").strip()
 
 
 # Sentences and their citations ------------------------------------------------------------------
@@ -470,7 +424,9 @@ class _ClaimBuilder:
                 hypothesis = make_sentence(text) if _states_outright(text) else None
                 self._add_claim(hypothesis, cell, "the head of a table", numbers)
                 continue
-            title = _read_cell(MappedText.of(block.column(column)))
+            # A row may have more cells than the table has names of columns.
+            title = block.header[column] if column < len(block.header) else ""
+            title = _read_cell(MappedText.of(title))
             title = "" if _states_outright(title) else title
             # "Row name: column name: value"; the first cell itself has only its column's name.
             labels = [
@@ -494,7 +450,7 @@ class _ClaimBuilder:
     ) -> None:
         """Add the claims of a sentence."""
         full, numbers, block = sentence.full, sentence.numbers, self.blocks[place]
-        bare = _strip_markup(sentence.bare, self.question)
+        bare = strip_markup(sentence.bare, self.question)
         # Step 1: the bare sentence, without numbering and left-over punctuation.
         bare = bare[len(bare.text) - len(strip_numbering(bare.text)) :].strip()
         bare = bare[_BEFORE_WORDS.match(bare.text).end() :]  # type: ignore[union-attr]
@@ -556,7 +512,7 @@ class _ClaimBuilder:
         """Return why a sentence of a block claims nothing; ``None`` where it claims something."""
         if not text:
             return "a greeting or an offer"
-        block, words = self.blocks[place], words_of(text)
+        block, words = self.blocks[place], find_words(text)
         # Each test comes before those that it excepts: an answer to yes or no and an item of a list
         # are claims, although their words alone would say nothing.
         is_complete = find_finite_verb(words) is not None or is_imperative(words)
@@ -621,7 +577,7 @@ class _ClaimBuilder:
     @staticmethod
     def _says_more(text_behind: str) -> bool:
         """Whether the text behind yes or no is a sentence of its own that does not repeat it."""
-        words = words_of(text_behind)
+        words = find_words(text_behind)
         is_more = find_finite_verb(words) is not None and not ELLIPSIS.fullmatch(text_behind)
         return is_more and not SUBORDINATE.match(text_behind)
 
@@ -644,11 +600,11 @@ class _ClaimBuilder:
         # Only the question itself: a statement of the asker beside it ("I was born in May. What
         # ...?") is claimed by an answer that repeats it.
         question = " ".join(_ASKING.findall(self.open_question)) or self.open_question
-        words = [word.lower() for word in words_of(question)]
+        words = [word.lower() for word in find_words(question)]
         # The words of "Is it A or B?" and of yes-or-no questions are possible answers.
         if self._asks_whether or "or" in words or WH_WORDS.isdisjoint(words[:2]):
             return False
-        if any(map(is_negation, plain_words(text))) or find_finite_verb(words_of(text)) is None:
+        if any(map(is_negation, plain_words(text))) or find_finite_verb(find_words(text)) is None:
             return False
         return content_stems(text) <= content_stems(question)
 
@@ -658,7 +614,7 @@ class _ClaimBuilder:
         The first rule that applies: an answer to yes or no in the question's words, an item under
         its lead, a short reply with its question, a pronoun replaced by its subject.
         """
-        words = words_of(text)
+        words = find_words(text)
         if self._answers_whether(text):
             # An even number of negations is an affirmation.
             negated = sum(map(is_negation, plain_words(text))) % 2 == 1
@@ -690,7 +646,7 @@ class _ClaimBuilder:
         question.
         """
         nearest = self._read_lead(block.above[-1]) if block.above else ""
-        if nearest and not _LABEL.match(nearest) and find_finite_verb(words_of(nearest)) is None:
+        if nearest and not _LABEL.match(nearest) and find_finite_verb(find_words(nearest)) is None:
             return nearest if content_stems(nearest) else None
         # "And the second one?" does not name its subject, "And the Basso?" does.
         goes_on = _GOES_ON.match(self.question) and not re.search(r" [A-Z]", self.question)
@@ -718,7 +674,7 @@ class _ClaimBuilder:
         if place not in self.leads:
             text = self.blocks[place].text
             *_, last = _split_sentences(text, self.split, trailing=True)
-            bare, _ = _strip_frames(_strip_markup(last.bare).strip())
+            bare, _ = _strip_frames(strip_markup(last.bare).strip())
             self.leads[place] = bare.text[len(bare.text) - len(strip_numbering(bare.text)) :].strip(
                 " :.–—-"
             )
@@ -774,7 +730,7 @@ def _read_cell(cell: MappedText) -> str:
     """Return the text of a cell without citations and emphasis; a sign becomes its word."""
     markers = find_marker_spans(cell.text, find_citations(cell.text))
     mark = _MARKS.get(cell.text.strip())
-    return _strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
+    return strip_markup(cell.cut(markers)).text.strip() if mark is None else mark
 
 
 def _states_outright(text: str) -> bool:
@@ -783,7 +739,7 @@ def _states_outright(text: str) -> bool:
     It has more than three words with a subject and a finite verb, and most of its words do not
     begin with a capital, as those of a title do.
     """
-    words = words_of(text)
+    words = find_words(text)
     capitals = sum(word[0].isupper() for word in words)
     return (
         len(words) > 3

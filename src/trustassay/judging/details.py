@@ -16,10 +16,18 @@ from itertools import chain, permutations
 
 from rapidfuzz import fuzz
 
-from trustassay.judging.short_replies import asks_whether
+from trustassay.judging.completion import asks_whether
 from trustassay.text.grammar import is_common_word, is_known_name
-from trustassay.text.values import MONTHS, TextValue, read_values, values_of_words
-from trustassay.text.words import content_words, is_empty_word
+from trustassay.text.quantities import (
+    MONTH_NUMBERS,
+    MONTHS,
+    SHORT_MONTHS,
+    WEEKDAYS,
+    TextValue,
+    read_values,
+    read_values_of_words,
+)
+from trustassay.text.words import MIN_STEM_LETTERS, content_words, has_form, is_empty_word
 
 MAX_NUMBERS_COMBINED = 12
 """Numbers of the passages up to which sums, differences, products and ratios are tried."""
@@ -28,8 +36,6 @@ MIN_NAME_SIMILARITY = 83
 MAX_CHARACTERS_BEFORE = 40
 """Characters before a number that are searched for words that make it a bound, rounded or
 negative."""
-MIN_STEM_LETTERS = 4
-"""Letters of the shortest word that may be the beginning of another form of it."""
 _ABOUT = 0.1
 """Relative distance that "about" allows between two numbers."""
 _ROUNDED = re.compile(
@@ -94,10 +100,7 @@ _ROMAN = dict(
 _TITLES = frozenset(
     "mr mrs ms dr prof sir madam st mt saint the a an i no yes am pm ad bc ce bce".split()
 )
-_DAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
-_SHORT_CALENDAR = frozenset(
-    "jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu fri sat sun".split()
-)
+_SHORT_CALENDAR = SHORT_MONTHS | {day[:3] for day in WEEKDAYS} | {"tues"}
 _SAME_NAMES = [
     "US, USA, U.S., United States, America, American",
     "UK, U.K., United Kingdom, Great Britain, Britain, British, England, English",
@@ -183,7 +186,9 @@ class KnownDetails:
                 ):
                     result += [-number_read for number_read in numbers]
             result += [_ROMAN[word] for word in _NAME.findall(text) if word in _ROMAN]
-        result += [number_read for text in self._texts for number_read in values_of_words(text)]
+        result += [
+            number_read for text in self._texts for number_read in read_values_of_words(text)
+        ]
         return sorted(
             number_read
             for number_read, count in Counter(result).items()
@@ -242,7 +247,7 @@ class KnownDetails:
             spans[span] = spans.get(span, False) or self._has_value(value, claim, values)
         for match in _ORDINAL.finditer(claim):
             spans[match.span()] = any(
-                self._has_close_number(item, 0.0) for item in values_of_words(match[0])
+                self._has_close_number(item, 0.0) for item in read_values_of_words(match[0])
             )
         dates = [(item.start, item.end) for item in values if item.kind == "date"]
         for match in _CODE.finditer(claim):
@@ -418,8 +423,8 @@ class KnownDetails:
         plain = _normalise_word(word)
         # Months and days have abbreviations of their own.
         if plain in MONTHS:
-            return MONTHS.index(plain) + 1 in self._months
-        if plain in _DAYS:
+            return MONTH_NUMBERS[plain] in self._months
+        if plain in WEEKDAYS:
             return any(map(self._has_word, (plain, f"{plain}s", plain[:3], plain[:4], plain[:5])))
         parts = [part for part in re.split(r"['.&-]", plain) if len(part) > 1]
         return (
@@ -479,16 +484,10 @@ class KnownDetails:
 
     def _has_form_of(self, plain: str) -> bool:
         """Whether the texts have a word, a longer form, or one up to four letters shorter."""
-        place = bisect_left(self._words, plain)
-        # The first word not before it in the alphabet begins with it, if any does.
-        after = self._words[place] if place < len(self._words) else ""
-        if after == plain or (len(plain) >= MIN_STEM_LETTERS and after.startswith(plain)):
-            return True
-        shorter = (
-            plain[:length]
-            for length in range(len(plain) - 1, max(MIN_STEM_LETTERS, len(plain) - 4) - 1, -1)
+        shortest = max(MIN_STEM_LETTERS, len(plain) - 4)
+        return has_form(self._words, plain) or any(
+            self._has_word(plain[:length]) for length in range(shortest, len(plain))
         )
-        return any(self._has_word(shorter_form) for shorter_form in shorter)
 
     def _has_word(self, plain: str) -> bool:
         place = bisect_left(self._words, plain)

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.sample import Document
-from trustassay.text.channels import strip_html
+from trustassay.text.cleaning import fold, fold_text, strip_html
 from trustassay.text.mapped import MappedText
-from trustassay.text.sentences import Splitter
+from trustassay.text.quantities import spell_dates
+from trustassay.text.sentences import Splitter, pack_sentences
 from trustassay.text.tables import holds_data, spell_data
-from trustassay.text.unicode import fold, fold_text
-from trustassay.text.values import spell_dates
 from trustassay.text.words import content_words
 
 MAX_EXCERPT_WORDS = 400
@@ -136,17 +135,9 @@ class Passages:
         text, title = self.texts[number], self.titles[number]
         texts = [text] if text.strip() else []
         if len(text.split()) > MAX_EXCERPT_WORDS:
-            rows: list[list[str]] = [[]]
-            for sentence in self.sentences[number]:
-                words_of_sentence = sentence.text.split()
-                # A sentence of more than 400 words is cut itself.
-                for start in range(0, len(words_of_sentence), MAX_EXCERPT_WORDS):
-                    words = words_of_sentence[start : start + MAX_EXCERPT_WORDS]
-                    if rows[-1] and len(rows[-1]) + len(words) > MAX_EXCERPT_WORDS:
-                        rows.append([])
-                    rows[-1] += words
+            sentences = (sentence.text.split() for sentence in self.sentences[number])
             # Excerpts of a long passage lose its line breaks.
-            texts = [" ".join(row) for row in rows]
+            texts = [" ".join(words) for words in pack_sentences(sentences, MAX_EXCERPT_WORDS)]
         for excerpt_text in texts:
             yield PassageExcerpt(
                 number,

@@ -17,7 +17,6 @@ the verdict of a rule.
 """
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +26,7 @@ from trustassay.core.capabilities import Entailment, Models
 from trustassay.core.event_loop import gather_all
 from trustassay.core.sample import Document
 from trustassay.judging.claims import Claim
+from trustassay.judging.completion import complete_reply, make_sentence
 from trustassay.judging.details import KnownDetails
 from trustassay.judging.evidence import ClaimSpan, ClaimVerdict, JudgedClaim
 from trustassay.judging.passages import (
@@ -37,15 +37,15 @@ from trustassay.judging.passages import (
     ask_reader,
 )
 from trustassay.judging.second_reader import SecondReader
-from trustassay.judging.short_replies import complete_reply, make_sentence
 from trustassay.text.citations import strip_citations
-from trustassay.text.grammar import WH_WORDS, is_common_word
+from trustassay.text.cleaning import fold_text
+from trustassay.text.grammar import THIRD_PERSON, WH_WORDS, is_common_word
 from trustassay.text.limits import TextWork
+from trustassay.text.quantities import MONTH_NUMBERS, MONTHS, WEEKDAYS
 from trustassay.text.refusals import find_refusal_words
 from trustassay.text.sentences import Splitter
 from trustassay.text.tables import spell_data
-from trustassay.text.unicode import fold_text
-from trustassay.text.words import NUMERALS, content_words, is_negation, plain_words
+from trustassay.text.words import NUMERALS, content_words, has_form, is_negation, plain_words
 
 BORDERLINE_MARGIN = 0.1
 """Probability above the threshold up to which a supported claim is borderline."""
@@ -58,8 +58,6 @@ MAX_QUOTE_CHARACTERS = 400
 """Characters of a passage's sentence that the evidence quotes."""
 MANY_SENTENCES = 500
 """Sentences of all passages above which the work on one claim is done in a thread."""
-MIN_STEM_LETTERS = 4
-"""Letters of the shortest word that may be the beginning of another form of it."""
 
 
 class ClaimFinding(NamedTuple):
@@ -169,7 +167,6 @@ _TWISTS = re.compile(
 """Words by which a negation does not simply reverse a sentence: conditions, quantifiers,
 possibilities, questions."""
 _OPENS_CLAUSE = frozenset(("to", "that"))
-_PRONOUNS = frozenset("it he she they this that these those its his her their".split())
 
 
 # At least two words, a capital at the start and a full stop at the end.
@@ -204,7 +201,7 @@ def find_opposite(claim: str, sentences: Sequence[PassageSentence]) -> PassageSe
     wanted = frozenset(in_order)
     words_of_claim = list(plain_words(claim))
     # Step 1: claims for which the rule cannot decide.
-    if len(wanted) < 2 or _TWISTS.search(claim) or words_of_claim[0] in _PRONOUNS:
+    if len(wanted) < 2 or _TWISTS.search(claim) or words_of_claim[0] in THIRD_PERSON:
         return None
     negated = _is_negated(words_of_claim)
     clauses = _OPENS_CLAUSE.intersection(words_of_claim)
@@ -251,12 +248,9 @@ _ANSWERS = [
     ),
     (
         r"when|(?:what|which) (?:year|date|day|month)|dates?|years?",
-        r"\b[12]\d{3}\b|\b\d{1,2}(?:st|nd|rd|th)? (?i:jan|feb|mar|apr|may|jun|jul|aug|sep"
-        r"|oct|nov|dec)"
-        r"|\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April"
-        r"|May|June|July|August"
-        r"|September|October|November|December)|\b(?i:noon|midnight|daily|every (?:day"
-        r"|week|month|year))\b",
+        rf"\b[12]\d{{3}}\b|\b\d{{1,2}}(?:st|nd|rd|th)? (?i:{'|'.join(MONTH_NUMBERS)})"
+        rf"|\b(?:{'|'.join(name.title() for name in (*WEEKDAYS, *MONTHS))})"
+        r"|\b(?i:noon|midnight|daily|every (?:day|week|month|year))\b",
     ),
     (
         r"what time|times?|hours?",
@@ -642,7 +636,7 @@ class ClaimVerifier:
         It is 0 for a passage without any name of the claim; where the claim begins with a pronoun
         and has no name, the names of the question count.
         """
-        pronoun = _PRONOUNS.intersection(text.casefold().split()[:1])
+        pronoun = THIRD_PERSON.intersection(text.casefold().split()[:1])
         names = find_inner_names(text) or (self._topic if pronoun else [])
         stems = {stem for word in names for stem in content_words(word)}
         if stems and stems.isdisjoint(self._words[number]):
@@ -761,16 +755,10 @@ class ClaimVerifier:
             word
             for word, stems in pairs
             if stems
-            and not any(map(self._has_stem, stems))
+            and not any(has_form(self._all_words, stem) for stem in stems)
             and not question_stems.issuperset(stems)
         )
         return list(dict.fromkeys(absent))
-
-    def _has_stem(self, stem: str) -> bool:
-        """Whether a passage has a word, or one that begins with it: "cancel", "cancelled"."""
-        place = bisect_left(self._all_words, stem)
-        word = self._all_words[place] if place < len(self._all_words) else ""
-        return word == stem or (len(stem) >= MIN_STEM_LETTERS and word.startswith(stem))
 
 
 def _find_passage_numbers(used: Sequence[PassageSentence | PassageWindow]) -> list[int]:

@@ -37,7 +37,7 @@ from trustassay.input.records import (
     find_common_unknown_fields,
     summarise_faults,
 )
-from trustassay.input.source_files import is_standard_input, store_standard_input
+from trustassay.input.places import is_standard_input, store_standard_input
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.drawing import SampleDraw

@@ -18,8 +18,11 @@ DO = frozenset("do does did".split())
 MODALS = frozenset("can could will would should shall may might must cannot".split())
 AUXILIARIES = BE | HAVE | DO | MODALS
 WH_WORDS = frozenset("who whom whose what which when where why how".split())
-SUBJECT_PRONOUNS = frozenset("it they he she we you i there this that these those".split())
-DETERMINERS = frozenset("the a an my your our their his her its this that these those".split())
+DEMONSTRATIVES = frozenset("this that these those".split())
+SUBJECT_PRONOUNS = frozenset("it they he she we you i there".split()) | DEMONSTRATIVES
+DETERMINERS = frozenset("the a an my your our their his her its".split()) | DEMONSTRATIVES
+THIRD_PERSON = frozenset("it he she they its his her their".split()) | DEMONSTRATIVES
+"""Words that stand for something named elsewhere."""
 PREPOSITIONS = frozenset(
     "at in on for from to into onto until till since by with without within of about under over "
     "between during before after per".split()
@@ -64,7 +67,7 @@ _ANYBODY = frozenset(
 _PLURAL_PRONOUNS = frozenset("we you they i".split())
 
 
-def words_of(text: str) -> list[str]:
+def find_words(text: str) -> list[str]:
     """Return the words and numbers of a text as they are written."""
     return _WORD.findall(text)
 
@@ -81,7 +84,7 @@ def _load_lexicon() -> dict[str, str]:
     raise BackendError("textblob, which has the lexicon of English, is missing; install trustassay")
 
 
-def tag_of(word: str) -> str:
+def find_tag(word: str) -> str:
     """Return the usual part of speech of a word (Penn Treebank), empty for an unknown one."""
     return _load_lexicon().get(word.lower(), "")
 
@@ -93,7 +96,7 @@ def is_known_name(word: str) -> bool:
 
 def is_common_word(word: str) -> bool:
     """Whether a word is known in small letters, other than as a name."""
-    return not tag_of(word).startswith("NNP") and tag_of(word) != ""
+    return not find_tag(word).startswith("NNP") and find_tag(word) != ""
 
 
 def find_finite_verb(words: Sequence[str]) -> int | None:
@@ -125,13 +128,13 @@ def find_finite_verb(words: Sequence[str]) -> int | None:
 
 def _may_be_verb(word: str, before: str, after: str, second: str) -> bool:
     """Whether a word among others, two of them behind it, is a finite verb that is no auxiliary."""
-    tag, tag_before = tag_of(word), tag_of(before)
+    tag, tag_before = find_tag(word), find_tag(before)
     # "the costs", "of works", "not sold": a noun or a participle.
     if before in DETERMINERS - SUBJECT_PRONOUNS or before in PREPOSITIONS | _NO_SUBJECT:
         return False
     # Behind a pronoun nearly any form is a verb: "she costs", "who works". "this" and "that" are
     # left out, because they also stand before nouns: "this works manager".
-    if before in SUBJECT_PRONOUNS - {"this", "that", "these", "those"} or before == "who":
+    if before in SUBJECT_PRONOUNS - DEMONSTRATIVES or before == "who":
         noun_as_verb = tag == "NN" and before in _PLURAL_PRONOUNS  # "we offer"
         return tag.startswith("VB") or noun_as_verb or word.endswith("s")
     if tag == "VBD" or (tag in ("VBN", "") and word.endswith("ed")):
@@ -154,7 +157,7 @@ def is_imperative(words: Sequence[str]) -> bool:
     """Whether words tell somebody what to do: "Hold the red button"."""
     if len(words) < 2:
         return False
-    first, tag = words[0].lower(), tag_of(words[0])
+    first, tag = words[0].lower(), find_tag(words[0])
     # "Hold the button" (a verb), "Press 3" (listed above), "Toast the bread" (a noun before a
     # determiner).
     return (
@@ -166,7 +169,7 @@ def is_imperative(words: Sequence[str]) -> bool:
 
 def is_statement(text: str) -> bool:
     """Whether a text is a sentence with a subject and a finite verb, and no question."""
-    words = words_of(text)
+    words = find_words(text)
     place = find_finite_verb(words)
     # A verb in the first place has no subject, except in a short form: "It's closed".
     subject = place is not None and (

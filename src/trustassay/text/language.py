@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from trustassay.text.grammar import tag_of
+from trustassay.text.grammar import find_tag
 
 ENGLISH = "en"
 OTHER_LANGUAGE = "other_language"
@@ -78,7 +78,7 @@ def _has_english_words(text: str) -> bool:
     The log-odds of a text of a few words depend on chance, so the lexicon decides here.
     """
     words = [word.lower() for word in _ENGLISH_WORD.findall(text)]
-    english = sum(tag_of(word) != "" for word in words)
+    english = sum(find_tag(word) != "" for word in words)
     return len(words) > 1 and not _ENGLISH.isdisjoint(words) and 3 * english >= 2 * len(words)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from trustassay.text.citations import find_citations, strip_citations
+from trustassay.text.markdown import strip_numbering
 from trustassay.text.words import normalise
 
 
@@ -18,14 +19,7 @@ def split_list_as_in_paper(text: str) -> list[str]:
 
 # A comma, but not the one in "1,000"; a semicolon; the end of a line.
 _BREAK = re.compile(r",(?!\d{3}\b)|[;\n]")
-# Bullets, numbers and heading marks, also several: "- 1. ", "## ".
-_NUMBERING = re.compile(r"^\s*(?:[-*•–]\s+|\(?\d{1,3}[.)]\s+|#+\s+)+")
 _JOINING = re.compile(r"^(?:and|or|&)\s+", re.IGNORECASE)
-
-
-def strip_numbering(line: str) -> str:
-    """Drop a bullet, a number or heading marks at the start of a line."""
-    return _NUMBERING.sub("", line)
 
 
 def split_list(text: str, known_names: Collection[str] = ()) -> list[str]:

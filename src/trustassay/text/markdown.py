@@ -37,10 +37,6 @@ class Block(NamedTuple):
     header: tuple[str, ...] = ()
     """The names of the table's columns; empty for the first row itself."""
 
-    def column(self, place: int) -> str:
-        """Return the name of a column, empty where the table has no name for it."""
-        return self.header[place] if place < len(self.header) else ""
-
 
 _QUOTE_MARKS = re.compile(r"[ \t]*(?:>[ \t]?)+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t]*")
@@ -62,6 +58,8 @@ _FINISHED = re.compile(r"[.!?:;…\])】*|][\"')]*\s*$|^[\W_]*$")
 """The end of a line that is not continued in the next one."""
 # "|---|:---:|"
 _TABLE_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+# Bullets, numbers and heading marks, also several: "- 1. ", "## ".
+_NUMBERING = re.compile(r"^\s*(?:[-*•–]\s+|\(?\d{1,3}[.)]\s+|#+\s+)+")
 _BAR = re.compile(r"(?<!\\)\|")
 _ENDS_OPEN = re.compile(r"[^.!?…][*_\"')]*\s*$")
 
@@ -175,7 +173,7 @@ class _BlockParser:
         # A heading ends those of its own level and of lower ones.
         while self.headings and self.headings[-1][0] >= level:
             self.headings.pop()
-        self.add_block(Block("heading", text.strip(" \t#"), self.places_above()))
+        self.blocks.append(Block("heading", text.strip(" \t#"), self.places_above()))
         self.headings.append((level, len(self.blocks) - 1))
 
     def start_item(self, line: MappedText, bullet: re.Match[str]) -> None:
@@ -245,7 +243,7 @@ class _BlockParser:
             if has_lead and last not in self.places_above()
             else self.places_above()
         )
-        self.add_block(Block("code", join_texts(lines[place + 1 : end], "\n"), above))
+        self.blocks.append(Block("code", join_texts(lines[place + 1 : end], "\n"), above))
         text_behind = (
             lines[end][len(lines[end].text) - len(lines[end].text.lstrip(" \t`~")) :]
             if end < len(lines)
@@ -263,7 +261,7 @@ class _BlockParser:
         for line in lines:
             if not _TABLE_RULE.fullmatch(line.text):
                 cells = tuple(_split_cells(line))
-                self.add_block(Block("row", line.strip(), above, cells, header))
+                self.blocks.append(Block("row", line.strip(), above, cells, header))
                 # The first row is a block with an empty header, since the names of columns state
                 # nothing.
                 header = header or tuple(cell.text for cell in cells)
@@ -278,11 +276,13 @@ class _BlockParser:
     def close_block(self) -> None:
         """End the open block."""
         if self.open:
-            self.add_block(Block(self.kind, join_texts(self.open), self.pending))
+            self.blocks.append(Block(self.kind, join_texts(self.open), self.pending))
             self.open = []
 
-    def add_block(self, block: Block) -> None:
-        self.blocks.append(block)
+
+def strip_numbering(line: str) -> str:
+    """Drop a bullet, a number or heading marks at the start of a line."""
+    return _NUMBERING.sub("", line)
 
 
 def _split_lines(text: MappedText) -> Iterator[MappedText]:
@@ -305,18 +305,14 @@ def _find_table_end(lines: Sequence[MappedText], place: int) -> tuple[bool, int]
     """
     if "|" not in lines[place].text:
         return False, place
-    ruled = place + 1 < len(lines) and _is_table_rule(lines[place + 1].text)
     end = place + 1
     while end < len(lines) and "|" in lines[end].text:
         end += 1
-    if ruled or _is_table_rule(lines[place].text):
+    # The rule is below the first line, or the first line of the table itself.
+    if any(_TABLE_RULE.fullmatch(line.text) for line in lines[place : min(end, place + 2)]):
         return True, end
     counts = {len(_split_cells(line)) for line in lines[place:end]}
     return end - place > 2 and len(counts) == 1 and counts != {1}, end
-
-
-def _is_table_rule(line: str) -> bool:
-    return "|" in line and _TABLE_RULE.fullmatch(line) is not None
 
 
 def _split_cells(line: MappedText) -> list[MappedText]:

@@ -6,7 +6,7 @@ of these phrases: its statement must be judged.
 
 import re
 
-from trustassay.text.grammar import WH_WORDS, find_finite_verb, is_statement, words_of
+from trustassay.text.grammar import WH_WORDS, find_finite_verb, find_words, is_statement
 from trustassay.text.words import NUMERALS, is_empty_word, is_negation, plain_words, stem
 
 # Openers ----------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def find_opener_end(text: str) -> int:
 def _is_opener(text: str) -> bool:
     if _DENIES.match(text) or _SAYS_HOW.fullmatch(text):
         return False
-    words = [word.lower().replace("’", "'") for word in words_of(text)]
+    words = [word.lower().replace("’", "'") for word in find_words(text)]
     if _GREETING.fullmatch(text):
         return True
     if text.rstrip().endswith(":") and _BEFORE_COLON.isdisjoint(words):
@@ -347,7 +347,7 @@ def may_be_signature(text: str) -> bool:
     It has at most six words, all of them capitalised or such as "from" and "the", no verb, no
     number and no negation.
     """
-    words = words_of(text)
+    words = find_words(text)
     few = len(words) <= MAX_SIGNATURE_WORDS and find_finite_verb(words) is None
     return few and all(
         (word[0].isupper() or word in ("from", "the", "of", "and", "at", "your"))
@@ -393,7 +393,7 @@ def _find_kind_of_talk(text: str) -> str | None:
 
 
 def _is_courtesy(text: str) -> bool:
-    words = [word.lower() for word in words_of(text)]
+    words = [word.lower() for word in find_words(text)]
     in_service = len(words) > 1 and all(word in _SERVICE for word in words)
     return in_service or _is_opener(text) or _OFFER.match(text) is not None
 
@@ -417,7 +417,7 @@ def _is_stating_part(part: str, before: str) -> bool:
         before: the punctuation or conjunction before it, in small letters.
     """
     part = part.strip()
-    words = words_of(part)
+    words = find_words(part)
     if not words or words[0].lower() in _NO_ASSERTION or not content_stems(part) - _SERVICE_STEMS:
         return False
     # "which costs 3 euros", "because I think": needs a verb, and no pronoun of the speakers first.

@@ -1,18 +1,342 @@
-"""Reads quantities in English text: numbers, units, money, dates, ordinals, and how exact they are.
+"""Reads numbers, dates and quantities in English text.
 
-A quantity is an interval in the base unit of its dimension, so that "3 feet" and "0.91 metres", or
-"more than 40" and "46", can be compared. A quantity that cannot be read with certainty is left out.
+There are two readings.
+
+* :func:`read_values` reads every number, date and time of day as a value, to tell whether another
+  text has the same one at all: "3 pm" is 15:00, "1.5k" is 1,500.
+* :func:`read_quantities` reads what is counted or measured, and how exact it is. A quantity is an
+  interval in the base unit of its dimension, so that "3 feet" and "0.91 metres", or "more than 40"
+  and "46", can be compared. A quantity that cannot be read with certainty is left out.
+
 The time grows linearly with the length of a text.
 """
 
 import math
 import re
-import tomllib
+from collections.abc import Iterator
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
-from trustassay.text.words import MAX_CACHED_CHARACTERS, is_empty_word, is_negation, stem
+from trustassay.text.words import MAX_CACHED_CHARACTERS, NUMERALS, is_empty_word, is_negation, stem
+
+# Words for numbers, months and days -------------------------------------------------------------
+
+_NUMBER_WORDS = {word: float(value) for word, value in NUMERALS.items()} | {
+    word: 10.0 * n
+    for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)
+}
+_ORDINALS = {
+    word: float(n)
+    for n, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+        "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+        "twentieth".split(),
+        1,
+    )
+}
+MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+MONTH_NUMBERS = {form: n for n, name in enumerate(MONTHS, 1) for form in (name, name[:3])} | {
+    "sept": 9
+}
+"""Numbers of the months by their names and abbreviations."""
+SHORT_MONTHS = frozenset(MONTH_NUMBERS) - frozenset(MONTHS)
+"""Abbreviations, which a full stop may follow without ending the sentence: "3 Mar. 2021"."""
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+# Values -----------------------------------------------------------------------------------------
+
+_MONTH = rf"(?P<month>(?:{'|'.join(MONTH_NUMBERS)})\b\.?)"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_YEAR = r"(?P<year>[12]\d{3})"
+_DATES = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        # 2021-03-05, 2021/3/5, 2021-03-05T10:00
+        r"(?<!\d)(?P<year>[12]\d{3})[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?:t[\d:.]+z?)?(?![\d-])",
+        # 3/5/2021 or 03.05.21: either number may be the day
+        r"(?<![\d.])(?P<first>[0-3]?\d)[-/.](?P<second>[0-3]?\d)[-/.](?P<year>[12]\d{3}"
+        r"|\d\d)(?![\d.]\d)",
+        # the 3rd of March 2021, 3 March
+        rf"(?<!\d)(?:the )?{_DAY}(?: of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?(?!\d)",
+        # March 3, 2021; but not "March 3.5"
+        rf"\b{_MONTH} (?:the )?{_DAY}(?!\d|[:.,]\d)(?:,?(?: of)? {_YEAR})?(?!\d)",
+        # March 2021
+        rf"\b{_MONTH},?(?: of)? {_YEAR}(?!\d)",
+    )
+]
+_TIME = re.compile(
+    # 3 pm, 3:30 p.m.
+    r"(?<![\d.,])(?P<hour>[01]?\d"
+    r"|2[0-4])(?:[:.h](?P<minute>[0-5]\d)(?::[0-5]\d)?)?\s?(?P<half>[ap]\.?\s?m\b\.?)"
+    # half past nine, quarter to 10
+    r"|\b(?P<part>half|quarter) (?P<side>past|to) (?P<spoken>\w+)\b"
+    # 15:30, 15:30:00
+    r"|(?<![\d:.,])(?P<hour24>[01]?\d|2[0-4]):(?P<minute24>[0-5]\d)(?::[0-5]\d)?(?![\d:])"
+    r"|\b(?P<word>noon|midday|midnight)\b",
+    re.IGNORECASE,
+)
+MAX_DIGITS = 18
+"""Digits of a number; longer ones are codes."""
+_VALUE_SCALES = {
+    "one": 1.0, "dozen": 12, "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6,
+    "mio": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "b": 1e9, "trillion": 1e12, "tn": 1e12,
+    "lakh": 1e5, "crore": 1e7,
+}  # fmt: skip
+_LARGE = frozenset("hundred thousand million billion trillion".split())
+MAX_SPELLED_ORDINAL = 12
+"""The largest ordinal in words that counts as a value."""
+_SHARES = {
+    "half": (0.5, 50.0, 2.0), "quarter": (0.25, 25.0, 4.0), "double": (2.0,), "twice": (2.0,),
+    "triple": (3.0,), "thrice": (3.0,), "dozen": (12.0,), "decade": (10.0,), "century": (100.0,),
+    "once": (1.0,), "single": (1.0,), "both": (2.0,), "pair": (2.0,), "couple": (2.0,),
+    "fortnight": (14.0, 2.0),
+}  # fmt: skip
+"""Numbers that a word may stand for: "half" is 0.5, 50 (percent) or one of 2."""
+# A sign, a currency, digits with separators of either convention ("1,000.5", "1 000", "1.000,50",
+# "3,5"), and a scale ("million") or its letter ("5k"). Not behind a letter and a hyphen: "A-4".
+_NUMBER = re.compile(
+    r"(?<!\w)(?<!\d[.,])(?<![A-Za-z]-)(?P<sign>(?<!\d)[-+](?=[$€£]?\d))?[$€£]?"
+    r"(?P<digits>\d{1,3}(?:[, ]\d{3})+(?![\d])(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d{1,2}(?!\d)"
+    r"|\d+,\d{1,2}(?![\d,])|\d+(?:\.\d+)?)"
+    r"(?:\s?(?P<scale>hundred|thousand|million|billion|trillion|mn|mio|bn|tn|dozen|lakh|crore)\b"
+    r"|(?P<letter>[kmb])(?![\w/]))?",
+    re.IGNORECASE,
+)
+_COMMA_DECIMALS = re.compile(r".*,\d{1,2}")
+# "3/4", "2 1/2": denominators from 2 to 16, so that dates and scores are no fractions.
+_FRACTION = re.compile(
+    r"(?<![\w/.,])(?:(?P<whole>\d{1,3})[ -])?(?P<over>\d{1,2})/(?P<under>[2-9]|1[0-6])(?![\w/])"
+)
+_WORD = re.compile(r"[a-z]+", re.IGNORECASE)
+
+
+class TextValue(NamedTuple):
+    """A number, date or time of day that a text states."""
+
+    kind: str
+    """``number``, ``date`` or ``time``."""
+    numbers: tuple[float, ...]
+    """The number; or year, month and day, with 0 for what is missing; or the minute of the day. A
+    time without am or pm gives two values."""
+    start: int
+    """Offset of its first character."""
+    end: int
+    """Offset behind its last character."""
+    step: float = 0.0
+    """Half of the unit of a number's last digit: 0.5 for "46", 0.05 for "4.6"."""
+
+
+def read_values(text: str) -> list[TextValue]:
+    """Return the values of a folded text in order; numbers in words are included."""
+    values: list[TextValue] = []
+    # One flag for each character that belongs to a date, a time or a fraction: the digits in it are
+    # no numbers by themselves. Dates come first, since "2021-03-05T10:00" has
+    # a time in it.
+    occupied = bytearray(len(text))
+    for kind, readings in (("date", _find_dates(text)), ("time", _find_times(text))):
+        for start, end, readings_here in readings:
+            if not any(occupied[start:end]):
+                occupied[start:end] = b"\1" * (end - start)
+                values += [TextValue(kind, reading, start, end) for reading in readings_here]
+    fractions = list(_find_fractions(text))
+    for value in fractions:
+        occupied[value.start : value.end] = b"\1" * (value.end - value.start)
+    plain = (*_find_numbers(text), *_find_number_words(text))
+    values += [
+        *fractions,
+        *(value for value in plain if not any(occupied[value.start : value.end])),
+    ]
+    return sorted(values, key=lambda value: value.start)
+
+
+def spell_dates(text: str) -> str:
+    """Return a text with full dates as ``3 March 2021`` and times with am or pm as ``15:00``.
+
+    A date stays as it is where the day and the month cannot be told apart.
+    """
+    changes = []
+    if _MAY_BE_DATE.search(text):
+        for start, end, days in _find_dates(text):
+            # Several readings: 3/5/2021 is in March or in May.
+            (year, month, day), *other_readings = days
+            if not other_readings and year and day:
+                spelled = f"{day:.0f} {MONTHS[int(month) - 1].title()} {year:.0f}"
+                changes.append((start, end, spelled))
+    for match in _TIME.finditer(text):
+        if match["half"]:
+            hour = int(match["hour"]) % 12 + 12 * (match["half"][0] in "pP")
+            changes.append((*match.span(), f"{hour}:{match['minute'] or '00'}"))
+    result, next_start = text, len(text)
+    # From the end, so that earlier offsets stay valid; the longest of those with the same start is
+    # first, and any that overlaps with it is left out.
+    for start, end, spelled in sorted(changes, key=lambda change: (-change[0], change[1])):
+        if end <= next_start:
+            result, next_start = f"{result[:start]}{spelled}{result[end:]}", start
+    return result
+
+
+_MAY_BE_DATE = re.compile(
+    rf"\d[-/.]\d|\b{_MONTH.replace('?P<month>', '?:')} ?\d|\d(?:st|nd|rd"
+    rf"|th)?(?: of)? {_MONTH.replace('?P<month>', '?:')}",
+    re.IGNORECASE,
+)
+
+
+def read_values_of_words(text: str) -> Iterator[float]:
+    """Yield the values of words such as "half", "twice" and "third"."""
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        yield from _SHARES.get(word, ())
+        if _ORDINALS.get(word, math.inf) <= MAX_SPELLED_ORDINAL:
+            yield _ORDINALS[word]
+
+
+def _find_dates(text: str) -> Iterator[tuple[int, int, list[tuple[float, ...]]]]:
+    if not any(map(str.isdigit, text)):
+        return
+    for pattern in _DATES:
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            year = int(groups.get("year") or 0)
+            # The pattern for numbers alone, in which the year may have two digits.
+            if "first" in groups:
+                # Two digits: 00 to 49 are of this century, 50 to 99 of the last one.
+                year += 2000 * (year < 50) + 1900 * (50 <= year < 100)
+                pair = int(groups["first"]), int(groups["second"])
+                # Both orders, once only where they are equal.
+                days = [(year, month, day) for day, month in {pair, pair[::-1]}]
+            else:
+                name = (groups["month"] or "").lower().rstrip(".")
+                if groups["month"] == "may":
+                    continue  # "5 may reapply"
+                month = int(name) if name.isdigit() else MONTH_NUMBERS[name[:3]]
+                days = [(year, month, int(groups.get("day") or 0))]
+            good: list[tuple[float, ...]] = [
+                candidate
+                for candidate in days
+                if candidate[1] in range(1, 13) and candidate[2] < 32
+            ]
+            if good:
+                yield match.start(), match.end(), good
+
+
+def _find_times(text: str) -> Iterator[tuple[int, int, list[tuple[float, ...]]]]:
+    for match in _TIME.finditer(text):
+        if match["word"]:
+            # Midnight is the start or the end of a day.
+            minutes = [0, 24 * 60] if match["word"].lower() == "midnight" else [12 * 60]
+        elif match["part"]:
+            minutes = _read_spoken_time(match["part"], match["side"], match["spoken"])
+            if not minutes:
+                continue
+        elif match["half"]:
+            hour = int(match["hour"]) % 12 + 12 * (match["half"][0] in "pP")
+            minutes = [hour * 60 + int(match["minute"] or 0)]
+        else:
+            minutes = _minutes_of_both_halves(int(match["hour24"]), int(match["minute24"]))
+        yield match.start(), match.end(), [(float(minute),) for minute in minutes]
+
+
+def _minutes_of_both_halves(hour: int, minute: int) -> list[int]:
+    """Return the minutes of the day that a time without am or pm may mean."""
+    minutes = hour * 60 + minute
+    return [minutes, minutes + 12 * 60] if 0 < hour < 12 else [minutes]
+
+
+def _read_spoken_time(part: str, side: str, spoken: str) -> list[int]:
+    """Return the minutes of the day for "half past nine"; none if the hour is not a number."""
+    hour = float(spoken) if spoken.isdigit() else _NUMBER_WORDS.get(spoken.lower(), 0.0)
+    if not 0 < hour < 13:
+        return []
+    minutes = 30 if part.lower() == "half" else 15
+    if side.lower() == "to":
+        hour, minutes = (hour - 1) or 12, 60 - minutes
+    return _minutes_of_both_halves(int(hour), minutes)
+
+
+def _find_fractions(text: str) -> Iterator[TextValue]:
+    for match in _FRACTION.finditer(text):
+        value = int(match["whole"] or 0) + int(match["over"]) / int(match["under"])
+        yield TextValue("number", (value,), match.start(), match.end())
+
+
+def _find_numbers(text: str) -> Iterator[TextValue]:
+    for match in _NUMBER.finditer(text):
+        digits = match["digits"]
+        if _COMMA_DECIMALS.fullmatch(digits):  # as most of Europe writes them: 1.500,00
+            digits = digits.replace(".", "").replace(",", ".")
+        digits = re.sub("[, ]", "", digits)
+        if len(digits) > MAX_DIGITS:
+            continue
+        # A currency sign before the digits is not part of the value.
+        start, end = match.start("sign" if match["sign"] else "digits"), match.end()
+        # "50m" may be metres or millions, "5b" a section.
+        scales = [_VALUE_SCALES[(match["scale"] or match["letter"] or "one").lower()]]
+        scales += [1.0] if match["letter"] and match["letter"] in "mMbB" else []
+        for scale in scales:
+            step = 0.5 * 10.0 ** -len(digits.partition(".")[2]) * scale
+            value = float(digits) * scale * (-1 if match["sign"] == "-" else 1)
+            yield TextValue("number", (value,), start, end, step)
+
+
+def _continues_number(number: float, value: float) -> bool:
+    """Whether a number in words continues with one below a hundred: "hundred thirty"."""
+    tens = number % 100
+    return number > 0 and (tens == 0 or (value < 10 and tens >= 20 and number % 10 == 0))
+
+
+def _find_number_words(text: str) -> Iterator[TextValue]:
+    """Yield numbers that are spelled: "twenty-five", "three hundred and two thousand"."""
+    words = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
+    place = 0
+    while place < len(words):
+        # The same scheme as in ``read_number``: ``current`` is the part below the next scale of
+        # 1,000.
+        total = current = 0.0
+        start, step = place, 0.5
+        while place < len(words):
+            word = words[place][0]
+            # Only spaces and hyphens may stand between the words of a number.
+            if place > start and text[words[place - 1][2] : words[place][1]].strip(" -"):
+                break
+            value = _NUMBER_WORDS.get(word)
+            following = words[place + 1][0] if place + 1 < len(words) else ""
+            if word == "a" and place == start and following in _LARGE:
+                value = 1.0  # "a thousand"
+            if value is not None and (place == start or _continues_number(total + current, value)):
+                current += value
+            # Scale words of one or two letters ("k", "mn") only count behind digits.
+            elif word in _VALUE_SCALES and len(word) > 2 and place > start:
+                current *= _VALUE_SCALES[word]
+                step = 0.5 * _VALUE_SCALES[word]
+                if _VALUE_SCALES[word] >= 1000:
+                    total, current = total + current, 0.0
+            # "three hundred and two", but not "two and three"
+            elif not (
+                word == "and"
+                and place > start
+                and place + 1 < len(words)
+                and words[place - 1][0] in _VALUE_SCALES
+                and words[place + 1][0] in _NUMBER_WORDS
+            ):
+                break
+            place += 1
+        if place > start:
+            # "two and a half million"
+            behind = [word for word, _, _ in words[place : place + 4]]
+            half = 0.5 if behind[:3] == ["and", "a", "half"] else 0.0
+            place += 3 if half else 0
+            scale = _VALUE_SCALES[behind[3]] if half and behind[3:] and behind[3] in _LARGE else 1.0
+            place += scale > 1
+            number, end = (total + current + half) * scale, words[place - 1][2]
+            yield TextValue("number", (number,), words[start][1], end, step)
+        else:
+            place += 1
+
+
+# Quantities -------------------------------------------------------------------------------------
 
 MAX_NUMBER_CHARACTERS = 18
 """Characters; longer ones are codes, not quantities."""
@@ -62,38 +386,98 @@ class TextQuantities(NamedTuple):
     """Numbers of the sentences with a negation."""
 
 
-_DATA = tomllib.loads(files(__package__).joinpath("quantities.toml").read_text("utf-8"))
-
-
-def _number_names(key: str, first: int) -> dict[str, float]:
-    names = enumerate(_DATA[key].split(), first)
-    return {name: float(number) for number, every in names for name in every.split(",")}
-
-
-def _invert_phrases(key: str) -> dict[str, str]:
-    return {words: kind for kind, text in _DATA[key].items() for words in text.split(", ")}
-
-
-_SMALL: dict[str, float] = _number_names("small", 0) | _DATA["tens"]
-_ORDINALS, _MONTHS = _number_names("ordinals", 1), _number_names("months", 1)
-# Abbreviations, which a full stop may follow without ending the sentence: "3 Mar. 2021".
-_SHORT_MONTHS = frozenset(name for name in _MONTHS if len(name) < 5) - {"may", "june", "july"}
-_SCALES: dict[str, float] = _DATA["scales"]
-_UNITS = {word: (kind, by) for kind, units in _DATA["units"].items() for word, by in units.items()}
-_DEGREES: dict[str, list[float]] = _DATA["degrees"]
-_BOUNDS, _BOUNDS_AFTER = _invert_phrases("bounds"), _invert_phrases("bounds_after")
-_BEFORE_YEARS, _SKIPPED = (frozenset(_DATA[key].split()) for key in ("before_years", "skipped"))
+_SCALES = {
+    "dozen": 12, "hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12,
+    "mn": 1e6, "bn": 1e9, "tn": 1e12,
+}  # fmt: skip
+# Singular words by dimension, each with the base units in one of it.
+_UNITS_BY_DIMENSION: dict[str, dict[str, float]] = {
+    "length": {
+        "m": 1, "metre": 1, "meter": 1, "km": 1e3, "kilometre": 1e3, "kilometer": 1e3,
+        "cm": 0.01, "centimetre": 0.01, "centimeter": 0.01, "mm": 0.001, "millimetre": 0.001,
+        "millimeter": 0.001, "mile": 1609.344, "yard": 0.9144, "foot": 0.3048, "feet": 0.3048,
+        "ft": 0.3048, "inch": 0.0254, "inche": 0.0254,
+    },
+    "mass": {
+        "g": 0.001, "gram": 0.001, "gramme": 0.001, "kg": 1, "kilo": 1, "kilogram": 1,
+        "kilogramme": 1, "mg": 1e-6, "milligram": 1e-6, "tonne": 1e3, "ounce": 0.02835,
+        "oz": 0.02835, "lb": 0.45359, "pound": 0.45359,
+    },
+    "volume": {
+        "litre": 1, "liter": 1, "ml": 0.001, "millilitre": 0.001, "milliliter": 0.001,
+        "cl": 0.01,
+    },
+    "time": {
+        "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600,
+        "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2629800,
+        "year": 31557600, "yr": 31557600, "decade": 315576000,
+    },
+    "data": {
+        "kb": 1e3, "kilobyte": 1e3, "mb": 1e6, "megabyte": 1e6, "gb": 1e9, "gigabyte": 1e9,
+        "tb": 1e12, "terabyte": 1e12,
+    },
+    "area": {"hectare": 1e4, "acre": 4046.86},
+    "power": {
+        "watt": 1, "kw": 1e3, "kilowatt": 1e3, "mw": 1e6, "megawatt": 1e6, "gw": 1e9,
+        "gigawatt": 1e9,
+    },
+    "length/time": {"mph": 0.44704, "kph": 0.27778, "kmh": 0.27778},
+    "%": {"%": 1, "percent": 1, "percentage": 1},
+    "points": {"point": 1},
+    "USD": {"$": 1, "dollar": 1, "usd": 1},
+    "GBP": {"gbp": 1},
+    "EUR": {"€": 1, "euro": 1, "eur": 1},
+}  # fmt: skip
+_UNITS = {
+    word: (dimension, factor)
+    for dimension, units in _UNITS_BY_DIMENSION.items()
+    for word, factor in units.items()
+}
+_CELSIUS, _FAHRENHEIT = (1.0, 0.0), (0.5555555556, -17.7777777778)
+_DEGREES = {"celsius": _CELSIUS, "c": _CELSIUS, "fahrenheit": _FAHRENHEIT, "f": _FAHRENHEIT}
+"""By name, factor and offset to degrees Celsius."""
+_BOUNDS = {
+    phrase: bound
+    for bound, phrases in {
+        "above": "more than, greater than, higher than, longer than, older than, larger than, "
+        "over, above, exceeding, exceeds, exceeded",
+        "from": "at least, no less than, no fewer than, not less than, not fewer than, minimum of",
+        "below": "fewer than, less than, lower than, shorter than, younger than, smaller than, "
+        "under, below",
+        "to": "up to, at most, no more than, not more than, maximum of, as many as, as much as",
+        "near": "about, around, approximately, roughly, some, circa, ca, approx, ~, close to, "
+        "estimated",
+        "almost": "nearly, almost",
+        "after": "after",
+        "before": "before, prior to",
+        "none": "by, until, till, since, several, few, many",
+    }.items()
+    for phrase in phrases.split(", ")
+}
+"""Words before a quantity that make it an interval; after those of "none" it is not read."""
+_BOUNDS_AFTER = {
+    **dict.fromkeys(("or more", "or older", "or above"), "from"),
+    **dict.fromkeys(("or less", "or fewer", "or below"), "to"),
+}
+"""Words after it."""
+_BEFORE_YEARS = frozenset(
+    "in since the from by until till during early late mid of after before year a an his her its "
+    "their and to for ( , - – —".split()
+)
+"""What a year may follow, even where a word in small letters comes next."""
+_SKIPPED = frozenset("of the these those its his her their our other more different - – —".split())
+"""What is left out between a number and what is counted."""
 _CURRENCIES = {"$": "USD", "us$": "USD", "£": "GBP", "€": "EUR"}
 # "$3m", "$20k": the letter directly behind the number.
 _MONEY_SCALES = {"m": 1e6, "k": 1e3, "b": 1e9}
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _DASHES, _GLUED = frozenset("-–—"), frozenset("/.,#_:")
 _PER = frozenset(("per", "/", "a", "an", "each", "every"))
-_BEFORE_DIGITS = frozenset((*_MONTHS, *_BOUNDS))
+_BEFORE_DIGITS = frozenset((*MONTH_NUMBERS, *_BOUNDS))
 _UNREAD = frozenset((*_ORDINALS, *_SUFFIXES, "am", "pm"))
 """Words after a number by which it is a time of day, a fraction or part of an ordinal."""
 # Words at which a quantity in words may begin: "twenty", "third", "a dozen", "half a million".
-_STARTS = frozenset((*_SMALL, *_ORDINALS, "a", "half"))
+_STARTS = frozenset((*_NUMBER_WORDS, *_ORDINALS, "a", "half"))
 # Currency signs, numbers with thousands separators, words with apostrophes, single characters of
 # punctuation, and line ends (which end a sentence).
 _TOKEN = re.compile(
@@ -102,7 +486,9 @@ _TOKEN = re.compile(
 )
 _GOES_ON = re.compile(r"[.,:/_]\d|, \d{3}\b")
 """Behind digits that are part of a larger number, a time of day or a fraction: ":30", "/4"."""
-_MAYBE = re.compile(rf"\d|\b(?:{'|'.join((*_SMALL, *_SCALES, *_ORDINALS))})\b", re.IGNORECASE)
+_MAYBE = re.compile(
+    rf"\d|\b(?:{'|'.join((*_NUMBER_WORDS, *_SCALES, *_ORDINALS))})\b", re.IGNORECASE
+)
 
 
 def may_have_quantities(text: str) -> bool:
@@ -166,7 +552,7 @@ class _QuantityReader:
             ):
                 # A full stop behind a single letter or a month ends no sentence: "J. Lind", "3 Mar.
                 # 2021".
-                number += len(self.words[i - 1]) > 1 and self.words[i - 1] not in _MONTHS
+                number += len(self.words[i - 1]) > 1 and self.words[i - 1] not in MONTH_NUMBERS
 
     def read_text(self) -> TextQuantities:
         """Return what the text has."""
@@ -177,7 +563,7 @@ class _QuantityReader:
             word = self.words[i]
             digits = word[0].isdecimal()
             # Months only with a capital: "may" and "march" are verbs.
-            if digits or word in _STARTS or (word in _MONTHS and self.capital[i]):
+            if digits or word in _STARTS or (word in MONTH_NUMBERS and self.capital[i]):
                 quantities_here, end = self.read_quantity(i, digits)
                 result += quantities_here
                 if end > i:
@@ -256,7 +642,7 @@ class _QuantityReader:
         while True:
             joined = end > i and self.words[end] in ("-", "and")
             word = self.words[end + joined]
-            small, scale = _SMALL.get(word), _SCALES.get(word)
+            small, scale = _NUMBER_WORDS.get(word), _SCALES.get(word)
             # A word continues the number only where it fits: "twenty three", "hundred and five",
             # but not "three three" or "twenty eleven".
             if small is not None and (
@@ -278,9 +664,9 @@ class _QuantityReader:
         day = self.day_at(i)
         end = i + (1 + (self.words[i + 1] in _SUFFIXES) if day else 0)
         end += day > 0 and self.words[end] == "of"
-        month, year = int(_MONTHS.get(self.words[end], 0)), self.year_at(i)
+        month, year = MONTH_NUMBERS.get(self.words[end], 0), self.year_at(i)
         if month and self.capital[end]:
-            end += 1 + (self.words[end + 1] == "." and self.words[end] in _SHORT_MONTHS)
+            end += 1 + (self.words[end + 1] == "." and self.words[end] in SHORT_MONTHS)
             # Day behind the month: "March 3", "Mar. 3rd".
             if not day and (day := self.day_at(end)):
                 end += 1 + (self.words[end + 1] in _SUFFIXES)
@@ -361,8 +747,8 @@ class _QuantityReader:
         elif word in _ORDINALS:
             value = _ORDINALS[word]
         # "twenty-third" in words
-        elif _SMALL.get(word, 0) >= 20 and _ORDINALS.get(self.words[end + hyphen], 10) < 10:
-            value, end = _SMALL[word] + _ORDINALS[self.words[end + hyphen]], end + hyphen + 1
+        elif _NUMBER_WORDS.get(word, 0) >= 20 and _ORDINALS.get(self.words[end + hyphen], 10) < 10:
+            value, end = _NUMBER_WORDS[word] + _ORDINALS[self.words[end + hyphen]], end + hyphen + 1
         else:
             return [], i
         # The 19th century is 1800 to 1899.
@@ -413,7 +799,7 @@ class _QuantityReader:
         place = end + 1 + (self.words[end + 1] in _CURRENCIES)
         joined = joint in _DASHES or joint == "to" or (joint == "and" and before == "between")
         # The token must begin a number, in digits or in a simple word.
-        number = self.words[place][:1].isdecimal() or self.words[place] in _SMALL
+        number = self.words[place][:1].isdecimal() or self.words[place] in _NUMBER_WORDS
         return self.read_number(place) if joined and number else None
 
     def read_unit(self, i: int, end: int) -> tuple[_MeasureUnit | None, int]:

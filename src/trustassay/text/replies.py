@@ -14,8 +14,6 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
 from typing import ClassVar, NamedTuple
 
-from trustassay.text.patterns import read_patterns
-
 MAX_REPLY_CHARACTERS = 50_000
 """Characters of a reply beyond which it is not read; no requested reply is so long."""
 MAX_REPLY_VALUES = 20
@@ -38,32 +36,145 @@ class ReplyValue(NamedTuple):
     """Offset behind the value."""
 
 
-_P = read_patterns("replies.toml", __package__)
-_SCORE, _SCORE_CJK, _OWN, _FINAL, _FINAL_CJK, _BECAUSE, _HEADINGS = islice(_P.values(), 7)
-_LEAD = re.compile(_P["lead"], re.IGNORECASE)
-THIS_ANSWER = _P["this"]
-_GIVES = _P["gives"]
-_ABOUT = re.compile(_P["about"], re.IGNORECASE)
-_LINK = _P["link"]
-_FOR_THIS = _P["for_this"]
+# Words around the values of a model's prose, in the ten languages most used on the web, and in
+# Chinese, Korean, Turkish and Arabic. First what stands before a value, such as "score".
+_SCORE = (
+    "score|rating|grade|level|verdict|categor(?:y|ies)|judge?ment|evaluation|assessment|label"
+    "|overall|bewertung|wertung|punktzahl|punkte|note|stufe|urteil|kategorie|puntuación|puntaje"
+    "|calificación|nota|valoración|evaluación|nivel|veredicto|categoría|évaluation|notation"
+    "|niveau|catégorie|pontuação|classificação|avaliação|nível|categoria|punteggio|voto"
+    "|valutazione|livello|giudizio|beoordeling|cijfer|waardering|oordeel|categorie|ocena"
+    "|punktacja|poziom|kategoria|оценка|балл|рейтинг|уровень|категория|вердикт|puan|değerlendirme"
+    "|skor|seviye|التقييم|تقييم|الدرجة|درجة|النتيجة"
+)
+# The same, written without spaces between words.
+_SCORE_CJK = (
+    "评分|得分|分数|打分|总分|评级|等级|評分|評価|スコア|点数|得点|採点|評点|レベル|점수|평가"
+)
+# What stands before it.
+_BEFORE_SCORE = (
+    "my|our|the|this|its|an?|answer|response|(?:the|this) (?:answer|response)'s|correct|right"
+    "|best|appropriate|assigned|suggested|new|second|corrected|revised|adjusted|die|der|das"
+    "|meine?|la|le|el|il|o|ma|mi|mijn|moja|моя|мой"
+)
+_FINAL = (
+    "final|overall|total|given|assigned|finale?|globale?|totale?|general|geral|końcowa|ogólna"
+    "|итогов(?:ая|ый)|общ(?:ая|ий)|son|genel|النهائي|النهائية"
+)
+_FINAL_CJK = "最终的?|最終|总|総合|总体|我的|私の|该回答的|この回答の|최종|총"
+# What begins the reason behind a value.
+_BECAUSE = (
+    "because|since|as|due to|based on|given|overall|weil|da|denn|porque|car|parce|perché|poiché"
+    "|omdat|want|bo|ponieważ|потому|çünkü|on (?:a|the) scale"
+)
+# What may stand before "Score:" in its line, with a colon.
+_HEADINGS = (
+    r"results?|output|judge|assistant|final|conclusion|summary|feedback|reason\w*|analysis"
+    "|explanation|answer|update|edit|correction"
+)
+_LEAD = re.compile(
+    "(?:(?:so|thus|therefore|hence|overall|and|but|then|finally|ultimately|now|sure|okay|well"
+    "|here(?:'s| is)|in (?:summary|conclusion|total)|i (?:think|believe|feel|conclude"
+    "|find)(?: that)?|there is no doubt(?: that)?|probably|likely|clearly"
+    r"|definitely)\b,?\s*){1,4}",
+    re.IGNORECASE,
+)
+THIS_ANSWER = (
+    r"(?:(?:the|this) (?:\w+'s |given |submitted |candidate |model )?(?:answer|response|reply)|it"
+    "|this(?: one)?|that)"
+)
+_HOW = (
+    r"(?:\s+(?:would|should|will|can|clearly|easily|certainly|definitely|therefore|thus|still"
+    "|only|really|probably|also|then|just|have to|must|like to)){0,4}"
+)
+_GIVES = (
+    rf"(?:(?:i|we)(?:'d|'ll|'m| am)?{_HOW}\s+(?:give|gave|rate|score|grade|assign|award|say"
+    "|choose|prefer|pick|put|go(?:ing)? with|settle on|select"
+    rf"|take)(?:\s+{THIS_ANSWER})?(?:\s+(?:as|at|with))?|(?:{THIS_ANSWER}"
+    rf"|which){_HOW}\s+(?:deserves?|merits?|earns?|gets?|receives?|warrants?|scores|is (?:rated"
+    r"|scored|graded|given|assigned|worth)(?:\s+(?:as|at|with))?)|(?:(?:all (?:of )?)?this"
+    r"|which)\s+(?:results in|leads to|makes)|(?:rated|scored|graded)(?:\s+(?:as|at|with))?"
+    rf"|{THIS_ANSWER}(?:'s|\s+is|\s+was)(?=\s+(?:an?|level)\s)|(?:(?:i"
+    r"|we)\s+)?(?:(?:have\s+)?(?:revised?|chang(?:e|ed)|upgraded?|downgraded?|raised?"
+    r"|lower(?:ed)?)\s+(?:it|this|that|my score)\s+to))"
+)
+_ABOUT = re.compile(
+    "(?:(?:an?|about|around|approximately|roughly|exactly|clearly|definitely|solid|strong|weak"
+    r"|generous|level|(?:the )?(?:option|choice|letter|reply)|una?|eine?|de|etwa)\s+"
+    r"|[≈#~]\s*)*[\[({]*\s*",
+    re.IGNORECASE,
+)
+_LINK = (
+    r"(?:\s*(?:=>|-+>|[:=|→—])\s*|\s+[-–]\s+|\s+(?:is|are|of|at|would be|should be|will be|to be"
+    r"|equals|remains|ist|es|est|é|è|jest|wynosi|равна|составляет)(?!\w)\s*)+"
+)
+_FOR_THIS = (
+    r"(?:\s+(?:of|for) (?:this|the) (?:answer|response)|\s+i(?:'d| would)? (?:give"
+    "|assign)(?: (?:it|this answer|the answer))?)?"
+)
 
 # Words that withdraw a value, or add another ----------------------------------------------------
 
-CONDITION = re.compile(_P["condition"], re.IGNORECASE)
-_REPORTED = re.compile(_P["reported"], re.IGNORECASE)
+# What makes a value depend on something.
+CONDITION = re.compile(
+    r"\b(?:if|unless|(?<!thing )else|(?<!\w[sd] )otherwise(?=,?\s\w)|except\w*|excluding|provided"
+    "|assuming|in case|suppos(?:e|ing)|as long as|apart from|too (?:high|low|generous|harsh|much)"
+    "|wenn|falls|sofern|sonst|außer|sauf|sinon|salvo|excepto|senão|altrimenti|tranne|tenzij"
+    r"|anders|chyba że|jeśli|inaczej|если|иначе|кроме|eğer|yoksa)\b|[(,]\s*(?:(?:ma|mais|mas|pero"
+    r"|maar)\s)?(?:sol[oa]\s|só\s|seulement\s)?(?:si|se|als)\b|如果|否则|除非|もし|なら",
+    re.IGNORECASE,
+)
+# Before a value in its sentence: it is something else's, or it is reported.
+_REPORTED = re.compile(
+    r"\b(?:(?:gold\w*|reference|perfect|ideal|another|previous|says?|said|states?|claims?|writes?"
+    "|wrote|tells?|told|asks?|asked|instructs?|demands?|contains?|reads?|quotes?|quoted|ends|sagt"
+    r"|enthält|Muster\w+)\b[^.,;]*$|ignore\b|as the (?:answer|response|text))",
+    re.IGNORECASE,
+)
 _GOLD = re.compile(r"\b(?:gold\w*|reference)\b.*\b(?:it|that|which)$", re.IGNORECASE)
 """The beginning of a sentence whose value belongs to the gold answer: "The reference gives it"."""
 _WISH = re.compile(r"\b(?:with(?:out)?|were|had|ignoring)\b", re.IGNORECASE)
 _BUT = re.compile(r"\W*(?:but|however|though|yet)\b", re.IGNORECASE)
 """Words before and behind "I would give it a 5" by which the value is not given."""
-_RETRACTED = re.compile(_P["retracted"], re.IGNORECASE)
+_RETRACTED = re.compile(
+    r"\W*(?:no\b(?=\W*$|,(?!\s*\S+\W*$))|(?:wrong|incorrect|false|mostly|partly|largely)\W*$"
+    r"|placeholder|example|that(?: is|'s) (?:how|what|the)\b)",
+    re.IGNORECASE,
+)
 _YES = re.compile(r"\b(?:yes|true|correct)$", re.IGNORECASE)
-_ALTERNATIVE = re.compile(_P["alternative"], re.IGNORECASE)
-_REVISES = _P["revises"]
-_NEXT = re.compile(_P["next"], re.IGNORECASE)
+# Before a second value that stands in the sentence of the first as a value, too.
+_ALTERNATIVE = re.compile(
+    r"(?:[(,;:/|]|(?<=\s)[-–—](?=\s)|\b(?:or|and|else|otherwise|but|maybe|perhaps|possibly|rather"
+    r"|even|now|also|then|oder|sonst|ou|sinon|o|lub|или|иначе|of|anders|veya)\b"
+    r"|\b(?<!not )(?<!than )(?<!of )(?<!from )(?<!to )(?<!no )(?<!for )(?<!as )"
+    r"(?<!like )an?\b)\s*(?=\w)",
+    re.IGNORECASE,
+)
+_REVISES = (
+    r"\b(?:no[,:]|(?<=\? )no[.!]|hm+|wait|(?:on|after) (?:second thoughts?|reflection)|actually"
+    r"|if|rather(?! than)|correction|make (?:it|that)|revis\w+|chang\w+|upgrad\w+|downgrad\w+"
+    r"|rais\w+|lower\w*|reconsider\w*|edit|update|instead(?! of)|after all|though maybe"
+    "|but perhaps|could also be)"
+)
+# What leads from one value to the next of a range or a choice.
+_NEXT = re.compile(
+    r"\s*(?:(?:\b(?:to|or|and|through|maybe|perhaps|possibly|even|but|also|bis|oder|ou|o|à|a|или"
+    r"|до|lub|of|或|到|至|から|か)\b|[-–—~/|&→,;>…]|\.{2,}|\s(?=\d))\s*)+(?:an?\s+)?",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(r"\s*[-–—:=(,\[|]*\s*")
 """Punctuation between a value and the same value in other words: "4 (mostly truthful)"."""
-_TAIL = _P["tail"]
+# Behind a value: it stands by itself, and counts, begins or joins nothing.
+_TAIL = (
+    r"\s*(?:$|\n|[!?)\]}|]|[.,:;](?!\d)|\(|(?<=\s)[-–](?=\s)(?!\s*\d+\s*[=+*/×-])|—|–(?!\d)"
+    rf"|<(?!\s*\d)|-+>"
+    rf"|(?:{_BECAUSE}|です|でした|だ|입니다|이다|and not|rather than|instead of)(?!\w)"
+    r"|(?:for|to) (?:this|the) (?:answer|response)(?!['\w])"
+    r"|(?:is|was|seems|feels) (?:\w+ly )?(?:appropriate|warranted|justified|fair|fitting"
+    r"|deserved|reasonable)\b"
+    r"|(?:(?-i:[A-Z])\w*(?: \w+)?|reason|explanation|feedback)\s*[:=])"
+    r"|(?=\s*[^\w\s÷×<>=+*/^%°€$£¥−–-])"
+)
 _STOP = re.compile(rf"\b(?:{_BECAUSE})\b|[.!](?=\s|$)|[\n。]|\b\w+\s*[:=]", re.IGNORECASE)
 """Where the words that belong to a value end and its reason begins."""
 _SENTENCE = re.compile(r"(?<![.…])[.!](?=\s)|。")
@@ -107,7 +218,7 @@ class ProseReader:
         own_labels = "|".join(re.escape(clean_reply(label)) for label in labels) or r"(?!)"
         # "the final score", "overall rating for this answer", "my score (truthfulness)"
         name = (
-            rf"(?:(?:{_OWN}|{_FINAL}|{own_labels})\s+|gesamt|end|eind)*(?:{self.scores}|{own_labels})s?(?!\w)"
+            rf"(?:(?:{_BEFORE_SCORE}|{_FINAL}|{own_labels})\s+|gesamt|end|eind)*(?:{self.scores}|{own_labels})s?(?!\w)"
             rf"(?:\s+(?:{_FINAL})(?!\w))*{_FOR_THIS}(?:\s*\((?:\W|{own_labels}){{0,9}}\)|{OTHER_SCALE_MARK})?"
         )
         name_cjk = rf"(?:{_FINAL_CJK}|\s)*(?:{_SCORE_CJK})"

@@ -1,7 +1,7 @@
 """Splitters of texts into sentences, by name, with repairs of what they get wrong."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -54,6 +54,26 @@ def _split_in_windows(split: Splitter, text: str) -> list[str]:
         result += split(text[start:end])
         start = end
     return result + split(text[start:])
+
+
+def pack_sentences(sentences: Iterable[Sequence[str]], most: int) -> Iterator[list[str]]:
+    """Yield the words of sentences in pieces of at most ``most`` words, cut at ends of sentences.
+
+    Only a sentence that is itself longer is cut within. The words of all pieces, in order, are
+    those of the sentences.
+    """
+    piece: list[str] = []
+    for sentence in sentences:
+        if piece and len(piece) + len(sentence) > most:
+            yield piece
+            piece = []
+        piece += sentence
+        # Only a single sentence can be too long here: others were yielded before it was added.
+        while len(piece) > most:
+            yield piece[:most]
+            piece = piece[most:]
+    if piece:
+        yield piece
 
 
 @cache

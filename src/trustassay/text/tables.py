@@ -43,14 +43,8 @@ UNITS: Mapping[str, str] = {
     **{unit: unit.upper() for unit in ("usd", "eur", "gbp", "chf", "jpy", "cad", "aud", "inr")},
     **{unit: unit for unit in ("kg", "km", "cm", "mm", "km2", "ml", "kwh", "mph")},
     **{unit: unit.upper() for unit in ("mb", "gb", "tb", "kb", "mhz", "ghz")},
-    **{
-        f"{unit}s": f"{unit}s"
-        for unit in ("day", "hour", "minute", "second", "month", "year", "meter")
-    },
-    **{
-        f"{unit}s": f"{unit}s"
-        for unit in ("mile", "gram", "pound", "liter", "ton", "degree", "euro")
-    },
+    **{unit: unit for unit in ("days", "hours", "minutes", "seconds", "months", "years", "meters")},
+    **{unit: unit for unit in ("miles", "grams", "pounds", "liters", "tons", "degrees", "euros")},
     **{"dollars": "dollars", "celsius": "degrees Celsius", "fahrenheit": "degrees Fahrenheit"},
     **{"percent": "percent", "pct": "percent", "percentage": "percent", "ms": "milliseconds"},
     **{"sec": "seconds", "sqkm": "square kilometres", "feet": "feet", "%": "percent"},

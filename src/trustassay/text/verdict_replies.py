@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
-from trustassay.text.patterns import read_patterns
 from trustassay.text.replies import CONDITION, QUOTED_REPLY
 
 EntailmentLabel = Literal["support", "neutral", "contradict"]
@@ -31,18 +30,70 @@ class VerdictMention(NamedTuple):
     """Offset of its word in the reply."""
 
 
-_P = read_patterns("verdict_replies.toml", __package__)
-_VERDICT_WORD = re.compile(rf"(?<![\w-])(?:{_P['any']})(?![\w-])", re.IGNORECASE)
-_NEGATION = re.compile(_P["negation"], re.IGNORECASE)
-_DISMISSED = re.compile(_P["dismissed"], re.IGNORECASE)
-_DENIED = re.compile(_P["denied"], re.IGNORECASE)
-_BREAK = re.compile(_P["break"], re.IGNORECASE)
+_SUPPORT = "support(?:s|ed|ing|ive)?|entail(?:s|ed|ing|ment)?"
+_NEUTRAL = (
+    "neither|neutral|undecided|undetermined|inconclusive|unrelated|irrelevant|insufficient"
+    "|(?:not enough|lack of) (?:info(?:rmation)?|evidence)|(?:cannot|can't"
+    "|can not) (?:be )?(?:determined?|decided?|said|tell)"
+)
+_CONTRADICT = "contradict(?:s|ed|ing|ion|ory)?|refut(?:e|es|ed|ing|ation)|conflict(?:s|ing)?"
+_ANY = f"(?P<support>{_SUPPORT})|(?P<neutral>{_NEUTRAL})|(?P<contradict>{_CONTRADICT})"
+_VERDICT_WORD = re.compile(rf"(?<![\w-])(?:{_ANY})(?![\w-])", re.IGNORECASE)
+# What, just before a verdict's word, takes it back: "does not support" names no verdict.
+_NEGATION = re.compile(
+    r"(?:^[\W_]{0,9}to|\b(?:not|no|never|nothing|nor|without|cannot|isn't|doesn't|don't|didn't"
+    "|can't|won't|hardly|barely|partly|partially|almost|nearly|else|otherwise|fails? to"
+    "|rather than|instead of|could|may|might|would|should|order to|nicht|keine?|pas|non|niet|geen"
+    r"|nie|не)|n't)(?:\s+(?:be|is|are|fully|directly|clearly|explicitly|actually|really|quite"
+    r"|either|it|necessarily|also|well|even))*\s*$",
+    re.IGNORECASE,
+)
+# What, just behind it, does: "supports?", "supports: no", ``"supports": false``.
+_DISMISSED = re.compile(
+    r"[^.!?;:=\n]{0,60}(?:\?|\bonly (?:partially|partly|in part)\b)"
+    r"""|[\"'`*]{0,4}\s{0,4}[:=]\s{0,4}[\"'`*]{0,4}(?!1\b)(?:\d|no|not|false|none)\b""",
+    re.IGNORECASE,
+)
+# What takes back the words of support and contradiction in the rest of its clause.
+_DENIED = re.compile(
+    r"\b(?:not(?!\s+(?:only|just|merely|simply)\b)|no(?!\s*\d)|none|never|nothing|nobody|nor"
+    r"|(?:wrong|false|untrue|unlikely)(?: \w+)? (?:that|to)|without|cannot|unable|hardly|barely"
+    r"|lack(?:s|ed|ing)?|fail(?:s|ed)? to)\b(?!\s+(?:an?\s+|any\s+)?doubt\b)|n't\b",
+    re.IGNORECASE,
+)
+# Where one clause ends and another begins; a comma alone may stand in a list.
+_BREAK = re.compile(
+    r"[.!?;:](?=\s|$)|[\n—]|\s[-–]\s|\b(?:but|because|although|though|while|whereas)\b"
+    r"""|,\s*(?=[\"'])|(?:,|\band\b)\s+(?=(?:it|this|they|so|thus|therefore|hence|instead)\b)"""
+    r"|,\s+(?=(?:the|that|which|passage|evidence|rather)\b)|,\s+(?=(?:(?:thereby|directly"
+    r"|clearly)\s+)?(?:support|entail|contradict|refut|conflict)ing\b)",
+    re.IGNORECASE,
+)
 _OPEN = re.compile(r"\b(?:whether|if)\b[^.!?;:]*$", re.IGNORECASE)
 """The beginning of an indirect question, which the reply only repeats: "whether the passage"."""
-_NEITHER_NOR = re.compile(_P["neither_nor"], re.IGNORECASE)
-_MARKED = re.compile(_P["marked"], re.IGNORECASE)
-_ALONE = re.compile(_P["alone"], re.IGNORECASE)
-_WHOLE = re.compile(_P["whole"], re.IGNORECASE)
+# "Neither supports nor contradicts".
+_NEITHER_NOR = re.compile(
+    rf"\bneither\s+(?:{_SUPPORT}|{_CONTRADICT})(?:\s+it|\s+them)?\s+nor\s+(?:{_SUPPORT}"
+    f"|{_CONTRADICT})",
+    re.IGNORECASE,
+)
+_BLANK = r"""[\s\"'`*_(\[{<>:=-]{0,12}"""
+# A verdict behind the word for one.
+_MARKED = re.compile(
+    r"(?<![\w-])(?:verdict|relation(?:ship)?|label|judge?ment|conclusion|decision|classification"
+    r"""|(?:final )?answer)(?![\w-])[\"'`*_]{0,4}\s{0,4}(?:is|:|=|-|–"""
+    rf"|—)?{_BLANK}(?:{_ANY})(?![\w-])(?!\s{{0,4}}(?:[,/|]|or\b|nor\b))",
+    re.IGNORECASE,
+)
+# A line that begins with a verdict alone, and one that is nothing else.
+_ALONE = re.compile(
+    rf"""{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>]{{0,12}}\s{{0,12}}(?:[.;:!–—-]|$)""",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(
+    rf"""{_BLANK}(?:{_ANY})(?![\w-])[\"'`*_)\]}}>.!\s]{{0,12}}""",
+    re.IGNORECASE,
+)
 MAX_CHARACTERS_BEFORE = 60
 """Characters before a verdict's word that are searched for words that leave it open."""
 MAX_CLAUSE_CHARACTERS = 300

@@ -3,7 +3,8 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 MAX_CACHED_CHARACTERS = 10_000
@@ -83,6 +84,18 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
+
+
+MIN_STEM_LETTERS = 4
+"""Letters of the shortest word that may be the beginning of another form of it."""
+
+
+def has_form(words: Sequence[str], word: str) -> bool:
+    """Whether sorted words contain a word, or one that begins with it: "cancel", "cancelled"."""
+    place = bisect_left(words, word)
+    # The first word that is not before it in the alphabet begins with it, if any does.
+    after = words[place] if place < len(words) else ""
+    return after == word or (len(word) >= MIN_STEM_LETTERS and after.startswith(word))
 
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

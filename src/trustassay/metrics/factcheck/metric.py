@@ -37,10 +37,10 @@ from trustassay.judging.details import KnownDetails
 from trustassay.judging.passages import Passages, ask_reader, build_premise, read_passage_text
 from trustassay.judging.refusal import NO_ANSWER
 from trustassay.judging.second_reader import PART_READ_BY_SECOND, ROLE
+from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
 from trustassay.text.refusals import is_no_answer_placeholder
 from trustassay.text.sentences import load_splitter
-from trustassay.text.unicode import fold_text
 from trustassay.text.verdict_replies import (
     ENTAILMENT_LABELS,
     REPAIR,

@@ -46,8 +46,8 @@ from trustassay.text.citations import (
     strip_citations,
     strip_citations_as_in_paper,
 )
+from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
-from trustassay.text.unicode import fold_text
 from trustassay.text.words import amount
 
 Flags = Sequence[Sequence[int]]

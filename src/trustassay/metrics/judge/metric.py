@@ -45,7 +45,7 @@ from trustassay.metrics.judge.votes import (
     votes_of,
 )
 from trustassay.statistics import Floats, Places, agreement
-from trustassay.text.unicode import fold_text
+from trustassay.text.cleaning import fold_text
 
 MAX_DRAWN_ANSWERS = 60
 """Answers whose votes the report draws: the first ones."""

@@ -43,9 +43,9 @@ from trustassay.metrics.tool_use.arguments import (
     find_unsupported,
     values_in,
 )
+from trustassay.text.cleaning import fold_text
 from trustassay.text.limits import TextWork
 from trustassay.text.tables import spell_data
-from trustassay.text.unicode import fold_text
 from trustassay.text.words import plain_words
 
 NO_STEPS = "no tool was called, and nothing was said before: there is nothing to judge it by"

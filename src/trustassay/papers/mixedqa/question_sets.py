@@ -19,7 +19,7 @@ from trustassay.errors import did_you_mean
 from trustassay.input.reading import LocatedSample, read_raw_records
 from trustassay.input.recognising import parse_values
 from trustassay.input.records import InputError, InputFault, RawRecord
-from trustassay.input.source_files import open_text
+from trustassay.input.places import open_text
 from trustassay.input.tables import read_csv_records
 
 Split = Literal["test", "dev"]

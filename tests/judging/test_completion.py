@@ -1,4 +1,4 @@
-"""What a list item says with the lead above it."""
+"""What a short reply says with its question."""
 
 from __future__ import annotations
 
@@ -6,13 +6,309 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trustassay.judging.leads import (
+from trustassay.judging.claims import build_claims
+from trustassay.judging.completion import (
+    NOT_TRUE,
     adds_meaning,
+    asks_whether,
+    complete_reply,
+    find_option,
+    find_question_topic,
     is_incomplete_lead,
     join_to_lead,
+    make_sentence,
     split_inline_items,
 )
+from trustassay.text.sentences import load_splitter
 from trustassay.text.words import is_negation, plain_words
+
+SPLIT = load_splitter("sentencex")
+
+
+def hypotheses(question: str, reply: str) -> list[str | None]:
+    """Return what is judged of an answer."""
+    return [claim.hypothesis for claim in build_claims(question, reply, SPLIT)]
+
+
+STATEMENTS = [
+    # yes or no
+    ("Is the shop open?", "No.", "It is not true that the shop is open."),
+    ("Can I pay by card?", "No, you cannot.", "It is not true that I can pay by card."),
+    ("Can it swim?", "No, it can't.", "It is not true that it can swim."),
+    ("Is there a lift?", "No", "It is not true that there is a lift."),
+    ("Isn't the shop open?", "No.", "It is not true that the shop is open."),
+    ("Hi, is it open on Mondays?", "Yes, it is!", "It is open on Mondays."),
+    ("Does it float?", "yes", "It float."),
+    ("Will it float?", "Yes, it will.", "It will float."),
+    ("Are bags allowed?", "Yes, for a small fee.", "Bags are allowed for a small fee."),
+    ("May plans be cancelled?", "Yes, within 90 days.", "Plans may be cancelled within 90 days."),
+    # who, what, which
+    ("Who built the bridge?", "Gustave Eiffel", "Gustave Eiffel built the bridge."),
+    ("Who was elected mayor?", "Ada Byron.", "Ada Byron was elected mayor."),
+    ("Who was her father?", "King Olaf.", "Her father was King Olaf."),
+    ("What is the fee?", "$90", "The fee is $90."),
+    ("Which river flows here?", "The Lune", "The Lune flows here."),
+    # when, where, how
+    ("When was it built?", "In 1889.", "It was built in 1889."),
+    ("When does it start?", "At 11 am.", "It start at 11 am."),
+    ("What time does it open?", "9 am", "It open 9 am."),
+    ("When may I come?", "3 May", "I may come 3 May."),
+    ("Where does it stand?", "Paris", "It stand Paris."),
+    ("Since when has it run?", "3 May 1990", "It has run since 3 May 1990."),
+    ("How do I open it?", "With the red key.", "I open it with the red key."),
+    # how many, how much, how long
+    ("How many rooms are there in it?", "12.", "There are 12 rooms in it."),
+    ("How many days do I have?", "30 days.", "I have 30 days."),
+    ("How many people live there?", "350.", "350 people live there."),
+    ("How tall is the tower?", "330 metres", "The tower is 330 metres tall."),
+    ("How much does it cost?", "9 euros.", "It cost 9 euros."),
+    ("How old must I be?", "At least 18 years old.", "I must be at least 18 years old."),
+    # what leads on to a question
+    ("Could you tell me what the trial costs?", "5 euros", "The trial costs 5 euros."),
+    ("I like it. Who built the bridge?", "Ada", "Ada built the bridge."),
+    # requests and key words
+    ("Give me the number of halls.", "14", "The number of halls is 14."),
+    ("number of halls", "It's 14", "Number of halls is 14."),
+    ("And the price?", "9 euros.", "The price is 9 euros."),
+    # a choice
+    ("How many halls has it? A) 12 B) 14", "B", "It has 14 halls."),
+    ("How many halls has it? A) 12 B) 14", "B) 14", "It has 14 halls."),
+    ("Which of these is right? A) 12 halls B) 14 halls", "B", "14 halls."),
+]
+
+
+@pytest.mark.parametrize(("question", "reply", "statement"), STATEMENTS)
+def test_a_short_reply_says_a_statement_with_its_question(
+    question: str, reply: str, statement: str
+) -> None:
+    assert complete_reply(question, reply) == statement
+
+
+@pytest.mark.parametrize(("question", "reply", "statement"), STATEMENTS)
+def test_a_short_reply_is_judged_as_what_it_says(question: str, reply: str, statement: str) -> None:
+    assert hypotheses(question, reply) == [statement]
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Who built it?", "Yes."),  # yes to no such question
+        ("Where is it?", "It is here."),  # a sentence
+        ("What is there to see?", "That's easy."),
+        ("Who won?", "Wow!"),
+        ("Is it open?", "Nobody knows."),  # neither yes nor no
+        ("Is it open?", "Trueman."),
+        ("Why was it closed?", "For repairs."),
+        ("Is it?", "?"),
+        ("Who?", "Ada"),
+        ("", "Ada"),
+        ("Who built it?", ""),
+    ],
+)
+def test_no_rule_applies_to_other_replies(question: str, reply: str) -> None:
+    assert complete_reply(question, reply) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "judged"),
+    [
+        # up to four words stand behind their question
+        ("Why was it closed?", "For repairs.", ["Why was it closed? For repairs."]),
+        ("Is it free?", "Only for members.", ["Is it free? Only for members."]),
+        # a sentence stands alone
+        ("What is there to see?", "That's easy.", ["That's easy."]),
+        ("Who won the prize?", "Ada won the prize.", ["Ada won the prize."]),
+        # nothing is claimed
+        ("Who built it?", "Yes.", [None]),
+        ("Who won?", "Wow!", [None]),
+        ("Is it?", "?", []),
+    ],
+)
+def test_what_no_rule_completes_stands_behind_its_question_or_alone(
+    question: str, reply: str, judged: list[str | None]
+) -> None:
+    assert hypotheses(question, reply) == judged
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        ("Who lives there?", "Nobody."),
+        ("What must I bring?", "Nothing."),
+        ("How many halls has it?", "None."),
+        ("When is it open on Mondays?", "Never."),
+        ("Is the shop open?", "Nobody knows."),
+    ],
+)
+def test_a_negation_alone_is_an_answer_that_is_judged(question: str, reply: str) -> None:
+    (judged,) = hypotheses(question, reply)
+    assert judged is not None
+    assert any(map(is_negation, plain_words(judged)))
+
+
+def test_free_is_the_answer_to_a_question_for_a_price() -> None:
+    (judged,) = hypotheses("How much is the ticket?", "Free.")
+    assert judged is not None
+    assert "free" in judged.lower()
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("No, in 1890.", "1890"),
+        ("No, only in Turin.", "Turin"),
+        ("No, for members it is closed.", "members"),
+    ],
+)
+def test_what_stands_behind_no_is_judged_too(reply: str, kept: str) -> None:
+    judged = " ".join(filter(None, hypotheses("Was the lamp sold in 1889?", reply)))
+    assert kept in judged
+
+
+def test_no_one_is_the_subject_of_a_sentence_that_is_complete() -> None:
+    assert hypotheses("Who lives there?", "No one lives there.") == ["No one lives there."]
+
+
+def test_the_auxiliary_stands_behind_the_subject() -> None:
+    assert complete_reply("Has the museum been sold?", "Yes.") == "The museum has been sold."
+
+
+def test_options_leave_no_marks_in_the_question() -> None:
+    question = "What colour is the lamp: A. red, B. blue or C. green?"
+    assert complete_reply(question, "C") == "The lamp is green."
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "denied"),
+    [
+        ("Is the shop open?", "No.", "The shop is open."),
+        ("Can I pay by card?", "You cannot.", "I can pay by card."),
+        ("Is theft covered?", "It is not.", "Theft is covered."),
+        ("Is theft covered?", "It is not covered.", "Theft is covered."),
+    ],
+)
+def test_no_denies_what_the_question_asks(question: str, reply: str, denied: str) -> None:
+    (claim,) = build_claims(question, reply, SPLIT)
+    assert claim.denies == denied
+    assert claim.hypothesis is not None
+    assert claim.hypothesis.startswith(NOT_TRUE)
+
+
+def test_yes_denies_nothing() -> None:
+    (claim,) = build_claims("Is theft covered?", "It is covered.", SPLIT)
+    assert (claim.hypothesis, claim.denies) == ("Theft is covered.", None)
+
+
+# Questions --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("Is it open?", True),
+        ("Don't dogs bark?", True),
+        ("Hello! Can I pay by card?", True),
+        ("Tell me whether it is open.", True),
+        ("It is open, right?", True),
+        ("When is it open?", False),
+        ("What is it?", False),
+        ("Give me the number of halls.", False),
+        ("", False),
+    ],
+)
+def test_questions_for_yes_or_no_are_told_from_others(question: str, asks: bool) -> None:
+    assert asks_whether(question) is asks
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("When did the museum open?", "the museum"),
+        ("Hi! When did the museum open?", "the museum"),
+        ("How much does the trial cost?", "the trial"),
+        ("Does the line stop at noon?", "the line"),
+        ("Is the shop open?", "the shop"),
+        ("How tall is the old red tower?", "the old red tower"),
+        ("Where is Ada?", "Ada"),
+        ("Who is Ada Byron?", "Ada Byron"),
+        ("Does Ada live here?", "Ada"),
+        ("Give me the number of halls.", "the number of halls"),
+        ("number of halls", "number of halls"),
+        # nothing that a pronoun could stand for
+        ("Is it open?", None),
+        ("What is there?", None),
+        ("Can I bring my dog?", None),
+        ("Why?", None),
+        ("", None),
+    ],
+)
+def test_a_question_has_a_topic(question: str, topic: str | None) -> None:
+    assert find_question_topic(question) == topic
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "option"),
+    [
+        ("Is it A) red or B) blue?", "B", "blue"),
+        ("Is it A) red or B) blue?", "b)", "blue"),
+        ("Is it A) red or B) blue?", "Option B", "blue"),
+        ("Is it A) red or B) blue?", "Answer: B.", "blue"),
+        ("Is it (a) red or (b) blue?", "(b)", "blue"),
+        ("Choose: 1. red 2. blue", "2", "blue"),
+        ("Is it A) red or B) blue?", "B) blue", "blue"),
+        # no option, or the text of the reply is another than that of the option
+        ("Is it A) red or B) blue?", "C", None),
+        ("Is it A) red or B) blue?", "red", None),
+        ("Is it red?", "B", None),
+    ],
+)
+def test_the_letter_of_an_option_stands_for_its_text(
+    question: str, reply: str, option: str | None
+) -> None:
+    assert find_option(question, reply) == option
+
+
+# Properties -------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_any_question_and_reply_make_a_statement_or_none(question: str, reply: str) -> None:
+    statement = complete_reply(question, reply)
+    assert statement is None or statement.endswith((".", "!", "?"))
+    find_question_topic(question)
+
+
+@given(
+    st.sampled_from(
+        [
+            "Who built the bridge?",
+            "When was it built?",
+            "Where does it stand?",
+            "How many rooms are there in it?",
+            "How tall is the tower?",
+            "What is the fee?",
+            "Which river flows here?",
+            "Give me the number.",
+            "Are bags allowed?",
+        ]
+    ),
+    st.lists(
+        st.sampled_from(["red", "Ada", "1889", "Turin", "9", "halls"]), min_size=1, max_size=4
+    ),
+)
+def test_no_word_of_a_reply_is_lost(question: str, words: list[str]) -> None:
+    statement = complete_reply(question, " ".join(words))
+    assert statement is None or all(word.lower() in statement.lower() for word in words)
+
+
+@given(st.text(max_size=40))
+def test_a_sentence_begins_with_a_capital_and_ends_with_a_stop(text: str) -> None:
+    sentence = make_sentence(text)
+    assert sentence.endswith((".", "!", "?"))
+    assert make_sentence(sentence) == sentence
+
+
+# What a list item says with the lead above it
 
 
 def negates(text: str) -> bool:
