@@ -104,6 +104,17 @@ def read_records(source: Path, records: RecordSelection) -> list[Sample]:
     return samples
 
 
+def read_distinct_questions(source: Path, records: RecordSelection) -> list[Sample]:
+    """Return the questions of a file without responses, each once; raise as :func:`read_records`.
+
+    Of several answers to one question the first record counts.
+    """
+    questions: dict[str, Sample] = {}
+    for record in read_records(source, records):
+        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
+    return list(questions.values())
+
+
 def _number_duplicate_id(record: LocatedSample, id_counts: Counter[str]) -> Sample:
     """Return the sample; if equal records have no id, later ones get a number."""
     sample = record.sample

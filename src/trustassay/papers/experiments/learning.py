@@ -25,26 +25,31 @@ from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.papers.experiments.answers import RecordSelection, collect_answers, read_records
-from trustassay.papers.experiments.measuring import FewlSetup, execute_run, load_models
+from trustassay.papers.experiments.measuring import (
+    FewlSetup,
+    errors_of,
+    execute_run,
+    load_models,
+)
 from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 from trustassay.papers.select import (
+    LABEL,
+    QUESTIONS,
+    SCORE,
+    SINGLE,
+    TRAIN,
     CandidateAnswers,
     Example,
     IclOptions,
     QuestionWithCandidates,
     choose_best,
     choose_targets,
-    find_nearest_examples,
-    read_answers,
-    split_train_test,
-)
-from trustassay.papers.select.answers import LABEL, SCORE, SINGLE
-from trustassay.papers.select.writing import (
-    QUESTIONS,
-    TRAIN,
     embed_questions,
+    find_nearest_examples,
     question_of,
+    read_answers,
     read_questions,
+    split_train_test,
     with_prompt,
     write_targets,
 )
@@ -112,7 +117,8 @@ def run_icl(
     if learning.questions is None:
         questions = [question_of(sample) for sample in answers.question_samples]
     else:
-        questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
+        path = learning.questions
+        questions, _ = run_anywhere(lambda: read_questions(path, options))
     # The same questions serve as examples in all arms; only their answers differ.
     nearest_rows = _find_nearest(questions, pool, setup, learning, options)
     # 3. Prompts of all arms, and the answers to them.
@@ -240,11 +246,6 @@ def _score_answers(
     return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
 
-def _require_questions(learning: LearningSetup) -> Path:
-    assert learning.questions is not None
-    return learning.questions
-
-
 def _find_nearest(
     questions: Sequence[Sample],
     pool: Sequence[QuestionWithCandidates],
@@ -339,11 +340,8 @@ def _build_result(
             out / f"judged-{arm}-{other}-{_hash_inputs(first, second.read_bytes(), judge.name)}"
         )
         comparison = win_rate(first, second, judge, folder, options)
-        failed = {
-            assessment.id: assessment.error
-            for assessment in RunFolder(folder).assessments().iter_failures()
-        }
-        left_out |= {f"{arm} against {other}, {key}": str(error) for key, error in failed.items()}
+        failed = errors_of(RunFolder(folder).assessments().iter_failures())
+        left_out |= {f"{arm} against {other}, {key}": error for key, error in failed.items()}
         # 2. One row for each pair, with the failures of the judge left out.
         rows.append(_build_row(arm, other, comparison.summary, PAPER_TABLES[name]))
     return ExperimentResult(

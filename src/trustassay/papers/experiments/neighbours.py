@@ -27,10 +27,15 @@ from trustassay.input.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.references import QuestionPool, build_question_pool
 from trustassay.metrics.judge import Judge
-from trustassay.papers.experiments.answers import RecordSelection, best_answer, read_records
+from trustassay.papers.experiments.answers import (
+    RecordSelection,
+    best_answer,
+    read_distinct_questions,
+)
 from trustassay.papers.experiments.measuring import (
-    FAULTY_REASON,
     FewlSetup,
+    assess_questions,
+    errors_of,
     execute_run,
     load_models,
 )
@@ -161,28 +166,17 @@ async def judge_neighbours(
     """
     if of not in ANSWER_SOURCES:
         raise InputError(f"of: expected {' or '.join(ANSWER_SOURCES)}, got {of!r}")
-    questions: dict[str, Sample] = {}
-    for record in read_records(source, records):
-        # The experiment is about questions: of several answers to one, the first record counts.
-        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
+    questions = read_distinct_questions(source, records)
     references, _ = await load_models(setup.references)
     options = setup.metric
     # Options as of `fewl`, so that the neighbours are the same.
     metric = Neighbourhood(options.neighbours, options.max_similarity, of, options.answers)
     backends = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
-    samples = list(questions.values())
-    with records.report_positions(samples):
-        assessments = await execute_run(samples, metric, backends, folder, setup.options)
-    left_out = {
-        sample.id: FAULTY_REASON for sample in questions.values() if sample.id not in assessments
-    }
-    left_out |= {
-        key: assessment.error or assessment.reason
-        for key, assessment in assessments.items()
-        if assessment.score is None
-    }
-    answered = list(_build_neighbour_answers(questions, assessments, of))
+    assessments, left_out = await assess_questions(
+        questions, records, metric, backends, folder, setup.options
+    )
+    answered = _build_neighbour_answers(questions, assessments, of)
     if not answered:
         raise InputError("no question has a neighbour with an answer")
     # Answers that the judge could not judge are left out and counted.
@@ -194,15 +188,16 @@ async def judge_neighbours(
 
 
 def _build_neighbour_answers(
-    questions: Mapping[str, Sample], assessments: Mapping[str, Assessment], of: str
+    questions: Sequence[Sample], assessments: Mapping[str, Assessment], of: str
 ) -> list[_NeighbourAnswer]:
     """Return each answer to a neighbour as an answer to the question."""
+    question_by_text = {sample.question.strip(): sample for sample in questions}
     answers = []
-    for sample in questions.values():
+    for sample in questions:
         if sample.id not in assessments:
             continue
         for rank, row in enumerate(assessments[sample.id].evidence, 1):
-            other = questions[row["question"].strip()]
+            other = question_by_text[row["question"].strip()]
             # The evidence has the answers of references; those of the input are in the neighbour's
             # sample.
             texts = [best_answer(other)] if of == "best" else row["answers"]
@@ -233,11 +228,7 @@ async def _judge_answers(
     assessments = await execute_run(
         samples, Judge(rubric=rubric), {"judge": model}, folder, setup.options
     )
-    failed = {
-        name: assessment.error
-        for name, assessment in assessments.items()
-        if assessment.error is not None
-    }
+    failed = errors_of(assessments.values())
     # A rubric of two levels has its levels as verdicts instead of "passes".
     passed = {"passes", *_best_levels(rubric)}
     right = {name for name, assessment in assessments.items() if assessment.verdict in passed}
