@@ -306,7 +306,7 @@ def trust_eval(
     common.show_endpoints(built.endpoints)
     end_if_stopped(built.stopped)
     say(
-        f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+        f"{built.written:,} questions in {out}, {built.counts['answerable']:,} of them answerable "
         f"from {documents} documents"
     )
     show_failed(built.failed, built.written)
