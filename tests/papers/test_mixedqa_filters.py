@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trustassay.core.sample import Sample
-from trustassay.papers.mixedqa.drawing import (
+from trustassay.papers.mixedqa.filters import (
     QUESTION_FILTERS,
     REPLY_FILTERS,
     find_question_filter,
@@ -157,6 +157,6 @@ def test_yes_no_questions_are_mostly_known_by_their_form_alone() -> None:
 
 
 def test_every_filter_is_explained() -> None:
-    page = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "_moved-papers.md").read_text(encoding="utf-8")
     for name in (*QUESTION_FILTERS, *REPLY_FILTERS, "duplicate", "no-reply"):
         assert f"| `{name}` |" in page
