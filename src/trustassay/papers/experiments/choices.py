@@ -21,7 +21,12 @@ from trustassay.core.sample import Problem, Sample, clean
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
 from trustassay.papers.experiments.measuring import errors_of, execute_run
-from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
+from trustassay.papers.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ExperimentRow,
+    note_left_out,
+)
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import name_models
@@ -348,10 +353,7 @@ def _build_notes(
             "Of published outputs the right ones are not known word for word: they count as right "
             "by both ways, and as a first letter A."
         )
-    if left_out:
-        reason = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} questions were not answered; the first: {reason}")
-    return notes
+    return notes + note_left_out(left_out, "questions were not answered")
 
 
 def _collect_choices(
@@ -378,15 +380,15 @@ def _grade_assessment(assessment: Assessment) -> _GradedReply:
     row = assessment.evidence[0]
     # In the order in which this question was shown.
     choices = QuestionChoices(tuple(row["choices"]), row["right"])
-    choice = row["choice"]
-    reply = row["reply"]
-    return _GradedReply(
-        grade_reply(reply, choices).verdict,
-        grade_as_published(reply, choices),
-        reply if choice is None else choices.texts[choice],
-        None if choice is None else ascii_uppercase[choice],
-        first_letter(reply),
-    )
+    return _grade_text(row["reply"], choices, grade_as_published(row["reply"], choices))
+
+
+def _grade_text(text: str, choices: QuestionChoices, published: Verdict) -> _GradedReply:
+    verdict, choice = grade_reply(text, choices)
+    if choice is None:
+        return _GradedReply(verdict, published, text, None, first_letter(text))
+    letter = ascii_uppercase[choice]
+    return _GradedReply(verdict, published, choices.texts[choice], letter, first_letter(text))
 
 
 def _read_published(
@@ -399,22 +401,13 @@ def _read_published(
         if sample.id not in choices:
             continue
         question_choices = choices[sample.id]
-        letter = ascii_uppercase[question_choices.right]
-        if index not in outputs:
+        if index in outputs:
+            output = outputs[index]
+            replies[sample.id] = _grade_text(output.text, question_choices, output.verdict)
+        else:
             # The reply itself is not published: assume the choice and its letter.
-            replies[sample.id] = _GradedReply(
-                "right", "right", question_choices.texts[question_choices.right], letter, letter
-            )
-            continue
-        output = outputs[index]
-        grade = grade_reply(output.text, question_choices)
-        replies[sample.id] = _GradedReply(
-            grade.verdict,
-            output.verdict,
-            output.text if grade.choice is None else question_choices.texts[grade.choice],
-            None if grade.choice is None else ascii_uppercase[grade.choice],
-            first_letter(output.text),
-        )
+            letter, text = question_choices.lettered[question_choices.right]
+            replies[sample.id] = _GradedReply("right", "right", text, letter, letter)
     return replies
 
 

@@ -33,6 +33,7 @@ from trustassay.papers.experiments.results import (
     build_box_bar,
     build_chart,
     build_count_bar,
+    note_left_out,
 )
 from trustassay.report.document import Chart
 from trustassay.runs.folder import RunFolder
@@ -180,9 +181,7 @@ async def measure_experts(
     # Numbers are kept question by question, so that means, quartiles and bars share them.
     tables = _collect_tables(rows, setup.metric.temperature)
     notes = _build_notes(len(rows), tables, setup, agrees)
-    if left_out:
-        first = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
+    notes += note_left_out(left_out, "questions are left out")
     return ExperimentResult(
         "fewl-experts",
         "Which pairs of wrong and corrected answers references distinguish, and their weights",

@@ -44,6 +44,7 @@ from trustassay.papers.experiments.results import (
     ExperimentResult,
     ExperimentRow,
     build_share_cells,
+    note_left_out,
 )
 from trustassay.runs.folder import RunFolder
 from trustassay.statistics.ranking import RankedModels, rank_models
@@ -179,11 +180,8 @@ def build_result(
         *notes,
         f"References: {names}. `single` is {setup.single or 'the first that answered'}.",
         *measured.missing,
+        *note_left_out(measured.left_out, "answers are left out"),
     ]
-    # One reason as an example; the JSON has all of them.
-    if measured.left_out:
-        reason = next(iter(measured.left_out.values()))
-        all_notes.append(f"{len(measured.left_out):,} answers are left out; the first: {reason}")
     settings = {
         "similarities": list(setup.similarities),
         "single": setup.single,
@@ -336,9 +334,7 @@ async def rank_models_by_score(
     if all(label is not None for label in labels):
         # Right is a label above 0, as everywhere in these experiments.
         truth = table.means(np.array([float((label or 0) > 0) for label in labels]))
-    rows = []
-    if truth is not None:
-        rows.append(_build_accuracy_row(truth))
+    rows = [] if truth is None else [_build_accuracy_row(truth)]
     for rule in score_all_variants(measured, scored_samples, RANK_TABLES):
         # The same numbers for every rule, so that equal scores get equal intervals.
         rng = generator(setup.options.seed, "experiment", "rank")

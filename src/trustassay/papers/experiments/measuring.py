@@ -408,25 +408,20 @@ def _build_arrays(
     # Missing references stay False, with similarity 0, which no variant reads.
     present, single = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
-    # One number of every answer and reference, 0 where it is missing.
-    def table(run: int, key: str) -> Any:
-        values = np.zeros(shape)
+    # One number of every answer and reference.
+    def table(run: int, key: str, missing: float = 0.0) -> Floats:
+        values = np.full(shape, missing)
         for index, row in enumerate(rows):
             for name, reference_row in zip(
                 _unique_names(row[run]), _reference_rows(row[run]), strict=True
             ):
-                values[index, columns[name]] = reference_row.get(key, 0.0)
+                values[index, columns[name]] = reference_row.get(key, missing)
         return values
 
     def penalty(run: int) -> Penalty:
-        has_penalty = np.zeros(shape, dtype=bool)
-        for index, row in enumerate(rows):
-            for name, reference_row in zip(
-                _unique_names(row[run]), _reference_rows(row[run]), strict=True
-            ):
-                has_penalty[index, columns[name]] = "penalty" in reference_row
         # A penalty of 0 differs from none: no neighbour was near enough.
-        return Penalty(table(run, "penalty"), has_penalty)
+        values = table(run, "penalty", missing=np.nan)
+        return Penalty(np.nan_to_num(values), ~np.isnan(values))
 
     for index, (first, _, _) in enumerate(rows):
         names = _unique_names(first)

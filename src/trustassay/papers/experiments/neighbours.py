@@ -46,6 +46,7 @@ from trustassay.papers.experiments.results import (
     build_chart,
     build_count_bar,
     build_share_cells,
+    note_left_out,
 )
 from trustassay.runs.folder import RunFolder
 from trustassay.text.words import plain_words
@@ -261,23 +262,17 @@ def _build_result(
 ) -> ExperimentResult:
     """Return the table by rank, with the distribution of right answers per question."""
     # 1. One row for each rank, and one for all.
-    ranks = sorted({answer.rank for answer in answers})
-    rows, right_at_rank = [], []
-    for rank in ranks:
-        answers_at_rank = [answer for answer in answers if answer.rank == rank]
-        # One column for right and one for wrong; they need not add up to 100.
-        cells = [_mean_share(answers_at_rank, counted_ids) for counted_ids in (right, wrong)]
-        alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
-        cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
-        rows.append(
-            ExperimentRow(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)})
-        )
-        right_at_rank.append(sum(answer.sample.id in right for answer in answers_at_rank))
-    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
-    alike = float(np.mean([answer.similarity for answer in answers]))
-    rows.append(
-        ExperimentRow("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)})
-    )
+    answers_of_rank: dict[int, list[_NeighbourAnswer]] = {}
+    for answer in sorted(answers, key=lambda answer: answer.rank):
+        answers_of_rank.setdefault(answer.rank, []).append(answer)
+    rows = [
+        _build_row(f"neighbour {rank}", ranked, right, wrong, {"rank": rank})
+        for rank, ranked in answers_of_rank.items()
+    ]
+    rows.append(_build_row("all", answers, right, wrong, {}))
+    right_at_rank = [
+        sum(answer.sample.id in right for answer in ranked) for ranked in answers_of_rank.values()
+    ]
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
     max_right = len(counts) - 1
@@ -290,16 +285,14 @@ def _build_result(
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
         "so both shares are lower bounds.",
     ]
-    if left_out:
-        reason = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} are left out; the first: {reason}")
+    notes += note_left_out(left_out, "are left out")
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
     first = build_count_bar("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
     by_rank = build_count_bar(
         "right answers",
         right_at_rank,
-        [f"rank {rank}" for rank in ranks],
+        [f"rank {rank}" for rank in answers_of_rank],
         f"{sum(right_at_rank):,}",
     )
     return ExperimentResult(
@@ -326,29 +319,45 @@ def _build_result(
                 "Right answers by rank",
                 "From the nearest neighbour to the farthest.",
                 [by_rank],
-                (str(ranks[0]), str(ranks[-1])),
+                (str(min(answers_of_rank)), str(max(answers_of_rank))),
             ),
         ],
     )
 
 
+def _build_row(
+    name: str,
+    answers: Sequence[_NeighbourAnswer],
+    right: set[str],
+    wrong: set[str],
+    about: Mapping[str, Any],
+) -> ExperimentRow:
+    # One column for right and one for wrong; they need not add up to 100.
+    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
+    alike = float(np.mean([answer.similarity for answer in answers]))
+    cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
+    return ExperimentRow(name, cells, {**about, "n": len(answers)})
+
+
 def _mean_share(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> Cell:
     """Return the mean, over questions, of the share of their answers in ``counted_ids``."""
     # References may give several answers: each question counts once.
-    by_question: dict[str, list[float]] = {}
-    for answer in answers:
-        by_question.setdefault(answer.sample.question, []).append(
-            float(answer.sample.id in counted_ids)
-        )
-    share_of_question = np.array([[sum(flags) / len(flags) for flags in by_question.values()]])
+    questions = _group_flags(answers, counted_ids)
+    share_of_question = np.array([[sum(flags) / len(flags) for flags in questions]])
     return build_share_cells(share_of_question, np.zeros_like(share_of_question))[0]
 
 
 def _count_right_answers(answers: Sequence[_NeighbourAnswer], right: set[str]) -> list[int]:
     """Return how many questions have 0, 1, 2, ... right answers."""
+    questions = _group_flags(answers, right)
+    numbers = [sum(flags) for flags in questions]
+    return [numbers.count(k) for k in range(max(map(len, questions)) + 1)]
+
+
+def _group_flags(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> list[list[bool]]:
+    """Return for each question which of its answers are in ``counted_ids``."""
     flags_of_question: dict[str, list[bool]] = {}
     for answer in answers:
-        flags_of_question.setdefault(answer.sample.question, []).append(answer.sample.id in right)
-    max_right = max(map(len, flags_of_question.values()))
-    numbers = [sum(flags) for flags in flags_of_question.values()]
-    return [numbers.count(k) for k in range(max_right + 1)]
+        flags = flags_of_question.setdefault(answer.sample.question, [])
+        flags.append(answer.sample.id in counted_ids)
+    return list(flags_of_question.values())
