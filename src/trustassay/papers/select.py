@@ -525,19 +525,7 @@ async def _write_prompts(
         question_samples = [question_of(sample) for sample in answers.question_samples]
     else:
         question_samples, result.repeated = await read_questions(questions, options)
-    # Questions and examples in one list: equal texts are embedded once.
-    texts = [
-        *(sample.question for sample in question_samples),
-        *(example.question for example in examples),
-    ]
-    vectors = await embed_questions(texts, embedder, options)
-    nearest_rows = find_nearest_examples(
-        [sample.question for sample in question_samples],
-        vectors[: len(question_samples)],
-        examples,
-        vectors[len(question_samples) :],
-        options.examples,
-    )
+    nearest_rows = await find_examples(question_samples, examples, embedder, options)
     # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
     with open_atomic(out) as file:
@@ -578,6 +566,25 @@ async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample],
             question_key(sample.question), replace(remove_response(sample), label=None)
         )
     return list(sample_by_key.values()), len(samples) - len(sample_by_key)
+
+
+async def find_examples(
+    questions: Sequence[Sample],
+    examples: Sequence[Example],
+    embedder: resolve.EmbedderChoice,
+    options: IclOptions,
+) -> list[list[Example]]:
+    """Return the nearest examples of each question, nearest first.
+
+    Raises:
+        As :func:`find_nearest_examples` and :func:`embed_questions`.
+    """
+    texts = [sample.question for sample in questions]
+    # Questions and examples in one call: equal texts are embedded once.
+    all_texts = [*texts, *(example.question for example in examples)]
+    vectors = await embed_questions(all_texts, embedder, options)
+    cut = len(texts)
+    return find_nearest_examples(texts, vectors[:cut], examples, vectors[cut:], options.examples)
 
 
 async def embed_questions(
@@ -662,13 +669,6 @@ def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def _encode_question(example: Example) -> bytes:
     """Return the line of a question without its answer and the fields that describe it."""
-    sample = replace(
-        example.sample,
-        response=None,
-        model=None,
-        label=None,
-        resamples=(),
-        # The question alone is the prompt: no style of answering is added, as in training.
-        metadata={OWN_PROMPT: example.question},
-    )
+    # The question alone is the prompt: no style of answering is added, as in training.
+    sample = replace(question_of(example.sample), metadata={OWN_PROMPT: example.question})
     return encode_sample(sample)

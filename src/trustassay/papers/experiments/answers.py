@@ -228,10 +228,11 @@ def _mark_one_best(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Mark one answer a question as best: the first of kind "best", or else the first right one."""
     best: dict[int, int] = {}
     for index, answer in enumerate(answers):
+        if not answer.best:
+            continue
         # An answer of kind "best" replaces an earlier right one, but never another "best".
-        if answer.best and (answer.question not in best or answer.kind == "best"):
-            if answer.question in best and answers[best[answer.question]].kind == "best":
-                continue
+        earlier = best.get(answer.question)
+        if earlier is None or (answer.kind == "best" and answers[earlier].kind != "best"):
             best[answer.question] = index
     best_indices = set(best.values())
     return [replace(answer, best=index in best_indices) for index, answer in enumerate(answers)]
