@@ -240,18 +240,14 @@ def build(
         built = await _add_documents(sample, models, options)
         return built.to_dict(), {"answerable": int(built.metadata["answerable"])}
 
-    async def build_all() -> FileResult:
-        backends = Backends.of(
-            # Loading a local model blocks, and this runs in an event loop.
-            entail=await asyncio.to_thread(resolve.entailer, entailer),
-            search=retriever,
-            chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
-        )
-        check = partial(_find_problems, options.claims)
-        building = FileWork("building", check, options.settings(), lambda _: work)
-        return await write_each(source, Path(out), backends, options, building)
-
-    return run_anywhere(build_all)
+    backends = Backends.of(
+        entail=resolve.entailer(entailer),
+        search=retriever,
+        chat=None if model is None else {"model": resolve.chat(model)},
+    )
+    check = partial(_find_problems, options.claims)
+    building = FileWork("building", check, options.settings(), lambda _: work)
+    return run_anywhere(lambda: write_each(source, Path(out), backends, options, building))
 
 
 async def _add_documents(sample: Sample, models: Models, options: BuildOptions) -> Sample:

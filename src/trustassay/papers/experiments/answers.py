@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from trustassay.core.sample import Problem, Sample
 from trustassay.input.reading import LocatedSample, read_samples
@@ -216,12 +215,9 @@ def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Labell
 
 def best_answer(sample: Sample) -> str:
     """Return TruthfulQA's best answer, or else the first right one."""
-    candidates = (_strip_text(sample.metadata.get(key)) for key in BEST_ANSWER_FIELDS)
-    return next(filter(None, candidates), sample.answers[0][0])
-
-
-def _strip_text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    candidates = (sample.metadata.get(key) for key in BEST_ANSWER_FIELDS)
+    texts = (text.strip() for text in candidates if isinstance(text, str))
+    return next(filter(None, texts), sample.answers[0][0])
 
 
 def _mark_one_best(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:

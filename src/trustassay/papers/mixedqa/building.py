@@ -10,7 +10,6 @@ Zheng et al. 2024 (TrustScore), appendix A.3:
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections import Counter
@@ -131,7 +130,8 @@ def mix(
         ValueError: no model and no answers, or one name for two of them.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _draw_set(files, models, out, answers, options))
+    material = _read_and_check(files, models, answers, options)
+    return run_anywhere(lambda: _draw_set(material, out, options))
 
 
 def plan_mix(
@@ -149,17 +149,11 @@ def plan_mix(
         BadInputError, InputError, BackendError, UnknownNameError, ValueError: as :func:`mix`.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _plan_first_draw(files, models, out, answers, options))
+    material = _read_and_check(files, models, answers, options)
+    return run_anywhere(lambda: _plan_first_draw(material, out, options))
 
 
-async def _plan_first_draw(
-    files: Sequence[QuestionFile],
-    models: Sequence[resolve.ChatChoice],
-    out: Path,
-    answers: Sequence[tuple[str, Path]],
-    options: MixOptions,
-) -> tuple[Plan, int]:
-    material = await _read_input(files, models, answers, options)
+async def _plan_first_draw(material: MixInput, out: Path, options: MixOptions) -> tuple[Plan, int]:
     source_draws = build_draws(material, options.per_source, options.seed)
     # The first draw of every source.
     questions = [question for draw in source_draws for question in draw.next_questions()]
@@ -174,14 +168,7 @@ async def _plan_first_draw(
     return Plan(len(questions), [part for model_plan in plans for part in model_plan.parts]), beyond
 
 
-async def _draw_set(
-    files: Sequence[QuestionFile],
-    models: Sequence[resolve.ChatChoice],
-    out: Path,
-    answers: Sequence[tuple[str, Path]],
-    options: MixOptions,
-) -> MixResult:
-    material = await _read_input(files, models, answers, options)
+async def _draw_set(material: MixInput, out: Path, options: MixOptions) -> MixResult:
     # Before the folder is made.
     check_budget(material.backends, options.calls.prices, options.calls.budget)
     source_draws = build_draws(material, options.per_source, options.seed)
@@ -252,17 +239,16 @@ class MixInput:
         return digest.hexdigest()
 
 
-async def _read_input(
+def _read_and_check(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
 ) -> MixInput:
     with Progress("reading", visible=options.progress) as progress:
-        material = await asyncio.to_thread(
-            read_input, files, models, answers, skip_bad=options.skip_bad, step=progress.step
-        )
-    for question in material.questions[:1]:  # all are asked in the same way
+        material = read_input(files, models, answers, skip_bad=options.skip_bad, step=progress.step)
+    # All are asked in the same way.
+    for question in material.questions[:1]:
         if problems := options.answering.problems(question):
             raise UsageError("; ".join(map(str, problems)))
     return material
