@@ -485,18 +485,7 @@ def select_icl(
         BadInputError, InputError: the file of questions has faults.
         PromptError, OSError: the template cannot be read or filled.
     """
-    return run_anywhere(
-        lambda: _write_prompts(run, Path(out), embedder, questions, options or IclOptions())
-    )
-
-
-async def _write_prompts(
-    run: Path,
-    out: Path,
-    embedder: resolve.EmbedderChoice,
-    questions: Path | None,
-    options: IclOptions,
-) -> IclResult:
+    out, options = Path(out), options or IclOptions()
     # Checked first: embedding may take long.
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
@@ -524,8 +513,8 @@ async def _write_prompts(
     if questions is None:
         question_samples = [question_of(sample) for sample in answers.question_samples]
     else:
-        question_samples, result.repeated = await read_questions(questions, options)
-    nearest_rows = await find_examples(question_samples, examples, embedder, options)
+        question_samples, result.repeated = read_questions(questions, options)
+    nearest_rows = find_examples(question_samples, examples, embedder, options)
     # Only now, so that a refused run leaves no folder behind.
     out.parent.mkdir(parents=True, exist_ok=True)
     with open_atomic(out) as file:
@@ -553,11 +542,12 @@ def question_of(sample: Sample) -> Sample:
     return replace(sample, response=None, model=None, label=None, resamples=(), metadata={})
 
 
-async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
+def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
     """Return the questions of a file, each once, and the number of repetitions."""
     with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
         folder = RunFolder(Path(temporary_folder))
-        await take_in(path, folder.samples_path, InputOptions(fields=options.fields))
+        input_options = InputOptions(fields=options.fields)
+        run_anywhere(lambda: take_in(path, folder.samples_path, input_options))
         samples = list(folder.samples())
     sample_by_key: dict[str, Sample] = {}
     for sample in samples:
@@ -568,7 +558,7 @@ async def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample],
     return list(sample_by_key.values()), len(samples) - len(sample_by_key)
 
 
-async def find_examples(
+def find_examples(
     questions: Sequence[Sample],
     examples: Sequence[Example],
     embedder: resolve.EmbedderChoice,
@@ -577,24 +567,20 @@ async def find_examples(
     """Return the nearest examples of each question, nearest first.
 
     Raises:
-        As :func:`find_nearest_examples` and :func:`embed_questions`.
+        BackendError, UnknownNameError: no such embedder, or its key is missing.
     """
     texts = [sample.question for sample in questions]
     # Questions and examples in one call: equal texts are embedded once.
     all_texts = [*texts, *(example.question for example in examples)]
-    vectors = await embed_questions(all_texts, embedder, options)
+    vectors = run_anywhere(lambda: _embed_texts(all_texts, embedder, options))
     cut = len(texts)
     return find_nearest_examples(texts, vectors[:cut], examples, vectors[cut:], options.examples)
 
 
-async def embed_questions(
+async def _embed_texts(
     texts: Sequence[str], embedder: resolve.EmbedderChoice, options: IclOptions
 ) -> Vectors:
-    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once.
-
-    Raises:
-        BackendError, UnknownNameError: no such embedder, or its key is missing.
-    """
+    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once."""
     backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
     # A missing key is reported before the first request.
     check_keys(backends.endpoints(), [build_cache_path(options.calls.cache)])

@@ -120,13 +120,10 @@ def run_icl(
     if learning.questions is None:
         questions = [question_of(sample) for sample in answers.question_samples]
     else:
-        path = learning.questions
-        questions, _ = run_anywhere(lambda: read_questions(path, options))
+        questions, _ = read_questions(learning.questions, options)
     # The same questions serve as examples in all arms; only their answers differ.
     embedder = setup.embedder or DEFAULT_EMBEDDER
-    nearest_rows = run_anywhere(
-        lambda: find_examples(questions, choose_targets(pool, SCORE), embedder, options)
-    )
+    nearest_rows = find_examples(questions, choose_targets(pool, SCORE), embedder, options)
     # 3. Prompts of all arms, and the answers to them.
     model = resolve.chat(learning.model)
     # The vanilla arm has the same prompt without examples.
