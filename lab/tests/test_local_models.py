@@ -37,7 +37,7 @@ def test_parts_are_joined_and_checked(tmp_path: Path) -> None:
 def test_a_missing_model_names_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRUSTASSAY_MODELS", str(tmp_path))
     for name in MODELS:
-        with pytest.raises(SystemExit, match=rf"python -m benchmarks\.local_models {name}$"):
+        with pytest.raises(SystemExit, match=rf"python -m lab\.benchmarks\.local_models {name}$"):
             path_of(name)
 
 

@@ -102,7 +102,7 @@ def fewest(number: int) -> Iterator[None]:
     """Give intervals from this number of samples on."""
     with ExitStack() as stack:
         for module in (intervals, grounding_intervals, declared_figures, comparison_of_runs):
-            for name in ("FEWEST", "FEWEST_FOR_MEANS", "FEWEST_BEHIND"):
+            for name in ("MIN_UNITS", "MIN_UNITS_FOR_MEANS", "FEWEST_BEHIND"):
                 if hasattr(module, name):
                     stack.enter_context(patch.object(module, name, number))
         yield
