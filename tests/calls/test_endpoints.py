@@ -17,7 +17,7 @@ from trustassay.calls.prices import Budget, BudgetReachedError, Prices
 from trustassay.calls.store import CallStore
 from trustassay.core.capabilities import ChatRequest, EndpointLimits, Reply
 from trustassay.errors import BackendError, CallError
-from trustassay.papers.request_counter import FolderRequestCounter
+from trustassay.papers.session import FolderRequestCounter
 
 
 @dataclass

@@ -27,7 +27,7 @@ from trustassay.calls.store import CACHE_FILE, CallStore, StoredCall
 from trustassay.core.capabilities import ChatRequest, EndpointLimits, Reply, TokenLogprob
 from trustassay.core.event_loop import run_anywhere
 from trustassay.errors import BackendError, CallError
-from trustassay.papers.request_counter import FolderRequestCounter
+from trustassay.papers.session import FolderRequestCounter
 
 ASKED = ChatRequest.of("Where?")
 OLD = {"text": "<think>hm</think>Paris.", "finish": "stop", "prompt_tokens": 3,

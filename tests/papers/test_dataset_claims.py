@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.core.prompts import load_prompt
 from trustassay.core.sample import Sample
 from trustassay.papers.dataset import (
     ClaimError,
     ask_claims,
-    load_claims_prompt,
     parse_claims,
     split_into_claims,
 )
@@ -70,4 +70,4 @@ def test_the_model_is_asked_once_for_each_answer() -> None:
 
 
 def test_the_prompt_has_a_version() -> None:
-    assert load_claims_prompt().name == "claims/1"
+    assert load_prompt("trustassay.papers", "claims").name == "claims/1"

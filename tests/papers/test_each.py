@@ -56,7 +56,7 @@ def test_a_sample_that_fails_has_no_record_and_is_tried_again(tmp_path: Path) ->
     out = tmp_path / "out.jsonl"
     failing = {"2": BackendError("no reply"), "5": KeyError("x")}
     done = written(out, failing)
-    assert done.failed == {"2": "no reply", "5": "KeyError: 'x' (test_each.py:32)"}
+    assert done.failed == {"2": "no reply", "5": "KeyError: 'x' (tests/papers/test_each.py:32)"}
     assert done.written == 7
     assert out.exists()
     asked: list[str] = []

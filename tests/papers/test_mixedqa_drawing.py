@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from trustassay.core.sample import Sample
-from trustassay.papers.mixedqa.drawing import Recorded, SourceDraw, build_draws, with_reply
+from trustassay.papers.mixedqa.building import (
+    MixInput,
+    Recorded,
+    SourceDraw,
+    build_draws,
+    with_reply,
+)
 
 
 def question(number: int, split: str = "dev", source: str = "A", text: str = "") -> Sample:
@@ -22,7 +28,7 @@ def question(number: int, split: str = "dev", source: str = "A", text: str = "")
 def drawn(
     questions: Sequence[Sample], wanted: int, seed: int = 0, recorded: Recorded | None = None
 ) -> list[SourceDraw]:
-    return build_draws(questions, ["A", "B"], wanted, seed, recorded or {})
+    return build_draws(MixInput(["A", "B"], questions, [], recorded or {}, {}), wanted, seed)
 
 
 def order(draw: SourceDraw) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trustassay.core.sample import Sample
-from trustassay.papers.mixedqa.drawing import (
+from trustassay.papers.mixedqa.filters import (
     QUESTION_FILTERS,
     REPLY_FILTERS,
     find_question_filter,

@@ -110,14 +110,6 @@ def test_the_source(tmp_path: Path) -> None:
     assert source.name.startswith("embedding:word2vec-")
 
 
-def test_the_earlier_scheme_of_a_file_says_the_new_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    source = load("distractors", f"embedding:{text_file(tmp_path / 'a.txt')}?words=2")
-    assert "is now word2vec:FILE" in capsys.readouterr().err
-    assert source.substitutes([SubstitutesRequest("Paris", 5)]) == [["Rome"]]
-
-
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
@@ -125,7 +117,7 @@ def test_the_earlier_scheme_of_a_file_says_the_new_one(
         ("word2vec:x?limit=3", "unknown option of word2vec 'limit'"),
         ("word2vec:x?words=no", "cannot be 'no'"),
         ("word2vec:", "needs a file"),
-        ("embedding?words=3", "word2vec: needs a file"),
+        ("embedding?words=3", "embedding takes nothing after its name"),
         ("embeding", "did you mean embedding"),
         ("pos:x", "source of distractors pos takes nothing after its name"),
     ],

@@ -22,9 +22,9 @@ from trustassay.core.metric import Inventory, Metric
 from trustassay.core.registry import read_score
 from trustassay.core.sample import Problem, Sample
 from trustassay.errors import UsageError
+from trustassay.input.places import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.input.reading import LocatedSample
 from trustassay.input.records import InputError, InputFault
-from trustassay.input.places import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.live.scorer import EvaluationEvents, EventsChoice, find_problems, read_record
 from trustassay.runs.execute import assess_with_both
 from trustassay.runs.folder import RunFolder

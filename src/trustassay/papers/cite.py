@@ -28,6 +28,13 @@ from trustassay.runs.intake import Source
 from trustassay.text.citations import find_citations
 from trustassay.text.sentences import Splitter
 
+Scores = NDArray[np.float64]
+Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
+"""Takes an answer's documents and sentences; returns scores, shape (sentences, documents)."""
+THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
+"""A document is cited if its score is at least this, and above 0."""
+_METRIC = Grounding()
+"""Used to check answers, and to find their sentences and refusals, as the metric does."""
 # The end of a sentence: `.`, `?"`, `!)**`.
 _FINAL_PUNCTUATION = re.compile(r"[.!?:;…。！？]+[\"'”’»)\]*_]*$")
 
@@ -81,14 +88,6 @@ def _find_citation_position(text: str, start: int, end: int) -> int:
     return start + len(sentence[: final and final.start()].rstrip())
 
 
-Scores = NDArray[np.float64]
-Support = Callable[[Sequence[Document], Sequence[str], Models], Awaitable[Scores]]
-"""Takes an answer's documents and sentences; returns scores, shape (sentences, documents)."""
-
-THRESHOLDS = {"entailment": 0.5, "embedding": 0.5, "bm25": 0.0}
-"""A document is cited if its score is at least this, and above 0."""
-
-
 async def score_by_entailment(
     documents: Sequence[Document], sentences: Sequence[str], models: Models
 ) -> Scores:
@@ -128,10 +127,6 @@ SUPPORTS: dict[str, Support] = {
     "embedding": score_by_embedding,
     "bm25": score_by_bm25,
 }
-
-
-_METRIC = Grounding()
-"""Used to check answers, and to find their sentences and refusals, as the metric does."""
 
 
 @dataclass(frozen=True)

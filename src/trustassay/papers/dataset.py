@@ -12,35 +12,37 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from importlib.resources import as_file, files
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from trustassay.backends import DEFAULT_ENTAILER, resolve
 from trustassay.calls.backends import Backends
-from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import Models, Retriever
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.metric import Inventory
-from trustassay.core.prompts import Prompt
+from trustassay.core.prompts import load_prompt
 from trustassay.core.sample import Document, Problem, Sample
 from trustassay.errors import UnknownNameError, UnparsedError, UsageError, did_you_mean
 from trustassay.judging.claims import build_claims
 from trustassay.judging.passages import build_premise
 from trustassay.metrics.grounding.maths import find_mention
 from trustassay.metrics.grounding.options import Rules
-from trustassay.papers.resumable import FileOptions, FileWork, write_each
+from trustassay.papers.resumable import FileOptions, FileResult, FileWork, write_each
 from trustassay.runs.intake import Source
 from trustassay.text.replies import find_numbered_lines
 from trustassay.text.sentences import load_splitter as sentence_splitter
 
 Ask = Callable[[str], Awaitable[str]]
 """Sends a prompt to a chat model and returns its reply; raises :class:`BackendError`."""
+Claims = Literal["given", "sentences", "model"]
+"""Where the claims of a question come from, as of :class:`BuildOptions`."""
 CLAIMS_PER_ANSWER = 3
 """Claims that a model is asked to write for one gold answer, as in Song et al. 2025."""
+_RULES = Rules()
+"""How short answers are looked for in a passage: as the grounding metric does by default."""
 
 
 class ClaimError(UnparsedError):
@@ -67,9 +69,10 @@ async def ask_claims(sample: Sample, ask: Ask) -> tuple[str, ...]:
         ClaimError: a reply holds none.
         BackendError: the model did not answer.
     """
+    prompt = load_prompt("trustassay.papers", "claims")
     prompts = [
-        load_claims_prompt().fill(question=sample.question, answer=a[0], count=CLAIMS_PER_ANSWER)
-        for a in sample.answers
+        prompt.fill(question=sample.question, answer=aliases[0], count=CLAIMS_PER_ANSWER)
+        for aliases in sample.answers
     ]
     replies = await asyncio.gather(*map(ask, prompts))
     claims = [claim for reply in replies for claim in parse_claims(reply)]
@@ -90,16 +93,6 @@ def parse_claims(reply: str) -> tuple[str, ...]:
         excerpt = " ".join(reply.split())
         raise ClaimError(f"the model's reply has no numbered claims: {excerpt[:80]!r}")
     return claims
-
-
-@cache
-def load_claims_prompt() -> Prompt:
-    """Return the prompt that asks a model for claims."""
-    with as_file(files("trustassay.papers") / "prompts" / "claims.jinja") as path:
-        return Prompt.read(path)
-
-
-_RULES = Rules()
 
 
 async def label_documents(
@@ -179,9 +172,6 @@ def choose_documents(supports: Sequence[Sequence[int]], k: int) -> list[int]:
     return selected
 
 
-Claims = Literal["given", "sentences", "model"]
-
-
 @dataclass(frozen=True)
 class BuildOptions(FileOptions):
     """How a data set is built.
@@ -215,25 +205,9 @@ class BuildOptions(FileOptions):
         settings = {name: getattr(self, name) for name in names}
         if self.claims == "model":
             # Only a model depends on seed and prompt.
-            settings |= {"seed": self.seed, "prompt": load_claims_prompt().name}
+            prompt = load_prompt("trustassay.papers", "claims")
+            settings |= {"seed": self.seed, "prompt": prompt.name}
         return settings
-
-
-@dataclass(slots=True)
-class BuildResult:
-    """What was written."""
-
-    written: int = 0
-    """The number of questions."""
-    answerable: int = 0
-    """How many of them the documents answer."""
-    resumed: int = 0
-    """How many an earlier, interrupted call wrote."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """Why questions are missing, by id."""
-    stopped: str | None = None
-    """Why the model no longer replies; the same call then continues."""
-    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
 
 def build(
@@ -243,13 +217,13 @@ def build(
     entailer: resolve.EntailerChoice = DEFAULT_ENTAILER,
     model: resolve.ChatChoice | None = None,
     options: BuildOptions | None = None,
-) -> BuildResult:
+) -> FileResult:
     """Build a data set and write it to ``out`` in canonical JSON Lines, whole or not at all.
 
     Every question needs gold ``answers`` or ``claims``. It gets ``documents`` whose ``supports``
     are parallel to its claims, or else to its answers, and ``answerable``: whether any document
-    supports any of them. Its own documents are replaced. The same call continues an interrupted
-    one, and gives the same bytes.
+    supports any of them. Its own documents are replaced. The result counts the ``answerable``
+    ones. The same call continues an interrupted one, and gives the same bytes.
 
     Raises:
         BadInputError, InputError: the input has faults; nothing was started.
@@ -261,40 +235,19 @@ def build(
     # A model that is not used would look as if it were.
     if (options.claims == "model") != (model is not None):
         raise UsageError("claims=model needs a model, and other claims take none")
-    return run_anywhere(lambda: _build(source, Path(out), retriever, entailer, model, options))
-
-
-async def _build(
-    source: Source,
-    out: Path,
-    retriever: Retriever,
-    entailer: resolve.EntailerChoice,
-    model: resolve.ChatChoice | None,
-    options: BuildOptions,
-) -> BuildResult:
-    backends = Backends.of(
-        # Loading a local model blocks, and this runs in an event loop.
-        entail=await asyncio.to_thread(resolve.entailer, entailer),
-        search=retriever,
-        chat=None if model is None else {"model": await asyncio.to_thread(resolve.chat, model)},
-    )
 
     async def work(sample: Sample, models: Models) -> tuple[dict[str, Any], dict[str, int]]:
         built = await _add_documents(sample, models, options)
         return built.to_dict(), {"answerable": int(built.metadata["answerable"])}
 
+    backends = Backends.of(
+        entail=resolve.entailer(entailer),
+        search=retriever,
+        chat=None if model is None else {"model": resolve.chat(model)},
+    )
     check = partial(_find_problems, options.claims)
     building = FileWork("building", check, options.settings(), lambda _: work)
-    result = await write_each(source, out, backends, options, building)
-    return BuildResult(
-        # The part file has records, but the data set does not exist yet.
-        0 if result.stopped else result.written,
-        0 if result.stopped else result.counts["answerable"],
-        result.resumed,
-        result.failed,
-        result.stopped,
-        result.endpoints,
-    )
+    return run_anywhere(lambda: write_each(source, Path(out), backends, options, building))
 
 
 async def _add_documents(sample: Sample, models: Models, options: BuildOptions) -> Sample:
@@ -305,7 +258,7 @@ async def _add_documents(sample: Sample, models: Models, options: BuildOptions) 
     """
 
     async def ask(prompt: str) -> str:
-        name = load_claims_prompt().name
+        name = load_prompt("trustassay.papers", "claims").name
         reply = await models.chat(prompt, seed=options.seed, prompt=name)
         # The last claim would be half a sentence.
         if reply.finish == "length":

@@ -31,6 +31,12 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.generate import UnfinishedError, open_output
 from trustassay.runs.intake import Check, InputOptions, Source, open_samples
 
+T = TypeVar("T")
+Record: TypeAlias = tuple[Mapping[str, Any], Mapping[str, int]]
+"""The record of a sample, and counts to add up."""
+Item: TypeAlias = tuple[int, Sample]
+Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
+
 FINISHED_LINE = {"finished": True}
 """Last line of a part file whose records were written although some items had failed."""
 
@@ -188,15 +194,6 @@ class UnfinishedFile:
 def _encode_line(content: Mapping[str, Any], *, sort_keys: bool = False) -> bytes:
     text = json.dumps(content, ensure_ascii=False, default=str, sort_keys=sort_keys)
     return text.encode() + b"\n"
-
-
-T = TypeVar("T")
-
-
-Record: TypeAlias = tuple[Mapping[str, Any], Mapping[str, int]]
-"""The record of a sample, and counts to add up."""
-Item: TypeAlias = tuple[int, Sample]
-Work: TypeAlias = Callable[[Sample, Models], Awaitable[Record]]
 
 
 @dataclass(frozen=True, kw_only=True)

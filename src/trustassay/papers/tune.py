@@ -42,6 +42,15 @@ MAX_FAULTS_SHOWN = 20
 """Number of faulty lines that a message lists."""
 IGNORED_LABEL = -100
 """Label of a token that is not learnt; the cross entropy of PyTorch skips it."""
+SETTINGS, LOSSES, CHECKPOINTS = "tune", "loss.jsonl", "checkpoints"
+TRAINER_STATE = "trainer_state.json"
+"""The file that is written last: a checkpoint without it is incomplete."""
+LEARNING_RATES = {False: 2e-4, True: 2e-5}
+"""Default learning rate, by whether all weights are trained."""
+CHECKPOINTS_PER_TRAINING = 10
+"""Number of checkpoints that a training writes."""
+LORA_RANK = 16
+"""Rank of the LoRA adapters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +187,6 @@ def _tokenize(tokenizer: Any, text: str, special: bool) -> list[int]:
     return ids
 
 
-SETTINGS, LOSSES, CHECKPOINTS = "tune", "loss.jsonl", "checkpoints"
-TRAINER_STATE = "trainer_state.json"
-"""The file that is written last: a checkpoint without it is incomplete."""
-LEARNING_RATES = {False: 2e-4, True: 2e-5}
-"""Default learning rate, by whether all weights are trained."""
-CHECKPOINTS_PER_TRAINING = 10
-"""Number of checkpoints that a training writes."""
-LORA_RANK = 16
-"""Rank of the LoRA adapters."""
-
-
 @dataclass(frozen=True)
 class TuneOptions:
     """How a model is tuned.
@@ -302,7 +300,7 @@ def tune(
             # Before the first checkpoint, so that a folder is never continued with other settings.
             folder.write_json(SETTINGS, {"settings": settings})
             resumed, steps = _train(folder, network, tokenizer, fitting, chosen)
-        losses = _read_losses(folder.path / LOSSES)
+        losses = [line["loss"] for line in _read_log(folder.path / LOSSES)]
         # Single steps are noisy; a tenth of all steps is not.
         tenth = math.ceil(len(losses) / 10)
         result = TuneResult(
@@ -419,9 +417,8 @@ def _train(
                 peft_config=adapters,
                 callbacks=[_build_callback(transformers, log, progress)],
             )
-            trainer.remove_callback(
-                transformers.PrinterCallback
-            )  # it prints every logged value to standard output
+            # It prints every logged value to standard output.
+            trainer.remove_callback(transformers.PrinterCallback)
             trainer.train(resume_from_checkpoint=None if last is None else str(last))
     finally:
         log.close()
@@ -502,10 +499,6 @@ def _read_log(path: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_bytes().split(b"\n")
     return [json.loads(line) for line in lines[:-1]]
-
-
-def _read_losses(path: Path) -> list[float]:
-    return [line["loss"] for line in _read_log(path)]
 
 
 def _encode_line(content: Mapping[str, Any]) -> bytes:

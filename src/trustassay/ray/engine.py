@@ -81,7 +81,7 @@ def score_on_cluster(
         # 1. Divide the input, and copy shards and pool to the store.
         plan = _plan_shards(_RunRequest(source, metrics, backends, home, options, cluster))
         store = Store(plan.job.store)
-        names = {path: f"{plan.job.id}/shards/{path.name}" for path in plan.shards}
+        names = {path: plan.job.name_of_shard(path.name) for path in plan.shards}
         if plan.pool:
             names[plan.pool] = plan.job.pool_name
         for path, name in names.items():
@@ -89,7 +89,11 @@ def score_on_cluster(
             if store.size(name) != path.stat().st_size:
                 store.put(path, name)
         # The store, not this machine, knows which shards are finished.
-        waiting = [shard for shard in plan.shards if not is_finished(store, plan.name_of(shard))]
+        waiting = [
+            shard
+            for shard in plan.shards
+            if not is_finished(store, plan.job.name_of_run(shard.name))
+        ]
         if waiting:
             # 2. Score the shards that are not finished.
             if slower := why_local_is_faster(plan.samples, cluster):
@@ -101,7 +105,7 @@ def score_on_cluster(
             for path in runs:
                 # A run that an earlier call fetched is not fetched again.
                 if RunFolder(path).read_summary() is None and not fetch(
-                    store, plan.name_of(path), path
+                    store, plan.job.name_of_run(path.name), path
                 ):
                     raise RunFolderError(f"{store.url}: the run of {path.name} is not there")
                 step()
@@ -139,8 +143,7 @@ def why_local_is_faster(samples: int, cluster: ClusterOptions) -> str:
     if samples < MAX_SAMPLES_PER_SHARD:
         return (
             f"{samples:,} samples: below {MAX_SAMPLES_PER_SHARD:,} --engine local is usually "
-            "faster, "
-            "since workers take about 10 s to start"
+            "faster, since workers take about 10 s to start"
         )
     return ""
 
@@ -158,10 +161,6 @@ class _ShardPlan:
     source: str
     samples: int
     """The number of samples."""
-
-    def name_of(self, shard: Path) -> str:
-        """Return the name of a shard's run in the store."""
-        return f"{self.job.id}/runs/{shard.name}"
 
 
 def _check_supported(
@@ -380,11 +379,12 @@ def _score_shards(
                 f"the cluster has {worker_pool.nodes} machines: give --store, a folder or URL "
                 "that all of them reach"
             )
-        total, assessments_per_sample = plan.samples * len(plan.metrics), len(plan.metrics)
-        finished_shards = [shard for shard in plan.shards if shard not in waiting]
+        total = plan.samples * len(plan.metrics)
+        # A finished shard has an assessment for each line and metric.
         counts = {
-            shard: assessments_per_sample * sum(1 for _ in read_lines(shard))
-            for shard in finished_shards
+            shard: len(plan.metrics) * sum(1 for _ in read_lines(shard))
+            for shard in plan.shards
+            if shard not in waiting
         }
         states = _ShardStates(list(waiting), counts=counts)
         with Progress("scoring", total, visible=options.progress) as progress:

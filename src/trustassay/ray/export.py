@@ -13,7 +13,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -240,7 +241,8 @@ class _PartWriter:
         file = self.temporary_folder / "part.parquet"
         reader = RecordBatchReader.from_batches(batches[0].schema, batches)
         write_parquet(reader, file, compression="zstd(1)")
-        _name_url_in_errors(self.store.url, lambda: self.store.put(file, name))
+        with _name_url_in_errors(self.store.url):
+            self.store.put(file, name)
         self.files.append(name)
         self.rows += self._rows_waiting.pop(key)
         del self._bytes_waiting[key]
@@ -266,13 +268,14 @@ class _ExportTarget:
 
     def begin(self) -> None:
         """Refuse a folder with other files; mark an earlier export as incomplete."""
-        existing = _name_url_in_errors(self.store.url, self._list_files)
+        with _name_url_in_errors(self.store.url):
+            existing = self._list_files()
+            self._before = self.store.read(LIST_FILE) or {}
         if existing and LIST_FILE not in existing:
             raise UsageError(
                 f"{self.store.url}: holds other files, as {existing[0]!r:.80}; expected an empty "
                 "folder, or one of an earlier export"
             )
-        self._before = _name_url_in_errors(self.store.url, lambda: self.store.read(LIST_FILE)) or {}
         self._write({**self._before, "complete": False})
 
     def undo(self, files: Sequence[str]) -> None:
@@ -288,21 +291,22 @@ class _ExportTarget:
     def end(self, files: Sequence[str], about: Mapping[str, Any]) -> None:
         """Remove the files of an earlier export, and list the valid ones."""
         valid = set(files)
-        for path in _name_url_in_errors(self.store.url, self._list_files):
-            if _EXPORTED_FILE.fullmatch(path.rpartition("/")[2]) and path not in valid:
-                # `name=path` binds the path of this round; the lambda would otherwise see the last
-                # one.
-                _name_url_in_errors(self.store.url, lambda name=path: self.store.remove(name))  # type: ignore[misc]
+        with _name_url_in_errors(self.store.url):
+            for path in self._list_files():
+                if _EXPORTED_FILE.fullmatch(path.rpartition("/")[2]) and path not in valid:
+                    self.store.remove(path)
         self._write({**about, "files": files, "complete": True})
 
     def _write(self, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=1).encode()
-        _name_url_in_errors(self.store.url, lambda: self.store.write(LIST_FILE, text))
+        with _name_url_in_errors(self.store.url):
+            self.store.write(LIST_FILE, text)
 
 
-def _name_url_in_errors(url: str, work: Callable[[], Any]) -> Any:
+@contextmanager
+def _name_url_in_errors(url: str) -> Iterator[None]:
     """Turn every error of a file system into one that names the URL."""
     try:
-        return work()
+        yield
     except Exception as error:
         raise UsageError(f"export: {url}: cannot be written: {describe_error(error)}") from error

@@ -7,7 +7,6 @@ input, the shard and the sample's position in the input, so that the run of a sh
 without any other record.
 """
 
-import dataclasses
 import heapq
 import json
 import re
@@ -51,6 +50,12 @@ MAX_SHARDS = 400
 POOL_SUFFIX = ".whole.jsonl"
 """Ending of the name of the file of all samples."""
 NO_BACKENDS = Backends()
+MERGE_MARKER = ".merging"
+"""Name of the file that marks a folder as an unfinished merge."""
+SETTINGS_PER_SHARD = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT, STARTED, ENDED}
+"""Keys of ``run.json`` that differ between the shards of one input."""
+OPTIONAL_SETTINGS = {"answering", "filling"}
+"""Settings that ``run.json`` lacks if no sample of the shard needed to be filled."""
 # The end of a shard's name: `.shard-3-of-8.jsonl`.
 _SUFFIX = re.compile(r"\.shard-\d+-of-\d+\.jsonl$")
 
@@ -129,7 +134,7 @@ async def split(
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
-    moved = (dataclasses.replace(shard, path=target / shard.path.name) for shard in shards)
+    moved = (replace(shard, path=target / shard.path.name) for shard in shards)
     pool_path = target / samples_path.name if keep_whole else None
     return Shards(tuple(moved), intake, number, pool_path)
 
@@ -175,14 +180,6 @@ def _distribute(samples_path: Path, name: str, intake: Intake, into: int) -> Ite
             files[number].write(line.rstrip()[:-1] + f', "{SHARD}": {shard_mark}}}\n'.encode())
             counts[number] += 1
     return (Shard(paths[number], number, counts[number]) for number in sorted(counts))
-
-
-MERGE_MARKER = ".merging"
-"""Name of the file that marks a folder as an unfinished merge."""
-SETTINGS_PER_SHARD = {"input", "command", WHY, "samples", "skipped", POOL, ABOUT, STARTED, ENDED}
-"""Keys of ``run.json`` that differ between the shards of one input."""
-OPTIONAL_SETTINGS = {"answering", "filling"}
-"""Settings that ``run.json`` lacks if no sample of the shard needed to be filled."""
 
 
 class UnfinishedShardsError(RunFolderError):
@@ -328,16 +325,13 @@ def _check_settings(shards: Sequence[_ShardRun]) -> None:
             )
         by_number[shard.mark.number] = shard.folder.path
         # Compared pairwise: a shard without filled samples lacks settings that others have.
-        changes = list(
-            list_setting_changes(
-                _select_comparable(first.run, shard.run),
-                _select_comparable(shard.run, first.run),
-            )
+        changes = list_setting_changes(
+            _select_comparable(first.run, shard.run), _select_comparable(shard.run, first.run)
         )
-        if changes:
+        if message := "; ".join(changes):
             raise RunFolderError(
                 f"{shard.folder.path}: has other settings than {first.folder.path}. Different: "
-                + "; ".join(changes)
+                f"{message}"
             )
 
 
@@ -496,10 +490,8 @@ def _read_rows(
                 number += 1
                 # A finished run has one assessment for each sample and metric, in this order.
                 assessment_lines.append(line := lines.readline())
-                if read_identity(folder.assessments_path, line, number) != (
-                    record["id"],
-                    metric,
-                ):
+                identity = read_identity(folder.assessments_path, line, number)
+                if identity != (record["id"], metric):
                     raise RunFolderError(
                         f"{folder.assessments_path}:{number}: expected {metric} of "
                         f"{record['id']!r}; delete summary.json and run: {_build_command(shard)}"

@@ -32,7 +32,15 @@ from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import choose_backends
 from trustassay.runs.prepare import Preparation, compute_key, prepare_once
 
+T = TypeVar("T")
 JOB_FOLDER_PREFIX = "trustassay-job-"
+POOL_FILE = "whole.jsonl"
+KEEP_EVERY_S = 30.0
+"""Seconds between two copies of a shard's run."""
+MAX_COPY_SHARE = 0.05
+"""Share of the time that copies may take at most, roughly."""
+FREE_WITHIN_S = 60.0
+"""Seconds to wait for an earlier process on the same shard to end."""
 
 
 class ScratchFolder:
@@ -110,16 +118,6 @@ def _remove_unused(path: Path) -> None:
         os.close(descriptor)
 
 
-T = TypeVar("T")
-POOL_FILE = "whole.jsonl"
-KEEP_EVERY_S = 30.0
-"""Seconds between two copies of a shard's run."""
-MAX_COPY_SHARE = 0.05
-"""Share of the time that copies may take at most, roughly."""
-FREE_WITHIN_S = 60.0
-"""Seconds to wait for an earlier process on the same shard to end."""
-
-
 @dataclass(frozen=True)
 class ClusterJob:
     """What all workers of a run share."""
@@ -152,6 +150,14 @@ class ClusterJob:
     def pool_name(self) -> str:
         """The name of the file of all samples in the store."""
         return f"{self.id}/{POOL_FILE}"
+
+    def name_of_shard(self, file: str) -> str:
+        """Return the name in the store of a shard's file."""
+        return f"{self.id}/shards/{file}"
+
+    def name_of_run(self, file: str) -> str:
+        """Return the name in the store of the run of a shard's file."""
+        return f"{self.id}/runs/{file}"
 
     def name_of_prepared(self, key: str) -> str:
         """Return the name in the store of what is prepared for all shards."""
@@ -284,7 +290,7 @@ class Worker:
         home, job = self._scratch.path, self._job
         source = home / shard
         if not source.exists() and not await asyncio.to_thread(
-            self._store.get, f"{job.id}/shards/{shard}", source
+            self._store.get, job.name_of_shard(shard), source
         ):
             raise RunFolderError(f"{job.store}: holds no {shard}; run the same command again")
         options = replace(
@@ -295,7 +301,7 @@ class Worker:
             preparation = await self._open_preparation()
             options = replace(options, pool=preparation.pool)
         folder = RunFolder(home / "runs" / shard)
-        keeper = RunBackup(folder, self._store, f"{job.id}/runs/{shard}")
+        keeper = RunBackup(folder, self._store, job.name_of_run(shard))
         # After a worker died, Ray may start the shard again while the old process still ends.
         await _wait_until_free(folder)
         await asyncio.to_thread(keeper.fetch)
@@ -319,8 +325,9 @@ class Worker:
     def _fetch_earlier_calls(self, shard: str) -> Path | None:
         """Fetch the calls that an earlier job made for a shard, if it stored any."""
         target = self._scratch.path / "before" / shard
-        for job in reversed(self._job.earlier_jobs):
-            if self._store.get(f"{job}/runs/{shard}/calls.sqlite", target):
+        for identifier in reversed(self._job.earlier_jobs):
+            job = replace(self._job, id=identifier)
+            if self._store.get(f"{job.name_of_run(shard)}/calls.sqlite", target):
                 return target
         return None
 

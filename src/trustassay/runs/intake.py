@@ -29,7 +29,7 @@ from trustassay.core.progress import Progress, tell
 from trustassay.core.sample import Problem, Sample
 from trustassay.errors import PortableError, UsageError
 from trustassay.input.arrow import ArrowStream, find_frame_index
-from trustassay.input.places import find_place, name_of
+from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
 from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
 from trustassay.input.records import (
     InputError,
@@ -37,7 +37,6 @@ from trustassay.input.records import (
     find_common_unknown_fields,
     summarise_faults,
 )
-from trustassay.input.places import is_standard_input, store_standard_input
 from trustassay.judging.second_reader import SecondReaderOptions
 from trustassay.runs.calibrator import Calibrator, read_calibrator
 from trustassay.runs.drawing import SampleDraw

@@ -27,7 +27,7 @@ from trustassay.runs.options import (
 )
 
 if TYPE_CHECKING:
-    from trustassay.papers.mixedqa import MixResult
+    from trustassay.papers.mixedqa.building import MixResult
 
 
 def _questions_flag(what: str) -> Any:
@@ -87,7 +87,7 @@ def mixedqa(
     """
     # Imported here, so that `trustassay --help` is fast.
     from trustassay.calls.client import CallOptions
-    from trustassay.papers import mixedqa as mixing
+    from trustassay.papers.mixedqa import building as mixing
     from trustassay.papers.mixedqa.question_sets import QuestionFile
 
     # 1. The files, the recorded answers, and the options.
@@ -306,7 +306,7 @@ def trust_eval(
     common.show_endpoints(built.endpoints)
     end_if_stopped(built.stopped)
     say(
-        f"{built.written:,} questions in {out}, {built.answerable:,} of them answerable "
+        f"{built.written:,} questions in {out}, {built.counts['answerable']:,} of them answerable "
         f"from {documents} documents"
     )
     show_failed(built.failed, built.written)

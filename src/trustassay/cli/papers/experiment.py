@@ -91,7 +91,7 @@ def fewl_rank(
     \b
     trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
     """
-    from trustassay.papers.experiments.rankings import rank_models_by_score
+    from trustassay.papers.experiments.fewl import rank_models_by_score
 
     running.run_fewl_experiment("fewl-rank", rank_models_by_score, source, references)
 
@@ -111,7 +111,7 @@ def fewl_samples(
     \b
     trustassay papers experiment fewl-samples answers.jsonl --reference openai:gpt-4o
     """
-    from trustassay.papers.experiments.rankings import order_samples
+    from trustassay.papers.experiments.fewl import order_samples
 
     running.run_fewl_experiment("fewl-samples", order_samples, source, references)
 

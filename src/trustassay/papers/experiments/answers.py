@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from trustassay.core.sample import Problem, Sample
 from trustassay.input.reading import LocatedSample, read_samples
@@ -102,6 +101,17 @@ def read_records(source: Path, records: RecordSelection) -> list[Sample]:
     if not samples:
         raise InputError(f"{source}: no usable sample in the input")
     return samples
+
+
+def read_distinct_questions(source: Path, records: RecordSelection) -> list[Sample]:
+    """Return the questions of a file without responses, each once; raise as :func:`read_records`.
+
+    Of several answers to one question the first record counts.
+    """
+    questions: dict[str, Sample] = {}
+    for record in read_records(source, records):
+        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
+    return list(questions.values())
 
 
 def _number_duplicate_id(record: LocatedSample, id_counts: Counter[str]) -> Sample:
@@ -205,22 +215,20 @@ def _expand_question(sample: Sample, number: int, *, every: bool) -> list[Labell
 
 def best_answer(sample: Sample) -> str:
     """Return TruthfulQA's best answer, or else the first right one."""
-    candidates = (_strip_text(sample.metadata.get(key)) for key in BEST_ANSWER_FIELDS)
-    return next(filter(None, candidates), sample.answers[0][0])
-
-
-def _strip_text(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else ""
+    candidates = (sample.metadata.get(key) for key in BEST_ANSWER_FIELDS)
+    texts = (text.strip() for text in candidates if isinstance(text, str))
+    return next(filter(None, texts), sample.answers[0][0])
 
 
 def _mark_one_best(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     """Mark one answer a question as best: the first of kind "best", or else the first right one."""
     best: dict[int, int] = {}
     for index, answer in enumerate(answers):
+        if not answer.best:
+            continue
         # An answer of kind "best" replaces an earlier right one, but never another "best".
-        if answer.best and (answer.question not in best or answer.kind == "best"):
-            if answer.question in best and answers[best[answer.question]].kind == "best":
-                continue
+        earlier = best.get(answer.question)
+        if earlier is None or (answer.kind == "best" and answers[earlier].kind != "best"):
             best[answer.question] = index
     best_indices = set(best.values())
     return [replace(answer, best=index in best_indices) for index, answer in enumerate(answers)]

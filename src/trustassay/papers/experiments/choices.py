@@ -8,8 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -18,12 +16,17 @@ from trustassay.backends import resolve
 from trustassay.calls.multiple_choice import find_chosen_option
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, Context, Metric, Need
-from trustassay.core.prompts import Prompt
+from trustassay.core.prompts import load_prompt
 from trustassay.core.sample import Problem, Sample, clean
 from trustassay.input.records import InputError
 from trustassay.papers.experiments.answers import RecordSelection, read_records
-from trustassay.papers.experiments.measuring import execute_run
-from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
+from trustassay.papers.experiments.measuring import errors_of, execute_run
+from trustassay.papers.experiments.results import (
+    Cell,
+    ExperimentResult,
+    ExperimentRow,
+    note_left_out,
+)
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.needs import name_models
@@ -33,6 +36,10 @@ from trustassay.statistics.resampling import generator
 Verdict = Literal["right", "wrong", "unknown", "unreadable"]
 # In small letters, as replies are compared.
 DONT_KNOW = "i don't know"
+COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
+           "unknown (published)", "letters")  # fmt: skip
+MAX_TOKENS = 100
+"""Of a reply: enough for a letter and a sentence."""
 MAX_FILE_BYTES = 64_000_000
 """Maximum bytes of a file of outputs; haltt4llm's have 300,000."""
 # `Question 12: ...` begins the block of a question.
@@ -86,9 +93,8 @@ def choices_of(sample: Sample) -> QuestionChoices | Problem:
         return Problem("choices", f"expected 2 to {len(ascii_uppercase)} texts")
     # Line breaks in a choice would end it in the prompt.
     texts = tuple(" ".join(clean(raw_text).split()) for raw_text in raw_texts)
-    right_choice = sample.metadata.get(
-        "right_choice"
-    )  # its text may be blank, and so be no gold answer
+    # Its text may be blank, and so be no gold answer.
+    right_choice = sample.metadata.get("right_choice")
     if isinstance(right_choice, int) and 0 <= right_choice < len(texts):
         return QuestionChoices(texts, right_choice)
     gold = {" ".join(alias.split()) for aliases in sample.answers for alias in aliases}
@@ -190,12 +196,6 @@ def _parse_output(block: str, location: str) -> PublishedOutput:
     )
 
 
-COLUMNS = ("right", "unknown", "unreadable", "first letter A", "right (published)",
-           "unknown (published)", "letters")  # fmt: skip
-MAX_TOKENS = 100
-"""Of a reply: enough for a letter and a sentence."""
-
-
 @dataclass(frozen=True)
 class FiveChoiceSetup:
     """Whose answers are graded."""
@@ -238,8 +238,9 @@ class FiveChoice(Metric):
             # By the id: the order does not depend on the other samples.
             rng = generator(context.seed, sample.id, "choices")
             choices = choices.shuffle(rng.permutation(len(choices.texts)).tolist())
-        text = _load_prompt().fill(question=sample.question, choices=choices.lettered)
-        reply = await context.models.chat(text, max_tokens=MAX_TOKENS, prompt=_load_prompt().name)
+        prompt = load_prompt("trustassay.papers", "five-choice")
+        text = prompt.fill(question=sample.question, choices=choices.lettered)
+        reply = await context.models.chat(text, max_tokens=MAX_TOKENS, prompt=prompt.name)
         grade = grade_reply(reply.text, choices)
         return Assessment(
             sample.id,
@@ -257,13 +258,6 @@ class FiveChoice(Metric):
                 }
             ],
         )
-
-
-@cache
-def _load_prompt() -> Prompt:
-    resource = files("trustassay.papers") / "prompts" / "five-choice.jinja"
-    with as_file(resource) as path:
-        return Prompt.read(path)
 
 
 @dataclass(frozen=True)
@@ -319,17 +313,15 @@ async def run_five_choice(
             folder = RunFolder(out / f"{role}-{number}")
             metric = FiveChoice(setup.shuffle)
             assessments = await execute_run(usable, metric, {"model": model}, folder, setup.options)
-            left_out |= {
-                f"{key} ({name})": assessment.error
-                for key, assessment in assessments.items()
-                if assessment.error
-            }
+            errors = errors_of(assessments.values())
+            left_out |= {f"{key} ({name})": error for key, error in errors.items()}
             replies_by_model[name] = {
                 key: _grade_assessment(assessment)
                 for key, assessment in assessments.items()
-                if assessment.error is None
+                if key not in errors
             }
     # 3. Write the answers, and the table.
+    prompt = load_prompt("trustassay.papers", "five-choice")
     _write_samples(out / "answers.jsonl", usable, replies, references)
     rows = [
         _build_row(name, graded_replies, len(usable))
@@ -342,7 +334,7 @@ async def run_five_choice(
         [*_build_baselines(list(choices.values())), *rows],
         _build_notes(setup, out, len(usable), left_out),
         left_out,
-        {"shuffle": setup.shuffle, "seed": setup.options.seed, "prompt": _load_prompt().name},
+        {"shuffle": setup.shuffle, "seed": setup.options.seed, "prompt": prompt.name},
     )
 
 
@@ -361,10 +353,7 @@ def _build_notes(
             "Of published outputs the right ones are not known word for word: they count as right "
             "by both ways, and as a first letter A."
         )
-    if left_out:
-        reason = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} questions were not answered; the first: {reason}")
-    return notes
+    return notes + note_left_out(left_out, "questions were not answered")
 
 
 def _collect_choices(
@@ -391,15 +380,15 @@ def _grade_assessment(assessment: Assessment) -> _GradedReply:
     row = assessment.evidence[0]
     # In the order in which this question was shown.
     choices = QuestionChoices(tuple(row["choices"]), row["right"])
-    choice = row["choice"]
-    reply = row["reply"]
-    return _GradedReply(
-        grade_reply(reply, choices).verdict,
-        grade_as_published(reply, choices),
-        reply if choice is None else choices.texts[choice],
-        None if choice is None else ascii_uppercase[choice],
-        first_letter(reply),
-    )
+    return _grade_text(row["reply"], choices, grade_as_published(row["reply"], choices))
+
+
+def _grade_text(text: str, choices: QuestionChoices, published: Verdict) -> _GradedReply:
+    verdict, choice = grade_reply(text, choices)
+    if choice is None:
+        return _GradedReply(verdict, published, text, None, first_letter(text))
+    letter = ascii_uppercase[choice]
+    return _GradedReply(verdict, published, choices.texts[choice], letter, first_letter(text))
 
 
 def _read_published(
@@ -412,22 +401,13 @@ def _read_published(
         if sample.id not in choices:
             continue
         question_choices = choices[sample.id]
-        letter = ascii_uppercase[question_choices.right]
-        if index not in outputs:
+        if index in outputs:
+            output = outputs[index]
+            replies[sample.id] = _grade_text(output.text, question_choices, output.verdict)
+        else:
             # The reply itself is not published: assume the choice and its letter.
-            replies[sample.id] = _GradedReply(
-                "right", "right", question_choices.texts[question_choices.right], letter, letter
-            )
-            continue
-        output = outputs[index]
-        grade = grade_reply(output.text, question_choices)
-        replies[sample.id] = _GradedReply(
-            grade.verdict,
-            output.verdict,
-            output.text if grade.choice is None else question_choices.texts[grade.choice],
-            None if grade.choice is None else ascii_uppercase[grade.choice],
-            first_letter(output.text),
-        )
+            letter, text = question_choices.lettered[question_choices.right]
+            replies[sample.id] = _GradedReply("right", "right", text, letter, letter)
     return replies
 
 
@@ -516,7 +496,6 @@ def _write_samples(
                         label=float(replies_of_model[sample.id].verdict == "right"),
                         references=references_of_sample,
                     )
-                    line = (
-                        json.dumps(answer_sample.to_dict(), ensure_ascii=False, default=str) + "\n"
-                    )
+                    content = answer_sample.to_dict()
+                    line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
                     file.write(line.encode())

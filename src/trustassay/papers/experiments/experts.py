@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,14 +23,9 @@ from trustassay.core.sample import Problem, Sample
 from trustassay.input.records import InputError
 from trustassay.metrics.fewl import maths
 from trustassay.metrics.fewl.references import answers_of
-from trustassay.papers.experiments.answers import RecordSelection, read_records
-from trustassay.papers.experiments.measuring import (
-    FAULTY_REASON,
-    FewlSetup,
-    execute_run,
-    load_models,
-)
-from trustassay.papers.experiments.rankings import truthfulqa_score
+from trustassay.papers.experiments.answers import RecordSelection, read_distinct_questions
+from trustassay.papers.experiments.fewl import truthfulqa_score
+from trustassay.papers.experiments.measuring import FewlSetup, assess_questions, load_models
 from trustassay.papers.experiments.results import (
     Cell,
     ExperimentResult,
@@ -38,6 +33,7 @@ from trustassay.papers.experiments.results import (
     build_box_bar,
     build_chart,
     build_count_bar,
+    note_left_out,
 )
 from trustassay.report.document import Chart
 from trustassay.runs.folder import RunFolder
@@ -48,7 +44,6 @@ from trustassay.statistics.intervals import (
     unit_mean,
 )
 
-Floats = NDArray[np.float64]
 RATINGS_FIELD = "reference_ratings"
 """Field of the input with people's ratings of each reference's answer, ``{name: number}``."""
 COLUMNS = ("told apart", "agrees with wrong", "agrees with corrected", "expertise", "weight",
@@ -167,27 +162,15 @@ async def measure_experts(
         BadInputError: questions lack references or pairs, and no models write them.
         InputError: no question could be compared.
     """
-    questions: dict[str, Sample] = {}
-    for record in read_records(source, records):
-        # Experts are measured by questions: several answers to one question count once.
-        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
+    questions = read_distinct_questions(source, records)
     references, generator = await load_models(setup.references, setup.generator)
     metric = Experts(agrees, setup.metric.pairs, setup.metric.answers)
     # Expertise depends on the similarity; a table for each would not fit the figure.
     similarity = setup.similarities[0]
     backends = {"references": references, "generator": generator, "similarity": similarity}
-    folder = RunFolder(out / "compared")
-    samples = list(questions.values())
-    with records.report_positions(samples):
-        assessments = await execute_run(samples, metric, backends, folder, setup.options)
-    left_out = {
-        sample.id: FAULTY_REASON for sample in questions.values() if sample.id not in assessments
-    }
-    left_out |= {
-        key: assessment.error or assessment.reason
-        for key, assessment in assessments.items()
-        if assessment.score is None
-    }
+    assessments, left_out = await assess_questions(
+        questions, records, metric, backends, RunFolder(out / "compared"), setup.options
+    )
     rows = [
         assessment.evidence for assessment in assessments.values() if assessment.score is not None
     ]
@@ -198,9 +181,7 @@ async def measure_experts(
     # Numbers are kept question by question, so that means, quartiles and bars share them.
     tables = _collect_tables(rows, setup.metric.temperature)
     notes = _build_notes(len(rows), tables, setup, agrees)
-    if left_out:
-        first = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} questions are left out; the first: {first}")
+    notes += note_left_out(left_out, "questions are left out")
     return ExperimentResult(
         "fewl-experts",
         "Which pairs of wrong and corrected answers references distinguish, and their weights",

@@ -25,26 +25,29 @@ from trustassay.errors import UsageError
 from trustassay.input.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.papers.experiments.answers import RecordSelection, collect_answers, read_records
-from trustassay.papers.experiments.measuring import FewlSetup, execute_run, load_models
+from trustassay.papers.experiments.measuring import (
+    FewlSetup,
+    errors_of,
+    execute_run,
+    load_models,
+)
 from trustassay.papers.experiments.results import Cell, ExperimentResult, ExperimentRow
 from trustassay.papers.select import (
+    LABEL,
+    QUESTIONS,
+    SCORE,
+    SINGLE,
+    TRAIN,
     CandidateAnswers,
     Example,
     IclOptions,
-    QuestionWithCandidates,
     choose_best,
     choose_targets,
-    find_nearest_examples,
-    read_answers,
-    split_train_test,
-)
-from trustassay.papers.select.answers import LABEL, SCORE, SINGLE
-from trustassay.papers.select.writing import (
-    QUESTIONS,
-    TRAIN,
-    embed_questions,
+    find_examples,
     question_of,
+    read_answers,
     read_questions,
+    split_train_test,
     with_prompt,
     write_targets,
 )
@@ -55,6 +58,10 @@ from trustassay.runs.generate import GenerateOptions, generate
 from trustassay.runs.lines import encode_sample
 
 VANILLA = "vanilla"
+TITLES = {
+    "fewl-icl": "Win rates of answers after chosen examples",
+    "fewl-sft": "Win rates of a model tuned on chosen answers over the model as it was",
+}
 PAPER_TABLES = {"fewl-icl": 6, "fewl-sft": 7}
 COLUMNS = ("won, %", "lost, %", "tied, %", "win rate, %", "questions")
 
@@ -105,6 +112,7 @@ def run_icl(
         )
     # 2. Questions to ask, and the nearest examples of each.
     options = IclOptions(
+        examples=learning.examples,
         fields=records.fields or {},
         progress=bool(setup.options.progress),
         calls=setup.options.calls,
@@ -112,9 +120,10 @@ def run_icl(
     if learning.questions is None:
         questions = [question_of(sample) for sample in answers.question_samples]
     else:
-        questions, _ = run_anywhere(lambda: read_questions(_require_questions(learning), options))
+        questions, _ = read_questions(learning.questions, options)
     # The same questions serve as examples in all arms; only their answers differ.
-    nearest_rows = _find_nearest(questions, pool, setup, learning, options)
+    embedder = setup.embedder or DEFAULT_EMBEDDER
+    nearest_rows = find_examples(questions, choose_targets(pool, SCORE), embedder, options)
     # 3. Prompts of all arms, and the answers to them.
     model = resolve.chat(learning.model)
     # The vanilla arm has the same prompt without examples.
@@ -125,23 +134,18 @@ def run_icl(
         chosen = {
             question.text: Example.of(question, choose_best(question, way)) for question in pool
         }
-        example_rows = [[chosen[text] for text in row] for row in nearest_rows]
         prompts = [
-            with_prompt(*question_and_examples)
-            for question_and_examples in zip(questions, example_rows, strict=True)
+            with_prompt(sample, [chosen[example.question] for example in row])
+            for sample, row in zip(questions, nearest_rows, strict=True)
         ]
         files[arm] = _write_prompts(out / arm, prompts)
     answer_files = {
         arm: _generate_answers(path, model, learning, setup) for arm, path in files.items()
     }
     notes.append(f"{len(pool):,} questions are examples; {len(questions):,} questions were asked")
-    # 4. Each arm against vanilla, and FEWL against the baseline directly, as in Table 6.
-    pairs = [(arm, VANILLA) for arm in ways] + [("FEWL", "baseline")]
-    title = "Win rates of answers after chosen examples"
+    # 4. Let the judge compare the arms.
     settings = {"model": model.name, "examples": learning.examples}
-    return _build_result(
-        "fewl-icl", title, answer_files, pairs, out, setup, learning, notes, settings
-    )
+    return _build_result("fewl-icl", answer_files, out, setup, learning, notes, settings)
 
 
 def run_sft(
@@ -182,12 +186,8 @@ def run_sft(
         folder / QUESTIONS, f"hf:{name}", learning, setup, out / VANILLA
     )
     notes.append(f"{len(train):,} questions to train on, {len(test):,} to test with")
-    title = "Win rates of a model tuned on chosen answers over the model as it was"
-    pairs = [(arm, VANILLA) for arm in ways]
     settings = {"model": f"hf:{name}", **asdict(learning.tuning)}
-    return _build_result(
-        "fewl-sft", title, answer_files, pairs, out, setup, learning, notes, settings
-    )
+    return _build_result("fewl-sft", answer_files, out, setup, learning, notes, settings)
 
 
 # Shared by both experiments
@@ -240,35 +240,6 @@ def _score_answers(
     return scored_answers, {"baseline": single, "FEWL": SCORE, "labels": LABEL}, notes
 
 
-def _require_questions(learning: LearningSetup) -> Path:
-    assert learning.questions is not None
-    return learning.questions
-
-
-def _find_nearest(
-    questions: Sequence[Sample],
-    pool: Sequence[QuestionWithCandidates],
-    setup: FewlSetup,
-    learning: LearningSetup,
-    options: IclOptions,
-) -> list[list[str]]:
-    """Return for each question the texts of the nearest examples' questions, nearest first."""
-    # Which answer they have does not matter here: only the questions are compared.
-    examples = choose_targets(pool, SCORE)
-    texts = [
-        *(sample.question for sample in questions),
-        *(example.question for example in examples),
-    ]
-    embedder = setup.embedder or DEFAULT_EMBEDDER
-    vectors = run_anywhere(lambda: embed_questions(texts, embedder, options))
-    # Questions and examples share one call, so that equal texts are embedded once.
-    cut = len(questions)
-    nearest_rows = find_nearest_examples(
-        texts[:cut], vectors[:cut], examples, vectors[cut:], learning.examples
-    )
-    return [[example.question for example in row] for row in nearest_rows]
-
-
 def _write_prompts(folder: Path, prompts: Sequence[Sample]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with open_atomic(folder / "prompts.jsonl") as file:
@@ -313,9 +284,7 @@ def _hash_inputs(path: Path, *settings: Any) -> str:
 
 def _build_result(
     name: str,
-    title: str,
     answer_files: Mapping[str, _AnswerFile],
-    pairs: Sequence[tuple[str, str]],
     out: Path,
     setup: FewlSetup,
     learning: LearningSetup,
@@ -332,6 +301,10 @@ def _build_result(
         for arm, answer_file in answer_files.items()
         for key, reason in answer_file.failed.items()
     }
+    # Each arm against vanilla, and FEWL against the baseline directly, as in Table 6.
+    pairs = [(arm, VANILLA) for arm in answer_files if arm != VANILLA]
+    if name == "fewl-icl":
+        pairs.append(("FEWL", "baseline"))
     for arm, other in pairs:
         # 1. Let the judge compare the two files of answers; its run is stored by their content.
         first, second = answer_files[arm].path, answer_files[other].path
@@ -339,16 +312,13 @@ def _build_result(
             out / f"judged-{arm}-{other}-{_hash_inputs(first, second.read_bytes(), judge.name)}"
         )
         comparison = win_rate(first, second, judge, folder, options)
-        failed = {
-            assessment.id: assessment.error
-            for assessment in RunFolder(folder).assessments().iter_failures()
-        }
-        left_out |= {f"{arm} against {other}, {key}": str(error) for key, error in failed.items()}
+        failed = errors_of(RunFolder(folder).assessments().iter_failures())
+        left_out |= {f"{arm} against {other}, {key}": error for key, error in failed.items()}
         # 2. One row for each pair, with the failures of the judge left out.
         rows.append(_build_row(arm, other, comparison.summary, PAPER_TABLES[name]))
     return ExperimentResult(
         name,
-        title,
+        TITLES[name],
         COLUMNS,
         rows,
         [*notes, "won and lost: in both orders of the judge; the rate leaves ties out"],

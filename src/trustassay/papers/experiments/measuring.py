@@ -6,7 +6,7 @@ neighbours, one with random ones, one with weights by agreement. No variant asks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,6 +19,7 @@ from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample
 from trustassay.input.records import InputError
 from trustassay.metrics.fewl import Fewl, maths
+from trustassay.papers.experiments.answers import RecordSelection
 from trustassay.runs.execute import execute
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.intake import RunOptions
@@ -27,6 +28,8 @@ from trustassay.runs.needs import choose_backends, load_backends, name_models
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Weighting = Literal["single", "uniform", "ours", "ideal", "single-best", "agreement"]
+FAULTY_REASON = "is skipped as faulty"
+"""The reason for a sample that the run skipped as faulty, for example without references."""
 
 
 @dataclass(frozen=True)
@@ -178,10 +181,6 @@ def _select_weights(variant: FewlVariant, numbers: FewlArrays) -> tuple[Mask, Fl
     return present, maths.softmax_weights(expertise, numbers.temperature, present)
 
 
-FAULTY_REASON = "is skipped as faulty"
-"""The reason for a sample that the run skipped as faulty, for example without references."""
-
-
 @dataclass(frozen=True)
 class FewlSetup:
     """The models and settings of an experiment on FEWL."""
@@ -246,13 +245,42 @@ async def execute_run(
     options: RunOptions,
 ) -> dict[str, Assessment]:
     """Score samples into a folder, or continue there; return the assessments by sample id."""
-    given_choices = {
+    # Models that the user does not name are optional.
+    named_choices = {
         role: choice for role, choice in backend_choices.items() if choice not in (None, {}, [])
     }
-    # A metric may not need all backends of the experiment.
-    backends = await choose_backends([metric], given_choices)
+    backends = await choose_backends([metric], named_choices)
     await execute(samples, [metric], backends, folder, replace(options, report=False))
     return {assessment.id: assessment for assessment in folder.assessments(metric.name)}
+
+
+async def assess_questions(
+    questions: Sequence[Sample],
+    records: RecordSelection,
+    metric: Metric,
+    backend_choices: Mapping[str, Any],
+    folder: RunFolder,
+    options: RunOptions,
+) -> tuple[dict[str, Assessment], dict[str, str]]:
+    """Score questions; return the assessments by id, and by id why questions have no score."""
+    with records.report_positions(questions):
+        assessments = await execute_run(questions, metric, backend_choices, folder, options)
+    left_out = {sample.id: FAULTY_REASON for sample in questions if sample.id not in assessments}
+    left_out |= {
+        key: assessment.error or assessment.reason
+        for key, assessment in assessments.items()
+        if assessment.score is None
+    }
+    return assessments, left_out
+
+
+def errors_of(assessments: Iterable[Assessment]) -> dict[str, str]:
+    """Return the errors of the assessments that failed, by sample id."""
+    return {
+        assessment.id: assessment.error
+        for assessment in assessments
+        if assessment.error is not None
+    }
 
 
 async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> MeasuredAnswers:
@@ -309,12 +337,7 @@ async def measure(samples: Sequence[Sample], setup: FewlSetup, out: Path) -> Mea
             options,
         )
         assessments = [(first[s.id], second[s.id], third[s.id]) for s in samples]
-        failed = {
-            assessment.id: assessment.error
-            for row in assessments
-            for assessment in row
-            if assessment.error is not None
-        }
+        failed = errors_of(assessment for row in assessments for assessment in row)
         # A failure in any of the three runs removes the sample from all of them.
         left_out |= failed
         complete = [row for row in assessments if row[0].id not in failed]
@@ -385,25 +408,20 @@ def _build_arrays(
     # Missing references stay False, with similarity 0, which no variant reads.
     present, single = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
 
-    # One number of every answer and reference, 0 where it is missing.
-    def table(run: int, key: str) -> Any:
-        values = np.zeros(shape)
+    # One number of every answer and reference.
+    def table(run: int, key: str, missing: float = 0.0) -> Floats:
+        values = np.full(shape, missing)
         for index, row in enumerate(rows):
             for name, reference_row in zip(
                 _unique_names(row[run]), _reference_rows(row[run]), strict=True
             ):
-                values[index, columns[name]] = reference_row.get(key, 0.0)
+                values[index, columns[name]] = reference_row.get(key, missing)
         return values
 
     def penalty(run: int) -> Penalty:
-        has_penalty = np.zeros(shape, dtype=bool)
-        for index, row in enumerate(rows):
-            for name, reference_row in zip(
-                _unique_names(row[run]), _reference_rows(row[run]), strict=True
-            ):
-                has_penalty[index, columns[name]] = "penalty" in reference_row
         # A penalty of 0 differs from none: no neighbour was near enough.
-        return Penalty(table(run, "penalty"), has_penalty)
+        values = table(run, "penalty", missing=np.nan)
+        return Penalty(np.nan_to_num(values), ~np.isnan(values))
 
     for index, (first, _, _) in enumerate(rows):
         names = _unique_names(first)

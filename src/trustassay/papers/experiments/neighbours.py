@@ -27,10 +27,15 @@ from trustassay.input.records import InputError
 from trustassay.metrics.fewl import Fewl
 from trustassay.metrics.fewl.references import QuestionPool, build_question_pool
 from trustassay.metrics.judge import Judge
-from trustassay.papers.experiments.answers import RecordSelection, best_answer, read_records
+from trustassay.papers.experiments.answers import (
+    RecordSelection,
+    best_answer,
+    read_distinct_questions,
+)
 from trustassay.papers.experiments.measuring import (
-    FAULTY_REASON,
     FewlSetup,
+    assess_questions,
+    errors_of,
     execute_run,
     load_models,
 )
@@ -41,6 +46,7 @@ from trustassay.papers.experiments.results import (
     build_chart,
     build_count_bar,
     build_share_cells,
+    note_left_out,
 )
 from trustassay.runs.folder import RunFolder
 from trustassay.text.words import plain_words
@@ -161,28 +167,17 @@ async def judge_neighbours(
     """
     if of not in ANSWER_SOURCES:
         raise InputError(f"of: expected {' or '.join(ANSWER_SOURCES)}, got {of!r}")
-    questions: dict[str, Sample] = {}
-    for record in read_records(source, records):
-        # The experiment is about questions: of several answers to one, the first record counts.
-        questions.setdefault(record.question.strip(), replace(record, response=None, model=None))
+    questions = read_distinct_questions(source, records)
     references, _ = await load_models(setup.references)
     options = setup.metric
     # Options as of `fewl`, so that the neighbours are the same.
     metric = Neighbourhood(options.neighbours, options.max_similarity, of, options.answers)
     backends = {"references": references, "embedder": setup.embedder}
     folder = RunFolder(out / "neighbours")
-    samples = list(questions.values())
-    with records.report_positions(samples):
-        assessments = await execute_run(samples, metric, backends, folder, setup.options)
-    left_out = {
-        sample.id: FAULTY_REASON for sample in questions.values() if sample.id not in assessments
-    }
-    left_out |= {
-        key: assessment.error or assessment.reason
-        for key, assessment in assessments.items()
-        if assessment.score is None
-    }
-    answered = list(_build_neighbour_answers(questions, assessments, of))
+    assessments, left_out = await assess_questions(
+        questions, records, metric, backends, folder, setup.options
+    )
+    answered = _build_neighbour_answers(questions, assessments, of)
     if not answered:
         raise InputError("no question has a neighbour with an answer")
     # Answers that the judge could not judge are left out and counted.
@@ -194,15 +189,16 @@ async def judge_neighbours(
 
 
 def _build_neighbour_answers(
-    questions: Mapping[str, Sample], assessments: Mapping[str, Assessment], of: str
+    questions: Sequence[Sample], assessments: Mapping[str, Assessment], of: str
 ) -> list[_NeighbourAnswer]:
     """Return each answer to a neighbour as an answer to the question."""
+    question_by_text = {sample.question.strip(): sample for sample in questions}
     answers = []
-    for sample in questions.values():
+    for sample in questions:
         if sample.id not in assessments:
             continue
         for rank, row in enumerate(assessments[sample.id].evidence, 1):
-            other = questions[row["question"].strip()]
+            other = question_by_text[row["question"].strip()]
             # The evidence has the answers of references; those of the input are in the neighbour's
             # sample.
             texts = [best_answer(other)] if of == "best" else row["answers"]
@@ -233,11 +229,7 @@ async def _judge_answers(
     assessments = await execute_run(
         samples, Judge(rubric=rubric), {"judge": model}, folder, setup.options
     )
-    failed = {
-        name: assessment.error
-        for name, assessment in assessments.items()
-        if assessment.error is not None
-    }
+    failed = errors_of(assessments.values())
     # A rubric of two levels has its levels as verdicts instead of "passes".
     passed = {"passes", *_best_levels(rubric)}
     right = {name for name, assessment in assessments.items() if assessment.verdict in passed}
@@ -270,23 +262,17 @@ def _build_result(
 ) -> ExperimentResult:
     """Return the table by rank, with the distribution of right answers per question."""
     # 1. One row for each rank, and one for all.
-    ranks = sorted({answer.rank for answer in answers})
-    rows, right_at_rank = [], []
-    for rank in ranks:
-        answers_at_rank = [answer for answer in answers if answer.rank == rank]
-        # One column for right and one for wrong; they need not add up to 100.
-        cells = [_mean_share(answers_at_rank, counted_ids) for counted_ids in (right, wrong)]
-        alike = float(np.mean([answer.similarity for answer in answers_at_rank]))
-        cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
-        rows.append(
-            ExperimentRow(f"neighbour {rank}", cells, {"rank": rank, "n": len(answers_at_rank)})
-        )
-        right_at_rank.append(sum(answer.sample.id in right for answer in answers_at_rank))
-    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
-    alike = float(np.mean([answer.similarity for answer in answers]))
-    rows.append(
-        ExperimentRow("all", [*cells, Cell(f"{alike:.3f}", {"mean": alike})], {"n": len(answers)})
-    )
+    answers_of_rank: dict[int, list[_NeighbourAnswer]] = {}
+    for answer in sorted(answers, key=lambda answer: answer.rank):
+        answers_of_rank.setdefault(answer.rank, []).append(answer)
+    rows = [
+        _build_row(f"neighbour {rank}", ranked, right, wrong, {"rank": rank})
+        for rank, ranked in answers_of_rank.items()
+    ]
+    rows.append(_build_row("all", answers, right, wrong, {}))
+    right_at_rank = [
+        sum(answer.sample.id in right for answer in ranked) for ranked in answers_of_rank.values()
+    ]
     # 2. Notes: how many questions have how many right answers.
     counts = _count_right_answers(answers, right)
     max_right = len(counts) - 1
@@ -299,16 +285,14 @@ def _build_result(
         else "Right and wrong as the input lists answers, in the same words: others are neither, "
         "so both shares are lower bounds.",
     ]
-    if left_out:
-        reason = next(iter(left_out.values()))
-        notes.append(f"{len(left_out):,} are left out; the first: {reason}")
+    notes += note_left_out(left_out, "are left out")
     # 3. Drawings, and the result.
     labels = [str(k) for k in range(len(counts))]
     first = build_count_bar("questions", counts, labels, f"{counts[0] / sum(counts):.0%} have none")
     by_rank = build_count_bar(
         "right answers",
         right_at_rank,
-        [f"rank {rank}" for rank in ranks],
+        [f"rank {rank}" for rank in answers_of_rank],
         f"{sum(right_at_rank):,}",
     )
     return ExperimentResult(
@@ -335,29 +319,45 @@ def _build_result(
                 "Right answers by rank",
                 "From the nearest neighbour to the farthest.",
                 [by_rank],
-                (str(ranks[0]), str(ranks[-1])),
+                (str(min(answers_of_rank)), str(max(answers_of_rank))),
             ),
         ],
     )
 
 
+def _build_row(
+    name: str,
+    answers: Sequence[_NeighbourAnswer],
+    right: set[str],
+    wrong: set[str],
+    about: Mapping[str, Any],
+) -> ExperimentRow:
+    # One column for right and one for wrong; they need not add up to 100.
+    cells = [_mean_share(answers, counted_ids) for counted_ids in (right, wrong)]
+    alike = float(np.mean([answer.similarity for answer in answers]))
+    cells.append(Cell(f"{alike:.3f}", {"mean": alike}))
+    return ExperimentRow(name, cells, {**about, "n": len(answers)})
+
+
 def _mean_share(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> Cell:
     """Return the mean, over questions, of the share of their answers in ``counted_ids``."""
     # References may give several answers: each question counts once.
-    by_question: dict[str, list[float]] = {}
-    for answer in answers:
-        by_question.setdefault(answer.sample.question, []).append(
-            float(answer.sample.id in counted_ids)
-        )
-    share_of_question = np.array([[sum(flags) / len(flags) for flags in by_question.values()]])
+    questions = _group_flags(answers, counted_ids)
+    share_of_question = np.array([[sum(flags) / len(flags) for flags in questions]])
     return build_share_cells(share_of_question, np.zeros_like(share_of_question))[0]
 
 
 def _count_right_answers(answers: Sequence[_NeighbourAnswer], right: set[str]) -> list[int]:
     """Return how many questions have 0, 1, 2, ... right answers."""
+    questions = _group_flags(answers, right)
+    numbers = [sum(flags) for flags in questions]
+    return [numbers.count(k) for k in range(max(map(len, questions)) + 1)]
+
+
+def _group_flags(answers: Sequence[_NeighbourAnswer], counted_ids: set[str]) -> list[list[bool]]:
+    """Return for each question which of its answers are in ``counted_ids``."""
     flags_of_question: dict[str, list[bool]] = {}
     for answer in answers:
-        flags_of_question.setdefault(answer.sample.question, []).append(answer.sample.id in right)
-    max_right = max(map(len, flags_of_question.values()))
-    numbers = [sum(flags) for flags in flags_of_question.values()]
-    return [numbers.count(k) for k in range(max_right + 1)]
+        flags = flags_of_question.setdefault(answer.sample.question, [])
+        flags.append(answer.sample.id in counted_ids)
+    return list(flags_of_question.values())

@@ -139,6 +139,16 @@ class ExperimentResult:
         ).write(path)
 
 
+def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
+    """Return a note on how many of ``what`` are left out, with the first reason; none if none is.
+
+    The JSON has the reasons of all.
+    """
+    if not left_out:
+        return []
+    return [f"{len(left_out):,} {what}; the first: {next(iter(left_out.values()))}"]
+
+
 def _escape_markdown(text: str) -> str:
     """Return text in one line, with all signs of Markdown escaped."""
     escaped = " ".join(text.split())

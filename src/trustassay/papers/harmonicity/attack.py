@@ -122,7 +122,7 @@ def attack(
                 file.flush()
                 on_point(point)
 
-            return await climb(prompt, models, ascent, note, lambda: models.used)
+            return await climb(prompt, models, ascent, note, lambda: models.counter.used)
 
     points, session = run_anywhere(
         lambda: run_in_session(out, {"prompt": prompt, **settings}, backends, options, search)

@@ -10,36 +10,42 @@ Zheng et al. 2024 (TrustScore), appendix A.3:
 
 from __future__ import annotations
 
-import asyncio
+import hashlib
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from trustassay.backends import resolve
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, check_budget
 from trustassay.calls.endpoints import calls_at_once
 from trustassay.calls.retry import Endpoint
+from trustassay.core.capabilities import ChatModel, LocalChatModel
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.files import open_atomic
 from trustassay.core.progress import Progress
-from trustassay.core.sample import Sample
+from trustassay.core.sample import Problem, Sample
 from trustassay.errors import UsageError
-from trustassay.papers.mixedqa.drawing import (
+from trustassay.input.reading import read_samples
+from trustassay.input.records import InputError, InputFault
+from trustassay.papers.mixedqa.filters import (
+    DUPLICATE,
     NO_REPLY,
     REPLY_FILTERS,
-    Chat,
-    MixInput,
-    SourceDraw,
-    build_draws,
-    read_input,
-    with_reply,
+    find_question_filter,
+    find_reply_filter,
+    split_words,
 )
-from trustassay.papers.mixedqa.question_sets import QuestionFile
+from trustassay.papers.mixedqa.question_sets import (
+    QUESTION_SETS,
+    SPLITS,
+    QuestionFile,
+    read_questions,
+)
 from trustassay.papers.session import CountedModels, SessionOptions, run_in_session
 from trustassay.runs.answering import Answering
 from trustassay.runs.estimates import Plan
@@ -53,10 +59,14 @@ from trustassay.runs.fill import (
     fill_in_order,
 )
 from trustassay.runs.folder import RunFolder
-from trustassay.runs.intake import RunOptions
+from trustassay.runs.intake import BadInputError, Intake, RunOptions
 from trustassay.runs.lines import encode_sample
 from trustassay.runs.plan import plan as plan_run
+from trustassay.statistics.resampling import generator
 
+Chat = ChatModel | LocalChatModel
+Recorded = Mapping[str, Mapping[str, Sample]]
+"""Recorded answers, by model and then by :func:`key_of` the question."""
 FINAL_FAULTS = frozenset({"refused", "empty", "oversized"})
 """Faults that a repeated request would meet again: the model does not answer the question."""
 DROPPED_FILE = "dropped.jsonl"
@@ -120,7 +130,8 @@ def mix(
         ValueError: no model and no answers, or one name for two of them.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _draw_set(files, models, out, answers, options))
+    material = _read_and_check(files, models, answers, options)
+    return run_anywhere(lambda: _draw_set(material, out, options))
 
 
 def plan_mix(
@@ -138,18 +149,12 @@ def plan_mix(
         BadInputError, InputError, BackendError, UnknownNameError, ValueError: as :func:`mix`.
     """
     options = options or MixOptions()
-    return run_anywhere(lambda: _plan_first_draw(files, models, out, answers, options))
+    material = _read_and_check(files, models, answers, options)
+    return run_anywhere(lambda: _plan_first_draw(material, out, options))
 
 
-async def _plan_first_draw(
-    files: Sequence[QuestionFile],
-    models: Sequence[resolve.ChatChoice],
-    out: Path,
-    answers: Sequence[tuple[str, Path]],
-    options: MixOptions,
-) -> tuple[Plan, int]:
-    material = await _read_input(files, models, answers, options)
-    source_draws = _build_draws(material, options)
+async def _plan_first_draw(material: MixInput, out: Path, options: MixOptions) -> tuple[Plan, int]:
+    source_draws = build_draws(material, options.per_source, options.seed)
     # The first draw of every source.
     questions = [question for draw in source_draws for question in draw.next_questions()]
     run = RunOptions(filling=FillOptions(options.answering), calls=options.calls)
@@ -163,17 +168,10 @@ async def _plan_first_draw(
     return Plan(len(questions), [part for model_plan in plans for part in model_plan.parts]), beyond
 
 
-async def _draw_set(
-    files: Sequence[QuestionFile],
-    models: Sequence[resolve.ChatChoice],
-    out: Path,
-    answers: Sequence[tuple[str, Path]],
-    options: MixOptions,
-) -> MixResult:
-    material = await _read_input(files, models, answers, options)
+async def _draw_set(material: MixInput, out: Path, options: MixOptions) -> MixResult:
     # Before the folder is made.
     check_budget(material.backends, options.calls.prices, options.calls.budget)
-    source_draws = _build_draws(material, options)
+    source_draws = build_draws(material, options.per_source, options.seed)
     settings = {
         # The content of the files, not their paths: moved files continue the same session.
         "mixedqa": material.digest(),
@@ -205,25 +203,301 @@ async def _draw_set(
     )
 
 
-async def _read_input(
+# Reading
+
+
+@dataclass(frozen=True, slots=True)
+class MixInput:
+    """Everything that is read before a model is asked."""
+
+    sources: Sequence[str]
+    """Titles of the sets, in the order of MixedQA."""
+    questions: Sequence[Sample]
+    files: Sequence[Mapping[str, Any]]
+    """Counts of questions and faults, one entry a file."""
+    recorded: Recorded
+    """Answers that need not be asked for."""
+    models: Mapping[str, Chat]
+    """Chat models by name."""
+
+    @property
+    def backends(self) -> Backends:
+        """The models as backends."""
+        return Backends.of(chat={MODEL_ROLE: self.models})
+
+    def digest(self) -> str:
+        """Return a hash of the questions and recorded answers."""
+        digest = hashlib.sha256()
+        for sample in self.questions:
+            digest.update(encode_sample(sample))
+        for name, answers in self.recorded.items():
+            content = [
+                name,
+                *([key, sample_of_answer.response] for key, sample_of_answer in answers.items()),
+            ]
+            digest.update(json.dumps(content).encode())
+        return digest.hexdigest()
+
+
+def _read_and_check(
     files: Sequence[QuestionFile],
     models: Sequence[resolve.ChatChoice],
     answers: Sequence[tuple[str, Path]],
     options: MixOptions,
 ) -> MixInput:
     with Progress("reading", visible=options.progress) as progress:
-        material = await asyncio.to_thread(
-            read_input, files, models, answers, skip_bad=options.skip_bad, step=progress.step
-        )
-    for question in material.questions[:1]:  # all are asked in the same way
+        material = read_input(files, models, answers, skip_bad=options.skip_bad, step=progress.step)
+    # All are asked in the same way.
+    for question in material.questions[:1]:
         if problems := options.answering.problems(question):
             raise UsageError("; ".join(map(str, problems)))
     return material
 
 
-def _build_draws(material: MixInput, options: MixOptions) -> list[SourceDraw]:
-    questions, sources = material.questions, material.sources
-    return build_draws(questions, sources, options.per_source, options.seed, material.recorded)
+def read_input(
+    files: Sequence[QuestionFile],
+    models: Sequence[resolve.ChatChoice],
+    answers: Sequence[tuple[str, Path]],
+    *,
+    skip_bad: bool,
+    step: Callable[[], None],
+) -> MixInput:
+    """Read and check everything; ``step`` is called for each question.
+
+    Raises:
+        BadInputError: records have faults, and ``skip_bad`` is off.
+        InputError: a file cannot be read at all.
+        BackendError, UnknownNameError: no such model.
+        ValueError: no file, no model and no answers, or one name for two of them.
+    """
+    if not files:
+        raise UsageError("name at least one file of questions")
+    chat_models: dict[str, Chat] = {}
+    for choice in models:
+        model = resolve.chat(choice)
+        # Replies are stored and reported by name.
+        _check_new_name(model.name, chat_models)
+        chat_models[model.name] = model
+    intake = Intake()
+    questions, counts = _read_question_files(files, intake, step)
+    recorded: dict[str, dict[str, Sample]] = {}
+    for name, path in answers:
+        _check_new_name(name, {**chat_models, **recorded})
+        recorded[name] = _read_recorded_answers(name, path, intake)
+    if not (chat_models or recorded):
+        raise UsageError("name who answers: --model URI, or --answers NAME=FILE")
+    # After all files, so that one message lists the faults of all.
+    if intake.faulty and not skip_bad:
+        raise BadInputError(intake.faults, intake.faulty)
+    # In the order of MixedQA, whatever the order of the options.
+    titles = {file.set.title for file in files}
+    sources = [
+        question_set.title
+        for question_set in QUESTION_SETS.values()
+        if question_set.title in titles
+    ]
+    return MixInput(sources, questions, counts, recorded, chat_models)
+
+
+def _check_new_name(name: str, taken_names: Mapping[str, Any]) -> None:
+    if name in taken_names:
+        raise UsageError(f"{name} is named twice; expected each model once")
+
+
+def _read_question_files(
+    files: Sequence[QuestionFile], intake: Intake, step: Callable[[], None]
+) -> tuple[list[Sample], list[dict[str, Any]]]:
+    key_of_id: dict[str, str] = {}
+    questions: list[Sample] = []
+    counts = []
+    for file in files:
+        before, usable = intake.faulty, 0
+        for record in read_questions(file):
+            step()
+            if isinstance(record, InputFault):
+                intake.note(record)
+                continue
+            sample = record.sample
+            key = key_of(sample.question)
+            # The same question twice is a duplicate, which the draw drops; the same id for two is
+            # a fault.
+            if key_of_id.setdefault(sample.id, key) != key:
+                message = f"{sample.id!r} is already used by another question of this split"
+                intake.note(InputFault(record.where, (Problem("id", message),)))
+                continue
+            questions.append(sample)
+            usable += 1
+        faulty = intake.faulty - before
+        file_fields = {"source": file.set.title, "split": file.split, "path": file.path}
+        counts.append({**file_fields, "questions": usable, "faulty": faulty})
+    return questions, counts
+
+
+def _read_recorded_answers(name: str, path: Path, intake: Intake) -> dict[str, Sample]:
+    """Read the recorded answers of a model by question; two for one question are a fault."""
+    answers: dict[str, Sample] = {}
+    for record in read_samples(path):
+        if isinstance(record, InputFault):
+            intake.note(record)
+            continue
+        # A file may hold the answers of several models.
+        if record.sample.model not in (None, name):
+            continue
+        key = key_of(record.sample.question)
+        if key in answers:
+            message = f"{name} has answered it in an earlier record"
+            intake.note(InputFault(record.where, (Problem("question", message),)))
+            continue
+        answers[key] = record.sample
+    if not answers:
+        raise InputError(f"{path}: no record of the model {name}")
+    return answers
+
+
+# Drawing
+
+
+class DroppedQuestion(NamedTuple):
+    """A question that was left out."""
+
+    question: Sample
+    filter: str
+    """The filter that dropped it."""
+    model: str | None = None
+    """Whose reply was dropped, if it was for a reply."""
+    reply: str | None = None
+    """The text of that reply."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        record = {
+            "id": self.question.id,
+            "source": self.question.metadata["source"],
+            "split": self.question.metadata["split"],
+            "question": self.question.question,
+            "filter": self.filter,
+        }
+        return (
+            record if self.model is None else {**record, "model": self.model, "reply": self.reply}
+        )
+
+
+@dataclass
+class SourceDraw:
+    """The draw from one source."""
+
+    source: str
+    wanted: int
+    """The number of questions to accept."""
+    recorded: Recorded
+    questions: int = 0
+    """The number of questions of the source."""
+    remaining: list[Sample] = field(default_factory=list)
+    """Eligible questions that were not drawn yet; the next one is the last."""
+    tried: int = 0
+    """The number of questions for which models were asked or recorded answers examined."""
+    accepted: list[Sequence[Sample]] = field(default_factory=list)
+    """The replies of all models to each accepted question."""
+    dropped: list[DroppedQuestion] = field(default_factory=list)
+
+    @property
+    def eligible(self) -> int:
+        """The number of questions that passed the question filters."""
+        return self.questions - sum(drop.model is None for drop in self.dropped)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer questions than wanted were accepted."""
+        return len(self.accepted) < self.wanted
+
+    def next_questions(self) -> list[Sample]:
+        """Draw as many questions as are still missing, of those with good recorded answers."""
+        questions: list[Sample] = []
+        while self.remaining and len(self.accepted) + len(questions) < self.wanted:
+            # A question whose recorded answers are filtered out costs no request.
+            question = self.remaining.pop()
+            self.tried += 1
+            if self._drop_bad_replies(question, self._find_recorded(question)):
+                questions.append(question)
+        return questions
+
+    def keep_or_drop(self, question: Sample, replies: Mapping[str, Sample]) -> None:
+        """Accept a question if every reply passes the filters, else record why not."""
+        if self._drop_bad_replies(question, replies):
+            self.accepted.append([*replies.values(), *self._find_recorded(question).values()])
+
+    def counts(self) -> Mapping[str, Counter[str]]:
+        """Return by model how many replies each filter dropped."""
+        counts_by_model: dict[str, Counter[str]] = {}
+        for drop in self.dropped:
+            if drop.model is not None:
+                counts_by_model.setdefault(drop.model, Counter())[drop.filter] += 1
+        return counts_by_model
+
+    def _find_recorded(self, question: Sample) -> dict[str, Sample]:
+        key = key_of(question.question)
+        sample_by_name = {name: answers.get(key) for name, answers in self.recorded.items()}
+        return {
+            name: with_reply(question, name, sample.response if sample else None)
+            for name, sample in sample_by_name.items()
+        }
+
+    def _drop_bad_replies(self, question: Sample, replies: Mapping[str, Sample]) -> bool:
+        reasons = {
+            name: NO_REPLY if reply.response is None else find_reply_filter(reply)
+            for name, reply in replies.items()
+        }
+        # Every bad reply is recorded, not only the first: the report counts by model.
+        self.dropped += [
+            DroppedQuestion(question, reason, name, replies[name].response)
+            for name, reason in reasons.items()
+            if reason is not None
+        ]
+        return not any(reasons.values())
+
+
+def with_reply(question: Sample, model: str, response: str | None) -> Sample:
+    """Return a question with a model's reply to it."""
+    return replace(question, response=response, model=model)
+
+
+def key_of(question: str) -> str:
+    """Return a key that is equal for questions with the same words."""
+    return " ".join(split_words(question)) or question
+
+
+def build_draws(material: MixInput, wanted: int, seed: int) -> list[SourceDraw]:
+    """Return the draw of each source: filtered questions in random order, test splits first.
+
+    The order depends only on the seed and the ids.
+    """
+    draw_of_source = {
+        source: SourceDraw(source, wanted, material.recorded) for source in material.sources
+    }
+    keys: set[str] = set()
+    position_of_source = {source: position for position, source in enumerate(material.sources)}
+
+    def rank(question: Sample) -> tuple[int, int]:
+        metadata = question.metadata
+        return position_of_source[metadata["source"]], SPLITS.index(metadata["split"])
+
+    # Sorted by source and split, so that of duplicates always the same one stays.
+    for question in sorted(material.questions, key=rank):
+        draw = draw_of_source[question.metadata["source"]]
+        draw.questions += 1
+        key = key_of(question.question)
+        reason = find_question_filter(question) or (DUPLICATE if key in keys else None)
+        if reason is None:
+            keys.add(key)
+            draw.remaining.append(question)
+        else:
+            draw.dropped.append(DroppedQuestion(question, reason))
+    for draw in draw_of_source.values():
+        # One random number for each id: adding questions does not change the order of the others.
+        lot_of_id = {q.id: float(generator(seed, q.id, "mixedqa").random()) for q in draw.remaining}
+        # The next question stands last.
+        draw.remaining.sort(key=lambda q: (rank(q)[1], lot_of_id[q.id], q.id), reverse=True)
+    return list(draw_of_source.values())
 
 
 # Asking

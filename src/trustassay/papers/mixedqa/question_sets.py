@@ -16,10 +16,10 @@ from typing import Any, Literal, NamedTuple, cast
 
 from trustassay.core.sample import Problem, Sample, SampleError, clean, compute_content_id
 from trustassay.errors import did_you_mean
+from trustassay.input.places import open_text
 from trustassay.input.reading import LocatedSample, read_raw_records
 from trustassay.input.recognising import parse_values
 from trustassay.input.records import InputError, InputFault, RawRecord
-from trustassay.input.places import open_text
 from trustassay.input.tables import read_csv_records
 
 Split = Literal["test", "dev"]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.evaluation import EvaluationResult
-from llama_index.evaluation.trust_eval.configs import Given, eval_config, generator_config
+from llama_index.evaluation.trust_eval import configs
 from llama_index.evaluation.trust_eval.evaluators import TrustMetricEvaluator
 from llama_index.evaluation.trust_eval.figures import keys_of
 from llama_index.evaluation.trust_eval.material import CORPUS
@@ -65,8 +65,8 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
 
     def __init__(
         self,
-        generator_config: Given = "generator_config.yaml",
-        eval_config: Given = "eval_config.yaml",
+        generator_config: configs.Given = "generator_config.yaml",
+        eval_config: configs.Given = "eval_config.yaml",
         *,
         llm: Any = None,
         retriever: Any = None,
@@ -76,7 +76,8 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
         # An engine has its own LLM and retriever: both together would be ambiguous.
         if query_engine is not None and (llm is not None or retriever is not None):
             raise ValueError("query_engine: finds and answers by itself; give no llm or retriever")
-        self._generator, self._evaluation = _read_configs(generator_config, eval_config)
+        self._generator = configs.generator_config(generator_config)
+        self._evaluation = configs.eval_config(eval_config)
         if (entailer := _entailer_uri(self._evaluation.autoais_model)) is not None:
             # An argument wins over the configuration.
             options.setdefault("entailer", entailer)
@@ -264,10 +265,6 @@ class TrustScoreEvaluator(TrustMetricEvaluator):
 
     def _judge_options(self) -> dict[str, Any]:
         return {name: value for name, value in self._options.items() if name == "entailer"}
-
-
-def _read_configs(generator: Given, evaluation: Given) -> tuple[Any, Any]:
-    return generator_config(generator), eval_config(evaluation)
 
 
 def _list_golds(answer: Any) -> list[Any]:

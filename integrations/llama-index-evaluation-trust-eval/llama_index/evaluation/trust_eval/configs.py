@@ -21,9 +21,10 @@ KINDS = {"asqa": "em", "qampari": "em5", "eli5": "cm"}
 """Kind of correctness by benchmark; for other data it is ``cm``."""
 FLAG = "I apologize, but I couldn't find an answer"
 
-_GENERATOR_ONLY = {"data_type", "max_length", "top_p", "vllm", "shot", "no_demo", "retry"}
-_GENERATOR_ONLY |= {"num_samples", "posthoc", "posthoc_retriever", "overwrite", "max_retry"}
-_GENERATOR_ONLY |= {"data_generation", "sft_model", "prompt_file", "data_file"}
+_GENERATOR_ONLY = frozenset(
+    "data_type max_length top_p vllm shot no_demo retry num_samples posthoc posthoc_retriever"
+    " overwrite max_retry data_generation sft_model prompt_file data_file".split()
+)
 """Settings of vLLM, of its prompts and of post-hoc citations, which have no effect here."""
 _EVAL_FIXED: Mapping[str, Any] = {
     "refusal_flag": FLAG,

@@ -59,8 +59,8 @@ _SAMPLE_FIELDS = {
     "wrong_answers",
     "other_response",
     "id",
+    "steps",
 }
-_SAMPLE_FIELDS |= {"steps"}
 """Fields of a sample that may be given in addition to question, response and contexts."""
 _IGNORED_ARGUMENTS = {"sleep_time_in_seconds"}
 """Arguments of LlamaIndex's own evaluators that have no effect here."""

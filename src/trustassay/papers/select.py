@@ -1,38 +1,67 @@
-"""Choose examples and training targets by the scores of a finished run.
+"""Choose examples and training targets by the scores of a finished run, and write them.
 
 Wei et al. 2024 (FEWL), sections 5.1 and 5.2, appendices C.10 and C.11. Values are higher for better
 answers, whatever the metric: :func:`read_answers` changes the sign of others.
+
+1. Read the answers of a run with their values, by question.
+2. Choose the best answer of each question; the nearest such questions are examples.
+3. Write prompts with examples (``select_icl``), or data for training and testing (``select_sft``).
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import as_file, files
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.backends import DEFAULT_EMBEDDER, resolve
+from trustassay.calls.backends import Backends
+from trustassay.calls.client import (
+    CallOptions,
+    SampleModels,
+    build_cache_path,
+    check_keys,
+    open_calls,
+)
+from trustassay.core.capabilities import Models
+from trustassay.core.event_loop import run_anywhere
+from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, MetricInfo
-from trustassay.core.prompts import Prompt
+from trustassay.core.progress import Progress
+from trustassay.core.prompts import Prompt, load_prompt
 from trustassay.core.sample import Sample, question_key
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import InputError
 from trustassay.metrics.fewl.references import find_nearest
+from trustassay.runs.answering import OWN_PROMPT
+from trustassay.runs.fill import remove_response
 from trustassay.runs.folder import RunFolder, read_metric_infos
+from trustassay.runs.intake import InputOptions, take_in
+from trustassay.runs.lines import encode_sample
 
 Vectors = NDArray[np.float32]
+SCORE, LABEL, SINGLE = "score", "label", "single"
+"""Ways of choosing: by the score, the human label, or the similarity to one reference
+(``single:NAME``). Others are named after a part of the score."""
 EXAMPLES = 5
 """Examples in a prompt (appendix C.11)."""
 TEST_SHARE = 0.2
 """Share of the questions that are kept for testing (section 5.2)."""
+TEXTS_PER_BATCH = 1024
+"""Texts that are embedded together."""
+TRAIN, TEST, QUESTIONS = "train.jsonl", "test.jsonl", "test_questions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +180,8 @@ def fill_icl_prompt(
     Raises:
         PromptError: the template uses a name other than ``question``, ``examples``, ``sample``.
     """
-    prompt_template = template or load_default_prompt()
+    prompt_template = template or load_prompt("trustassay.papers", "icl")
     return prompt_template.fill(question=question, examples=examples, sample=sample)
-
-
-@cache
-def load_default_prompt() -> Prompt:
-    """Return the template that comes with this package."""
-    with as_file(files("trustassay.papers") / "prompts" / "icl.jinja") as path:
-        return Prompt.read(path)
 
 
 def choose_targets(questions: Sequence[QuestionWithCandidates], way: str) -> list[Example]:
@@ -197,9 +219,6 @@ def chat_record(example: Example) -> dict[str, Any]:
     """Return a line of a training file in the chat format, as TRL and the OpenAI API read it."""
     turns = (("user", example.question), ("assistant", example.response))
     return {"messages": [{"role": role, "content": text} for role, text in turns]}
-
-
-SCORE, LABEL, SINGLE = "score", "label", "single"
 
 
 @dataclass(slots=True)
@@ -257,9 +276,8 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
         raise RunFolderError(
             f"{path}: no question has two answers to choose between "
             f"({len(answers.question_samples):,} questions, {answers.too_few_answers:,} with "
-            "fewer than two answers "
-            f"left; "
-            f"{_describe_left_out(answers)}); expected samples with the same question"
+            f"fewer than two answers left; {_describe_left_out(answers)}); expected samples with "
+            "the same question"
         )
     return answers
 
@@ -317,9 +335,8 @@ def _read_similarities(assessment: Assessment) -> Mapping[str, float]:
         if isinstance(row, Mapping):
             name, value = row.get("reference"), row.get("similarity")
             if isinstance(name, str) and isinstance(value, int | float):
-                similarities.setdefault(
-                    name, float(value)
-                )  # of two references with one name the first counts
+                # Of two references with one name the first counts.
+                similarities.setdefault(name, float(value))
     return similarities
 
 
@@ -397,9 +414,8 @@ def _explain_missing_value(folder: RunFolder, metric: str, way: str) -> str:
         return f"{folder.path}: {did_you_mean('reference', way.partition(':')[2], names)}"
     if way == LABEL:
         return f"{folder.path}: no answer has a label"
-    ways = dict.fromkeys(
-        (SCORE, LABEL, SINGLE, *parts)
-    )  # a part of the metric may have one of these names
+    # A part of the metric may have one of these names.
+    ways = dict.fromkeys((SCORE, LABEL, SINGLE, *parts))
     return f"{folder.path}: {did_you_mean('way of choosing', way, ways)}"
 
 
@@ -408,3 +424,237 @@ def _describe_left_out(answers: CandidateAnswers) -> str:
     if answers.blank:
         parts.append(f"{answers.blank:,} blank answers")
     return ", ".join(parts) or "no answer was left out"
+
+
+@dataclass(frozen=True)
+class IclOptions:
+    """How examples are chosen.
+
+    by, baseline: ways of choosing, as of :mod:`~trustassay.papers.select`; ``baseline``
+        is ``None`` to keep every question as an example. metric: whose scores, of several.
+    examples: in each prompt. prompt: a template in place of the one that ships.
+    fields: names of the fields of the file of questions.
+    """
+
+    by: str = SCORE
+    baseline: str | None = SINGLE
+    metric: str | None = None
+    examples: int = EXAMPLES
+    prompt: Path | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    progress: bool = False
+    calls: CallOptions = field(default_factory=CallOptions)
+
+    def __post_init__(self) -> None:
+        if self.examples < 1:
+            raise UsageError(f"examples: expected 1 or more, got {self.examples}")
+
+
+@dataclass(slots=True)
+class IclResult:
+    """What :func:`select_icl` wrote."""
+
+    answers: CandidateAnswers
+    prompts: int = 0
+    """The number of prompts."""
+    examples: int = 0
+    """The number of examples that were chosen from."""
+    ties: int = 0
+    """How many examples have another answer with the same value."""
+    short: int = 0
+    """The number of prompts with fewer examples than requested."""
+    repeated: int = 0
+    """The number of questions that repeat an earlier one."""
+
+
+def select_icl(
+    run: Path,
+    out: str | os.PathLike[str],
+    embedder: resolve.EmbedderChoice = DEFAULT_EMBEDDER,
+    questions: Path | None = None,
+    options: IclOptions | None = None,
+) -> IclResult:
+    """Write a prompt for each question, with the nearest examples of a finished run.
+
+    The questions are those of ``questions``, or of the run. A line of ``out`` is a sample without a
+    response, with ``own_prompt``, which ``generate`` sends unchanged, and with ``examples``.
+
+    Raises:
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers`; or no question is
+            left as an example.
+        BadInputError, InputError: the file of questions has faults.
+        PromptError, OSError: the template cannot be read or filled.
+    """
+    out, options = Path(out), options or IclOptions()
+    # Checked first: embedding may take long.
+    if out.is_dir():
+        raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
+    template = load_prompt("trustassay.papers", "icl", options.prompt)
+    # Without a baseline all questions are examples.
+    ways = [options.by] if options.baseline is None else [options.by, options.baseline]
+    result = IclResult(read_answers(run, list(dict.fromkeys(ways)), metric=options.metric))
+    answers = result.answers
+    # Examples come only from questions on which the two ways disagree.
+    examples = choose_examples(answers.questions, options.by, options.baseline)
+    if not examples:
+        raise UsageError(
+            f"{run}: {options.by} and {options.baseline} choose the same answer to all "
+            f"{len(answers.questions):,} questions, so none is an example; --all keeps all"
+        )
+    result.examples = len(examples)
+    example_keys = {question_key(example.question) for example in examples}
+    # Ties are counted: with many of them the choice is nearly arbitrary.
+    result.ties = sum(
+        is_tied(question, options.by)
+        for question in answers.questions
+        if question_key(question.text) in example_keys
+    )
+    # The questions of the run may be asked again with examples of others.
+    if questions is None:
+        question_samples = [question_of(sample) for sample in answers.question_samples]
+    else:
+        question_samples, result.repeated = read_questions(questions, options)
+    nearest_rows = find_examples(question_samples, examples, embedder, options)
+    # Only now, so that a refused run leaves no folder behind.
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with open_atomic(out) as file:
+        for sample, nearest in zip(question_samples, nearest_rows, strict=True):
+            # Few examples: the prompt is written anyway, and the count is reported.
+            result.short += len(nearest) < options.examples
+            file.write(encode_sample(with_prompt(sample, nearest, template)))
+            result.prompts += 1
+    return result
+
+
+def with_prompt(
+    sample: Sample, examples: Sequence[Example], template: Prompt | None = None
+) -> Sample:
+    """Return a question with its prompt of examples, which ``generate`` sends unchanged."""
+    prompt_fields = {
+        "examples": [example.to_dict() for example in examples],
+        OWN_PROMPT: fill_icl_prompt(sample.question, examples, template, sample),
+    }
+    return replace(sample, metadata={**sample.metadata, **prompt_fields})
+
+
+def question_of(sample: Sample) -> Sample:
+    """Return the question without the fields that describe one of its answers."""
+    return replace(sample, response=None, model=None, label=None, resamples=(), metadata={})
+
+
+def read_questions(path: Path, options: IclOptions) -> tuple[list[Sample], int]:
+    """Return the questions of a file, each once, and the number of repetitions."""
+    with TemporaryDirectory(prefix="trustassay-") as temporary_folder:
+        folder = RunFolder(Path(temporary_folder))
+        input_options = InputOptions(fields=options.fields)
+        run_anywhere(lambda: take_in(path, folder.samples_path, input_options))
+        samples = list(folder.samples())
+    sample_by_key: dict[str, Sample] = {}
+    for sample in samples:
+        # The first of equal questions is kept.
+        sample_by_key.setdefault(
+            question_key(sample.question), replace(remove_response(sample), label=None)
+        )
+    return list(sample_by_key.values()), len(samples) - len(sample_by_key)
+
+
+def find_examples(
+    questions: Sequence[Sample],
+    examples: Sequence[Example],
+    embedder: resolve.EmbedderChoice,
+    options: IclOptions,
+) -> list[list[Example]]:
+    """Return the nearest examples of each question, nearest first.
+
+    Raises:
+        BackendError, UnknownNameError: no such embedder, or its key is missing.
+    """
+    texts = [sample.question for sample in questions]
+    # Questions and examples in one call: equal texts are embedded once.
+    all_texts = [*texts, *(example.question for example in examples)]
+    vectors = run_anywhere(lambda: _embed_texts(all_texts, embedder, options))
+    cut = len(texts)
+    return find_nearest_examples(texts, vectors[:cut], examples, vectors[cut:], options.examples)
+
+
+async def _embed_texts(
+    texts: Sequence[str], embedder: resolve.EmbedderChoice, options: IclOptions
+) -> Vectors:
+    """Return the unit vectors of texts, shape (n, d); equal texts are embedded once."""
+    backends = Backends.of(embed=await asyncio.to_thread(resolve.embedder, embedder))
+    # A missing key is reported before the first request.
+    check_keys(backends.endpoints(), [build_cache_path(options.calls.cache)])
+    rows = []
+    async with open_calls(backends, options.calls) as client:
+        models = cast(Models, SampleModels(client))
+        remaining = iter(texts)
+        with Progress("embedding", len(texts), visible=options.progress) as progress:
+            # Chunks keep the number of pending futures small for large files.
+            while chunk := list(islice(remaining, TEXTS_PER_BATCH)):
+                # Together, so that the embedder can batch them.
+                rows += await asyncio.gather(*(models.embed(text) for text in chunk))
+                progress.step(len(chunk))
+    return np.stack(rows).astype(np.float32)
+
+
+@dataclass(slots=True)
+class SftResult:
+    """What :func:`select_sft` wrote."""
+
+    answers: CandidateAnswers
+    train: int
+    """The number of questions to train on."""
+    test: int
+    """The number of questions to test with."""
+    ties: int
+    """How many of both have another answer with the same value."""
+
+
+def select_sft(
+    run: Path,
+    out: Path,
+    *,
+    by: str = SCORE,
+    metric: str | None = None,
+    test_share: float = TEST_SHARE,
+    seed: int = 0,
+) -> SftResult:
+    """Write the best answer of each question of a finished run into the folder ``out``.
+
+    ``train.jsonl`` and ``test.jsonl`` are in the chat format. ``test_questions.jsonl`` has the test
+    questions for ``generate``; each is its own prompt, as in training.
+
+    Args:
+        by: a way of choosing, as of :mod:`~trustassay.papers.select`.
+
+    Raises:
+        RunFolderError, UnknownNameError, ValueError: as :func:`read_answers` and
+            :func:`split_train_test`.
+    """
+    answers = read_answers(run, [by], metric=metric)
+    train, test = split_train_test(choose_targets(answers.questions, by), test_share, seed)
+    write_targets(out, train, test)
+    ties = sum(is_tied(question, by) for question in answers.questions)
+    return SftResult(answers, len(train), len(test), ties)
+
+
+def write_targets(out: Path, train: Sequence[Example], test: Sequence[Example]) -> None:
+    """Write the three files of :func:`select_sft` into a folder."""
+    out.mkdir(parents=True, exist_ok=True)
+    _write_records(out / TRAIN, map(chat_record, train))
+    _write_records(out / TEST, map(chat_record, test))
+    with open_atomic(out / QUESTIONS) as file:
+        file.writelines(map(_encode_question, test))
+
+
+def _write_records(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    with open_atomic(path) as file:
+        for record in records:
+            file.write((json.dumps(record, ensure_ascii=False) + "\n").encode())
+
+
+def _encode_question(example: Example) -> bytes:
+    """Return the line of a question without its answer and the fields that describe it."""
+    # The question alone is the prompt: no style of answering is added, as in training.
+    sample = replace(question_of(example.sample), metadata={OWN_PROMPT: example.question})
+    return encode_sample(sample)

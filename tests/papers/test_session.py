@@ -14,7 +14,7 @@ from trustassay.calls.prices import BudgetReachedError
 from trustassay.calls.store import CallStore, StoredCall
 from trustassay.core.capabilities import ChatRequest, Message, on_sending
 from trustassay.errors import CallError, RunFolderError
-from trustassay.papers.request_counter import CountedFolderRequest, FolderRequestCounter
+from trustassay.papers.session import CountedFolderRequest, FolderRequestCounter
 
 ONE, TWO = ChatRequest.of("one"), ChatRequest.of("two")
 

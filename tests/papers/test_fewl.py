@@ -2,7 +2,7 @@
 
 import pytest
 
-from trustassay.papers.experiments.rankings import truthfulqa_score
+from trustassay.papers.experiments.fewl import truthfulqa_score
 
 
 def test_truth_of_an_answer_is_the_tqa_metric() -> None:
