@@ -72,7 +72,7 @@ def test_a_failure_is_a_value_and_the_scorer_goes_on(probe_installed: Path) -> N
 
     assays = with_scorer(all_scored, metrics=[Probe(fail), "grounding"])
     (error,) = assays[1].errors.values()
-    assert error.startswith("probe failed: RuntimeError: unlucky (tests/workflows/test_scorer.py:")
+    assert error.startswith("probe failed: RuntimeError: unlucky (tests/live/test_scorer.py:")
     assert assays[1]["grounding"].score is not None
     assert [assay["probe"].score for assay in assays] == [0.5, None, 0.5, 0.5, 0.5]
 

@@ -26,7 +26,7 @@ from trustassay.view import documents
 from trustassay.view.index import Index, RunRow
 from trustassay.view.listing import AnswerQuery as Wanted
 from trustassay.view.listing import Listing
-from trustassay.view.pages import PATIENCE_S, Site, read_page_number
+from trustassay.view.pages import PATIENCE_S, PageError, Site, read_page_number
 from trustassay.view.rating import PeopleRatings, key_of
 
 A_PAGE = 50
@@ -198,10 +198,8 @@ class TwoRunsQuery(NamedTuple):
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
-    def find_comparison(
-        self, site: Site, patience_s: float = PATIENCE_S
-    ) -> TwoRuns | Response | None:
-        """Return the comparison, or a page that says why there is none.
+    def find_comparison(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | None:
+        """Return the comparison; PageError if there is none.
 
         ``None`` if the comparison takes longer than ``patience_s`` seconds; it then goes on.
         """
@@ -209,7 +207,7 @@ class TwoRunsQuery(NamedTuple):
         try:
             return site.results.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
         except REFUSALS as error:
-            return site.problem("These runs cannot be compared", str(error), 409)
+            raise PageError("These runs cannot be compared", str(error), 409) from None
 
 
 def compare_page(site: Site, index: Index, request: Request) -> Response:
@@ -223,8 +221,6 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
     comparison = two_query.find_comparison(site)
     if comparison is None:
         return site.waiting(f"Comparing {two_query.runs[0].title} and {two_query.runs[1].title} …")
-    if isinstance(comparison, Response):
-        return comparison
     kind, group, page = query.get("show", "worse"), query.get("group", ""), read_page_number(query)
     fixed_fields = {
         "first": two_query.runs[0].key,
@@ -272,11 +268,9 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
 def gate_markdown(site: Site, index: Index, request: Request) -> Response:
     """Return the decision of ``gate`` as Markdown for a pull request."""
     two_query = TwoRunsQuery.of(index, request.query_params)
-    comparison = (
-        two_query.find_comparison(site, EXPORT_PATIENCE_S) if two_query else site.problem(*NO_RUN)
-    )
-    if isinstance(comparison, Response):
-        return comparison
+    if two_query is None:
+        raise PageError(*NO_RUN)
+    comparison = two_query.find_comparison(site, EXPORT_PATIENCE_S)
     if comparison is None or comparison.gate is None:
         return site.problem("There is no decision", comparison.fault if comparison else "", 409)
     # paths below the folder, since readers of the file do not have this machine's folders
