@@ -180,12 +180,11 @@ class _Proxy:
 
         A chunk without text is held back until the next one arrives, because it may be the last.
         """
-        answers, pending, end_marker = StreamedAnswers(), None, b""
+        answers, pending = StreamedAnswers(), None
         try:
             async for event in self._read_events(response):
                 answers.add(event)
                 if event.data == END_MARKER:
-                    end_marker = event.raw
                     continue
                 if pending and event.data is not None:
                     yield pending.raw
@@ -212,18 +211,16 @@ class _Proxy:
         yield self._last_event(
             pending, answers, list((await self._judge_answers(answers, record)).values())
         )
-        yield end_marker
+        yield answers.end_marker
 
     async def _judge_before_sending(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
     ) -> Response:
         """Read a stream to its end and judge it; return it without the withheld choices."""
-        answers, received, end_marker = StreamedAnswers(), [], b""
+        answers, received = StreamedAnswers(), list[StreamEvent]()
         async for event in self._read_events(response):
             answers.add(event)
-            if event.data == END_MARKER:
-                end_marker = event.raw
-            else:
+            if event.data != END_MARKER:
                 received.append(event)
         answers.finish()
         verdicts = await self._judge_answers(answers, record)
@@ -241,7 +238,7 @@ class _Proxy:
         parts = [event.raw for event in remaining]
         parts += [self._refusal_events(answers, index) for index in blocked]
         all_verdicts = list(verdicts.values())
-        parts += [self._last_event(last_event, answers, all_verdicts), end_marker]
+        parts += [self._last_event(last_event, answers, all_verdicts), answers.end_marker]
         headers = returnable_headers(response.headers) | _verdict_headers(all_verdicts)
         return Response(b"".join(parts), response.status, headers)
 

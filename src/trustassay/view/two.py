@@ -54,6 +54,23 @@ class PairedAnswer(NamedTuple):
     """Its place in each run; -1 in a run that does not have it."""
 
 
+class AnswerSide(NamedTuple):
+    """An answer in one of the runs; empty in a run that does not have it."""
+
+    question: str = ""
+    """The question."""
+    sample_id: str = ""
+    """The id of its sample."""
+    response: str = ""
+    """The answer."""
+    score: float | None = None
+    """Its score."""
+    verdict: str = ""
+    """Its verdict."""
+    reason: str = ""
+    """The reason of the score, or why there is none."""
+
+
 @dataclass(frozen=True)
 class TwoRuns:
     """The comparison of two runs."""
@@ -126,23 +143,19 @@ class TwoRuns:
 
         The verdicts are left out while they are hidden from a person who rates blind.
         """
-        hidden, sides = False, list[tuple[str, str, str, float | None, str, str]]()
-        # One side is empty for an answer that only one run has.
+        hidden, sides = False, list[AnswerSide]()
         for place, listing in zip(answer.places, listings, strict=True):
             if place < 0:
-                sides.append(("", "", "", None, "", ""))
+                sides.append(AnswerSide())
                 continue
             # Only the pairs of the current page are read from disk.
             sample = listing.sample(place)
             (assessment,) = (
                 each for each in listing.assessments(place) if each.metric == self.metric
             )
-            judged = (
-                assessment.score,
-                assessment.verdict or "",
-                assessment.error or assessment.reason,
-            )
-            sides.append((sample.question, sample.id, sample.response or "", *judged))
+            reason = assessment.error or assessment.reason
+            judged = (assessment.score, assessment.verdict or "", reason)
+            sides.append(AnswerSide(sample.question, sample.id, sample.response or "", *judged))
             hidden |= PeopleRatings(site, listing.folder, key_of(sample)).hidden
         questions, *columns = zip(*sides, strict=True)
         change = AnswerChange(questions[1] or questions[0], *columns)
