@@ -18,13 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.core.sample import Problem, SampleError
 from trustassay.live.scorer import ScorerClosedError
-from trustassay.live.service import (
-    BusyError,
-    ClosingError,
-    ServiceSettings,
-    choose_work_for,
-    run_beside,
-)
+from trustassay.live.service import BusyError, ClosingError, ServiceSettings, choose_work_for
 from trustassay.report.listening import is_loopback
 
 ERROR_TYPES = {
@@ -414,6 +408,13 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> 
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    async with run_beside(work) as working, run_beside(gone()) as leaving:
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone())
+    try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         return await working if working.done() else Response(status_code=400)  # nobody reads it
+    finally:
+        # Not waited for: a second signal that ends the service would then be answered with 500.
+        leaving.cancel()
+        working.cancel()
+        # waits until the cancelled work has released what it holds
+        await asyncio.gather(working, return_exceptions=True)
