@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"backends", "calls", "input", "metrics", "people", "report", "runs", "statistics", "text"},
     "people": VALUES
     | {"calls", "compare", "input", "metrics", "report", "runs", "statistics", "text"},
-    "api": VALUES | {"calls", "input", "live", "ray", "runs"},
+    "api": VALUES | {"input", "live", "ray", "runs"},
     "pytest_plugin": VALUES | {"api", "runs"},
     # rooms that `cli` and `api` alone import
     "live": VALUES

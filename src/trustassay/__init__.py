@@ -27,7 +27,6 @@ _MODULES_OF_NAMES = {
         "trustassay.people.label.command": "Labelling label",
         "trustassay.live.scorer": "Assay Scorer ScorerClosedError",
         "trustassay.people.study.command": "Study study",
-        "trustassay.live.follow": "WatchOptions",
     }.items()
     for name in names.split()
 }

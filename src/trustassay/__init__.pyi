@@ -18,7 +18,6 @@ from trustassay.errors import (
 )
 from trustassay.input.records import InputError
 from trustassay.live.columns import Batch, batch
-from trustassay.live.follow import WatchOptions
 from trustassay.live.scorer import Assay, Scorer, ScorerClosedError
 from trustassay.people.calibrate.command import Calibration, calibrate
 from trustassay.people.label.command import Labelling, label
@@ -32,7 +31,7 @@ __all__ = [
     "Batch", "Budget", "Calibration", "CallError", "Document", "FaultsError", "InputError",
     "Labelling", "Metric", "Prices", "Run", "RunFolderError", "Sample", "SampleError", "Scorer",
     "ScorerClosedError", "Study", "Summary", "Unanswered", "UnansweredError",
-    "UnknownNameError", "UnparsedError", "UsageError", "WatchOptions", "WorstAnswer", "ascore",
+    "UnknownNameError", "UnparsedError", "UsageError", "WorstAnswer", "ascore",
     "batch", "calibrate", "chat", "embedder", "entailer", "label", "plan", "rescore", "score",
     "scorer", "similarity", "study", "watch",
 ]  # fmt: skip

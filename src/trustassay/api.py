@@ -24,7 +24,6 @@ from trustassay.runs.finished import Run
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.options import (
     CLUSTER,
-    BackendChoices,
     EngineOptions,
     RescoreOptions,
     ScoreOptions,
@@ -36,7 +35,7 @@ from trustassay.runs.options import (
 # Each function below imports the modules that it needs when it is called, so that importing
 # `trustassay` stays fast.
 if TYPE_CHECKING:
-    from trustassay.live.follow import WatchCounts, WatchOptions
+    from trustassay.live.follow import WatchCounts
     from trustassay.live.scorer import EventsChoice, OpenScorer, Scorer
     from trustassay.runs.estimates import Plan
     from trustassay.runs.intake import RunOptions, Source
@@ -112,7 +111,7 @@ def _read_arguments(
     """
     from trustassay.runs.intake import build_run_options
 
-    metric_list = [] if metrics is None else _build_metrics(metrics)
+    metric_list = [] if metrics is None else build_metrics(metrics)
     backend_choices, other_options = _split_options(options, metric_list)
     # From here on a path and a list of paths are one type.
     samples = InputFiles.from_paths(samples)
@@ -124,7 +123,7 @@ def _read_arguments(
         result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
         if options.get("progress"):
             tell(f"{describe_metrics(result.metrics)}: {result.reason}")
-        metric_list, samples = _build_metrics(result.metrics), result.source
+        metric_list, samples = build_metrics(result.metrics), result.source
         # The caller's own `why` comes last, and so takes precedence over the reason found here.
         other_options = {"why": result.reason, **other_options}
     return metric_list, samples, backend_choices, build_run_options(**other_options)
@@ -186,40 +185,60 @@ def plan(
     return run_anywhere(rehearse)
 
 
-@shows_keywords(BackendChoices)
+@shows_keywords(ScorerOptions)
 def watch(
     source: str | os.PathLike[str],
     *,
     metric: Metric | str,
     out: str | os.PathLike[str],
-    options: WatchOptions,
+    threshold: float | str,
+    idle_s: float | None = None,
+    once: bool = False,
+    opentelemetry: EventsChoice = False,
     tell: Callable[[str], None] = print,
-    **backend_choices: Unpack[BackendChoices],
+    **options: Unpack[ScorerOptions],
 ) -> WatchCounts:
     """Score the records of a growing file as they arrive; see :mod:`trustassay.live.follow`.
 
     Args:
-        source: the file. metric: one metric or its name. out: the run's folder.
-        options: how often to look, and when to stop.
+        source: the file. metric: one metric or its name. out: the run's folder; the same call
+            continues the run in it.
+        threshold: answers with scores beyond it, on the worse side, are passed to ``tell``: a
+            number, or a text such as ``"20%"``, of the range of the metric's scores.
+        idle_s: end after so many seconds without a record; ``None``: never.
+        once: end with the file as it is now.
+        opentelemetry: as of :func:`scorer`.
         tell: receives one line of progress at a time.
-        backend_choices: backends, as for :func:`score`.
+        options: as of :func:`scorer`.
 
     Raises:
         As :func:`score`.
     """
-    from trustassay.calls.client import build_cache_path
     from trustassay.live.follow import Watch
+    from trustassay.runs.intake import build_run_options
     from trustassay.runs.needs import choose_backends
 
     async def follow() -> WatchCounts:
-        metric_list = _build_metrics(metric)
-        choices, _ = _split_options(backend_choices, metric_list, BackendChoices, ("metric", "out"))
+        metric_list = build_metrics(metric)
+        choices, others = _split_options(options, metric_list, ScorerOptions, ("metric", "out"))
+        settings = build_run_options(progress=False, **others)
         folder = RunFolder(Path(out))
         # Replies already paid for are looked up in the run's own store first, then in the shared
         # one.
-        stores = (folder.calls_path, build_cache_path(options.calls.cache))
+        stores = settings.stores(folder)
         backends = await choose_backends(metric_list, choices, stores=stores)
-        return await Watch(Path(source), metric_list[0], backends, folder, options, tell).run()
+        return await Watch(
+            Path(source),
+            metric_list[0],
+            backends,
+            folder,
+            settings,
+            threshold=threshold,
+            idle_s=idle_s,
+            once=once,
+            opentelemetry=opentelemetry,
+            tell=tell,
+        ).run()
 
     return run_anywhere(follow)
 
@@ -260,7 +279,7 @@ def scorer(
     from trustassay.runs.intake import build_run_options
     from trustassay.runs.needs import choose_backends
 
-    metric_list = _build_metrics(metrics)
+    metric_list = build_metrics(metrics)
     backend_choices, other_options = _split_options(options, metric_list)
     # Options about files, drawing and filling exist for `score`; a single sample has no use for
     # them.
@@ -409,7 +428,7 @@ def rescore(
             find_recorded_class(name, options) for name, options in settings["metrics"].items()
         ]
         metrics = [cls(**recorded_options) for cls, recorded_options in classes]
-    metric_list = _build_metrics(metrics)
+    metric_list = build_metrics(metrics)
     check_keywords(
         options, RescoreOptions, {*list_backend_options(), "metrics", "out"}, metric_list
     )
@@ -441,7 +460,7 @@ def rescore(
     )
 
 
-def _build_metrics(metrics: Metrics) -> list[Metric]:
+def build_metrics(metrics: Metrics) -> list[Metric]:
     """Return the metrics as objects; raises UsageError if there is none, or one twice."""
     specs = [metrics] if isinstance(metrics, str | Metric) else metrics
     metric_list = [metric_from_text(m) if isinstance(m, str) else m for m in specs]

@@ -106,7 +106,7 @@ def test_outputs_that_are_nested_too_deeply_are_a_failure() -> None:
 
 
 def test_inspect_ai_finds_the_scorer_by_its_entry_point() -> None:
-    text = (ROOT / "serve" / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     found = tomllib.loads(text)["project"]["entry-points"]["inspect_ai"]
-    assert found == {"trustassay.live": "trustassay.live.integrations.inspect_ai"}
-    assert find_spec(found["trustassay.live"])
+    assert found == {"trustassay": "trustassay.live.integrations.inspect_ai"}
+    assert find_spec(found["trustassay"])

@@ -92,7 +92,7 @@ def test_an_assessment_is_one_event_of_the_conventions_and_quotes_nothing(sent: 
             "gen_ai.evaluation.name": "grounding",
             "gen_ai.evaluation.score.value": 1.0,
             "gen_ai.evaluation.score.label": "answered",
-            "trustassay.core.sample.id": "q1",
+            "trustassay.sample.id": "q1",
             "@name": "gen_ai.evaluation.result",
             "@trace": 0,
             "@span": 0,
@@ -105,7 +105,7 @@ def test_an_assessment_is_one_event_of_the_conventions_and_quotes_nothing(sent: 
 
 def test_every_metric_of_every_sample_is_an_event(sent: Any) -> None:
     score(*records(3), metrics=["grounding", "faithfulness"])
-    found = [(e["trustassay.core.sample.id"], e["gen_ai.evaluation.name"]) for e in events(sent)]
+    found = [(e["trustassay.sample.id"], e["gen_ai.evaluation.name"]) for e in events(sent)]
     assert sorted(found) == [
         (f"q{i}", name) for i in range(3) for name in ("faithfulness", "grounding")
     ]
@@ -162,7 +162,7 @@ def test_events_are_children_of_their_own_callers_spans(sent: Any, tracer: Any) 
             await asyncio.gather(*(call(found, row) for row in records(20)))
 
     asyncio.run(many())
-    seen = {e["trustassay.core.sample.id"]: (e["@trace"], e["@span"]) for e in events(sent)}
+    seen = {e["trustassay.sample.id"]: (e["@trace"], e["@span"]) for e in events(sent)}
     assert seen == {name: (span.trace_id, span.span_id) for name, span in spans.items()}
     assert len(set(seen.values())) == 20
 
@@ -177,7 +177,7 @@ def test_threads_have_spans_of_their_own(sent: Any, tracer: Any) -> None:
 
         with ThreadPoolExecutor(8) as pool:
             spans = dict(pool.map(call, records(20)))
-    assert {e["trustassay.core.sample.id"]: e["@span"] for e in events(sent)} == spans
+    assert {e["trustassay.sample.id"]: e["@span"] for e in events(sent)} == spans
 
 
 def test_what_an_earlier_process_left_does_not_belong_to_the_span_of_the_opener(
@@ -189,7 +189,7 @@ def test_what_an_earlier_process_left_does_not_belong_to_the_span_of_the_opener(
     (tmp_path / "run" / "assessments.jsonl").write_bytes(b"")
     with tracer.start_as_current_span("opening"):
         score(out=tmp_path / "run")
-    assert [(e["trustassay.core.sample.id"], e["@span"]) for e in events(sent)] == [("q1", 0)]
+    assert [(e["trustassay.sample.id"], e["@span"]) for e in events(sent)] == [("q1", 0)]
 
 
 def test_a_record_names_the_span_that_wrote_the_response(sent: Any, tracer: Any) -> None:
@@ -292,7 +292,7 @@ def test_watch_sends_an_event_for_each_answer_once(sent: Any, tmp_path: Path) ->
     for more in (["--opentelemetry"], ["--opentelemetry-explanations"]):
         assert CliRunner().invoke(app, [*words, *more]).exit_code == 0
     found = events(sent)
-    assert [e["trustassay.core.sample.id"] for e in found] == ["q0", "q1", "q2"]
+    assert [e["trustassay.sample.id"] for e in found] == ["q0", "q1", "q2"]
     assert {e["gen_ai.evaluation.name"] for e in found} == {"harmonicity"}
     assert not any("gen_ai.evaluation.explanation" in e for e in found)
     words[4] = str(tmp_path / "other")

@@ -52,13 +52,12 @@ class Following:
         sources: Sequence[str],
         metric: Sequence[str],
         out: Path | None,
-        settings: dict[str, Any],
-        backends: BackendChoices,
+        options: dict[str, Any],
     ) -> None:
         """Score the file until the options say that it ends.
 
         Args:
-            settings: further options of :class:`~trustassay.live.follow.WatchOptions`.
+            options: further options of :func:`trustassay.watch`.
         """
         if len(sources) > 1 or len(metric) > 1:
             raise UsageError("--follow: expected one file and one metric")
@@ -67,23 +66,18 @@ class Following:
             missing_flag = "--out" if out is None else "--threshold"
             raise UsageError(f"--follow: needs {missing_flag}")
         from trustassay import api
-        from trustassay.live.follow import WatchOptions
 
-        options = WatchOptions(
-            self.threshold,
-            self.idle,
-            self.once,
-            opentelemetry="explanations" if self.explanations else self.opentelemetry,
-            **settings,
-        )
         result = api.watch(
             Path(sources[0]),
             # The default asks the model again, so that the samples need no passages.
             metric=metric[0] if metric else "harmonicity:perturbations=3",
             out=out,
-            options=options,
+            threshold=self.threshold,
+            idle_s=self.idle,
+            once=self.once,
+            opentelemetry="explanations" if self.explanations else self.opentelemetry,
             tell=lambda text: say(one_line(text)),
-            **backends,
+            **options,
         )
         say(
             f"{amount(result.scored, 'answer')} scored, {result.beyond:,} beyond {self.threshold}, "
@@ -131,16 +125,10 @@ def score(
         other_options |= {"turns": turns == "all", "json": as_json, "open": open_report}
         if flags := list_given_flags(answers, cluster, second, drawn, **other_options):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
-        from trustassay.calls.client import CallOptions
-
         # Only these options apply to a growing file.
-        watch_settings = {
-            "fields": records.get("fields", {}),
-            "seed": seed,
-            "calls": CallOptions.of(**spending),
-            **sizes,
-        }
-        following.watch(sources, metric, out, watch_settings, backends)
+        watch_options: dict[str, Any] = {"fields": records.get("fields", {}), "seed": seed}
+        watch_options |= {**spending, **sizes, **backends}
+        following.watch(sources, metric, out, watch_options)
         return
     # Options of a growing file without --follow would be ignored silently.
     if flags := list_given_flags(following):

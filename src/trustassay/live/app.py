@@ -29,8 +29,8 @@ from trustassay.errors import BackendError
 from trustassay.live import requests
 from trustassay.live.scorer import Assay
 from trustassay.live.service import Service, ServiceSettings
+from trustassay.report.serving import MessageWriter
 
-Tell = Callable[[str], None]
 Count = Callable[[str, int], None]
 OTHER_PATH = "other"
 """The path under which replies to unknown paths are counted."""
@@ -50,7 +50,7 @@ def create_app(
     service: Service,
     settings: ServiceSettings,
     parts: Sequence[Part] = (),
-    tell: Tell = lambda words: None,
+    tell: MessageWriter = lambda words: None,
     count: Count = lambda path, status: None,
 ) -> Starlette:
     """Return the application: ``/health``, ``/openapi.json`` and the routes of ``parts``.
@@ -270,15 +270,15 @@ class _JsonLinesResponse(StreamingResponse):
         if isinstance(begun, asyncio.Task) and not begun.cancelled():
             return {"index": index, **self._service.verdict_of(begun.result())}
         if isinstance(begun, SampleError):
-            error_fields = {"type": "invalid_sample", "message": "the sample cannot be scored"}
-            error: dict[str, Any] = {
-                **error_fields,
-                "problems": requests.problems_json(begun.problems),
-            }
+            message, problems = (
+                "the sample cannot be scored",
+                requests.problems_json(begun.problems),
+            )
+            error = requests.build_error(message, "invalid_sample", problems=problems)
         else:
             message = "the service was interrupted before it was scored; send it again"
-            error = {"type": "closing", "message": message}
-        return {"index": index, "id": self._samples[index].id, "error": error}
+            error = requests.build_error(message, "closing")
+        return {"index": index, "id": self._samples[index].id, **error}
 
 
 LATENCY_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)

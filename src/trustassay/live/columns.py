@@ -5,9 +5,8 @@ from concurrent.futures import Future
 from typing import Any, Unpack
 from uuid import uuid4
 
-from trustassay.api import Metrics, scorer
+from trustassay.api import Metrics, build_metrics, scorer
 from trustassay.core.metric import Metric
-from trustassay.core.registry import metric_from_text
 from trustassay.core.sample import Problem, SampleError
 from trustassay.errors import UsageError
 from trustassay.input.arrow import Columns
@@ -27,8 +26,7 @@ class Batch:
     def __init__(self, metrics: Metrics, options: ScorerOptions) -> None:
         # Names are resolved here, so that a wrong one is reported where the function is made and
         # not in a worker, where the traceback would be far away.
-        specs = [metrics] if isinstance(metrics, str | Metric) else metrics
-        self._metrics = [metric_from_text(m) if isinstance(m, str) else m for m in specs]
+        self._metrics = build_metrics(metrics)
         self._options = options
         # Workers unpickle this object for every partition; the key finds the scorer that the
         # process has already opened, with its loaded models.

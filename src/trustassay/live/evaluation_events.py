@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -22,7 +22,9 @@ from trustassay.core.sample import Sample
 from trustassay.core.tracebacks import hide_key
 from trustassay.errors import CallError, UsageError
 from trustassay.live.scorer import EVALUATION_EVENT, Assay, build_event_attributes
+from trustassay.live.service import run_beside
 from trustassay.live.trace_stores import SecretHttp
+from trustassay.report.serving import MessageWriter
 
 HEADERS = ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 """Environment variables with headers for a collector, as ``name=value`` separated by commas; the
@@ -33,7 +35,6 @@ ENDS_WITHIN_S = 30.0
 """Seconds that the end of the service waits for events that are not sent."""
 INFO = 9
 """The severity number of INFO in OTLP."""
-Tell = Callable[[str], None]
 Record = dict[str, Any]
 
 
@@ -83,7 +84,7 @@ class EventFile:
     pending = 0
     """Events that are not written: always 0, as a file takes them at once."""
 
-    def __init__(self, path: Path, tell: Tell) -> None:
+    def __init__(self, path: Path, tell: MessageWriter) -> None:
         """Open the file; OSError if that fails."""
         self._tell, self._has_failed = tell, False
         self._file = Appender(path)
@@ -112,7 +113,7 @@ class EventSender:
 
     limits = EndpointLimits(concurrency=1, patience_s=120.0, timeout_s=30.0)
 
-    def __init__(self, url: str, tell: Tell) -> None:
+    def __init__(self, url: str, tell: MessageWriter) -> None:
         """Check the address and read the headers; BackendError or UsageError if they are wrong."""
         headers = _read_headers()
         address = EndpointAddress("otlp", "logs", check_base(url), self.limits, "", {}, {})
@@ -133,16 +134,14 @@ class EventSender:
     async def running(self) -> AsyncIterator[None]:
         """Send within the block; its end waits :data:`ENDS_WITHIN_S` for what is still queued."""
         endpoint = Endpoint(self.limits, name="--events", again_after_s=30.0)
-        sending = asyncio.create_task(self._send(endpoint))
         try:
-            yield
-            deadline = time.monotonic() + ENDS_WITHIN_S
-            # Not queue.join(): a collector that is down must not keep the service from ending.
-            while self.pending and time.monotonic() < deadline:
-                await asyncio.sleep(0.02)
+            async with run_beside(self._send(endpoint)):
+                yield
+                deadline = time.monotonic() + ENDS_WITHIN_S
+                # Not queue.join(): a collector that is down must not keep the service from ending.
+                while self.pending and time.monotonic() < deadline:
+                    await asyncio.sleep(0.02)
         finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
             await self._http.close()
             if lost := self.lost + self.pending:
                 self._tell(f"events that --events did not take: {lost:,}")
@@ -168,7 +167,7 @@ class EventSender:
 Sink = EventFile | EventSender
 
 
-def open_sink(target: str, tell: Tell) -> Sink:
+def open_sink(target: str, tell: MessageWriter) -> Sink:
     """Return where events go: to a collector if the target is an http address, else to a file."""
     if target.startswith(("http://", "https://")):
         return EventSender(target, tell)

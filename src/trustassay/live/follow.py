@@ -1,4 +1,4 @@
-"""``score --watch``: scores the records of a growing file as they arrive, into a run's folder."""
+"""``score --follow``: scores the records of a growing file as they arrive, into a run's folder."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from trustassay.calls.backends import Backends
-from trustassay.calls.client import CallOptions, Client, build_cache_path, open_calls
-from trustassay.calls.endpoints import samples_at_once
+from trustassay.calls.client import open_calls
 from trustassay.core.event_loop import TaskLimiter
 from trustassay.core.metric import Inventory, Metric
 from trustassay.core.registry import read_score
@@ -25,14 +24,18 @@ from trustassay.errors import UsageError
 from trustassay.input.places import GZIP, START_BYTES, describe_non_text, is_standard_input
 from trustassay.input.reading import LocatedSample
 from trustassay.input.records import InputError, InputFault
-from trustassay.live.scorer import EvaluationEvents, EventsChoice, find_problems, read_record
-from trustassay.runs.execute import assess_with_both
+from trustassay.live.scorer import (
+    EvaluationEvents,
+    EventsChoice,
+    Scorer,
+    find_problems,
+    read_record,
+)
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
 from trustassay.runs.intake import RunOptions
 from trustassay.runs.lines import hash64
 from trustassay.runs.needs import check_run_keys
-from trustassay.text.limits import MAX_ANSWER_CHARACTERS
 
 POLL_S = 0.25
 
@@ -168,40 +171,11 @@ def _is_record(line: bytes) -> bool:
         return False
 
 
-DEFAULT_SAMPLES_AT_ONCE = 64
-"""Samples that are scored concurrently by default."""
 STATUS_S = 60.0
 POSITION_FIELD = "watched"
 """The field of a sample that holds the :class:`FilePosition` of its line."""
 MAX_FIRST_RECORDS = 100
 """The number of records from which ``auto`` options are resolved."""
-
-
-@dataclass(frozen=True)
-class WatchOptions:
-    """When to report an answer, and when to end.
-
-    threshold: answers whose score is beyond it, on the metric's bad side, are reported: a number,
-    or as text with a per cent sign, of the range of its scores. idle_s: end after so long without a
-    record; ``None`` never. once: end with the file as it is now. opentelemetry: whether each
-    assessment is sent as an event, or with "explanations".
-    """
-
-    threshold: float | str
-    idle_s: float | None = None
-    once: bool = False
-    fields: Mapping[str, str] = field(default_factory=dict)
-    seed: int = 0
-    samples_at_once: int | None = None
-    opentelemetry: EventsChoice = False
-    calls: CallOptions = field(default_factory=CallOptions)
-    longest_answer: int = MAX_ANSWER_CHARACTERS
-
-    def __post_init__(self) -> None:
-        if min(self.longest_answer, self.samples_at_once or 1) < 1:
-            raise UsageError("longest_answer and samples_at_once: expected 1 or more")
-        if self.idle_s is not None and not self.idle_s >= 0:
-            raise UsageError(f"idle: expected 0 or more seconds, got {self.idle_s}")
 
 
 @dataclass(slots=True)
@@ -233,10 +207,22 @@ class Watch:
         metric: Metric,
         backends: Backends,
         folder: RunFolder,
-        options: WatchOptions,
-        tell: Callable[[str], None],
+        options: RunOptions,
+        *,
+        threshold: float | str,
+        idle_s: float | None = None,
+        once: bool = False,
+        opentelemetry: EventsChoice = False,
+        tell: Callable[[str], None] = print,
     ) -> None:
         """Check the arguments; nothing is read or written yet.
+
+        Args:
+            threshold: answers whose score is beyond it, on the metric's bad side, are reported: a
+                number, or as text with a per cent sign, of the range of its scores.
+            idle_s: end after so many seconds without a record; ``None``: never.
+            once: end with the file as it is now.
+            opentelemetry: whether each assessment is sent as an event, or with "explanations".
 
         Raises:
             InputError: there is no such file, or it cannot be watched.
@@ -244,6 +230,8 @@ class Watch:
             BackendError: a key is needed and not set; OpenTelemetry is asked for and not
                 configured.
         """
+        if idle_s is not None and not idle_s >= 0:
+            raise UsageError(f"idle: expected 0 or more seconds, got {idle_s}")
         if is_standard_input(source):
             raise InputError("standard input cannot be watched; expected a file that grows")
         if not source.is_file():
@@ -259,31 +247,27 @@ class Watch:
         )
         if fault := packed_fault or describe_non_text(first_bytes):
             raise InputError(f"{source}: {fault}")
-        check_run_keys(
-            [metric], backends, [folder.calls_path, build_cache_path(options.calls.cache)]
-        )
-        self._source, self._backends, self._options, self._tell = source, backends, options, tell
-        self._limit = read_score(metric, "--threshold", options.threshold)
-        self._events = EvaluationEvents.of(options.opentelemetry)
+        check_run_keys([metric], backends, options.stores(folder))
+        self._source, self._backends = source, backends
+        self._options, self._tell = options, tell
+        self._limit = read_score(metric, "--threshold", threshold)
+        self._events = EvaluationEvents.of(opentelemetry)
         self._counts = WatchCounts()
-        self._file = GrowingFile(source, tell, once=options.once, idle_s=options.idle_s)
+        self._file = GrowingFile(source, tell, once=once, idle_s=idle_s)
+        # With --once there is no first record to wait for.
+        self._wait_s = 0.0 if once else idle_s
         self._status_at = time.monotonic()
-        self._run_options = RunOptions(
-            seed=options.seed,
-            longest_answer=options.longest_answer,
-            progress=False,
-            calls=options.calls,
-        )
         self._run = GrowingRun(
-            folder, [metric], backends, self._run_options, str(source), self._position_metadata
+            folder, [metric], backends, options, str(source), self._position_metadata
         )
-
-    def _position_metadata(self) -> dict[str, Any]:
-        return {POSITION_FIELD: asdict(self._file.place)}
 
     @property
     def _metric(self) -> Metric:
+        # Its "auto" options are resolved once the run is settled.
         return self._run.metrics[0]
+
+    def _position_metadata(self) -> dict[str, Any]:
+        return {POSITION_FIELD: asdict(self._file.place)}
 
     async def run(self) -> WatchCounts:
         """Watch until the options end it; write the run's results then, or when interrupted.
@@ -292,7 +276,7 @@ class Watch:
             RunFolderError: the folder holds another run, or another process works in it.
         """
         with self._run.claim() as waiting:
-            self._resume_from_run()
+            self._file.place = self._find_position()
             # "auto" options are resolved once for a run, so that all its scores are comparable.
             if self._run.settled is None:
                 self._run.settle(await self._read_first_records())
@@ -304,49 +288,44 @@ class Watch:
         return self._counts
 
     async def _follow(self, waiting: Sequence[Sample]) -> None:
-        calls_path, wanted = self._run.folder.calls_path, self._options.samples_at_once
-        async with open_calls(self._backends, self._options.calls, calls_path) as client:
-            at_once = samples_at_once(
-                wanted, DEFAULT_SAMPLES_AT_ONCE, self._backends.by_key.values()
+        async with open_calls(
+            self._backends, self._options.calls, self._run.folder.calls_path
+        ) as client:
+            scorer = Scorer(
+                [self._metric], self._backends, client, self._run, self._options, self._events
             )
-            async with TaskLimiter(at_once) as limiter:
+            # Reads no further than what is being scored, and stops at the first unexpected error.
+            async with TaskLimiter(scorer.at_once) as limiter:
                 # Samples that an earlier process accepted and did not score.
                 for sample in waiting:
-                    await limiter.start(self._score(sample, client))
+                    await limiter.start(self._score(scorer, sample))
                 async for sample in self._read_arriving():
                     self._run.accept(sample)
-                    await limiter.start(self._score(sample, client))
+                    await limiter.start(self._score(scorer, sample))
 
     async def _read_first_records(self) -> Inventory:
         """Return the inventory of the first readable records of the file; wait for at least one."""
         waited = time.monotonic()
-        # With --once there is nothing to wait for.
-        idle_s = 0.0 if self._options.once else self._options.idle_s
         while True:
             inventory = Inventory()
             for line in self._file.first(MAX_FIRST_RECORDS):
                 result = self._read_line(line)
                 if not isinstance(result, InputFault):
                     inventory.add(result.sample)
-            ended = idle_s is not None and time.monotonic() - waited >= idle_s
+            ended = self._wait_s is not None and time.monotonic() - waited >= self._wait_s
             if inventory.samples or ended:
                 return inventory
             await asyncio.sleep(POLL_S)
 
-    def _resume_from_run(self) -> None:
-        """Continue at the position where an earlier watch in this folder ended."""
-        run = self._run
-        if not run.before:
-            return
-        place = (
-            FilePosition.of(run.last.metadata.get(POSITION_FIELD)) if run.last else FilePosition()
-        )
-        ended = FilePosition.of(run.before.get(POSITION_FIELD))
+    def _find_position(self) -> FilePosition:
+        """Return the position where an earlier watch in this folder ended; else the beginning."""
+        last, before = self._run.last, self._run.before
+        place = FilePosition.of(last.metadata.get(POSITION_FIELD) if last else None)
+        ended = FilePosition.of(before.get(POSITION_FIELD))
         # Faulty lines after the last sample were read too; they are only in the stored end
         # position.
-        if ended.file and (ended.file != place.file or ended.line > place.line):
-            place = ended
-        self._file.place = place
+        is_later = ended.file != place.file or ended.line > place.line
+        return ended if ended.file and is_later else place
 
     # records
 
@@ -411,12 +390,8 @@ class Watch:
 
     # scores
 
-    async def _score(self, sample: Sample, client: Client) -> None:
-        path = self._run.folder.path
-        result, line = await assess_with_both(self._metric, sample, client, self._run_options, path)
-        self._run.note(result, line)
-        if self._events:
-            self._events.send(sample, result)
+    async def _score(self, scorer: Scorer, sample: Sample) -> None:
+        result = (await scorer.assay(sample))[self._metric.name]
         if result.score is None:
             # Without an error there is no score by design, for instance for a refusal.
             self._counts.failed += result.error is not None

@@ -15,9 +15,8 @@ from starlette.routing import Route
 
 from trustassay.live.app import Part
 from trustassay.live.requests import RequestError, encode_json, read_json, reply
-from trustassay.live.service import Service
+from trustassay.live.service import Service, choose_work_for
 from trustassay.live.verdicts import AnswerJudging
-from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
 PATH = "/beta/litellm_basic_guardrail_api"
 PARAMETERS = "additional_provider_specific_params"
@@ -92,7 +91,7 @@ def guardrail_part(service: Service, judging: AnswerJudging) -> Part:
         if not isinstance(documents, str | list | None):
             expected = "expected a list of passages, or one text"
             raise RequestError(422, f"{PARAMETERS}.documents: {expected}")
-        work = TextWork(long=len(await request.body()) > MAX_SHORT_PASSAGES_CHARACTERS)
+        work = choose_work_for(len(await request.body()))
         messages, model = content.get("structured_messages"), content.get("model")
         record = await work(judging.record, messages, documents, model)
         # before the model is asked: nothing to judge yet

@@ -60,20 +60,22 @@ from trustassay.runs.lines import hash64
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain
 from trustassay.statistics import Floats, eprocess
 
-MIN_GROUP_ANSWERS, MAX_ANSWERS_LISTED, ALL_GROUP, WEBHOOK_KEY_VARIABLE = (
-    100,
-    5,
-    "all",
-    "TRUSTASSAY_WEBHOOK_KEY",
-)
-"""The answers of a baseline that a group needs to be watched by itself; the answers that are listed
-of an alarm; the name of the group of all answers; the variable with the webhook's key."""
+MIN_GROUP_ANSWERS = 100
+"""The answers of a baseline that a group needs to be watched by itself."""
+MAX_ANSWERS_LISTED = 5
+"""The most answers of an alarm that are listed."""
+ALL_GROUP = "all"
+"""The name of the group of all answers."""
+WEBHOOK_KEY_VARIABLE = "TRUSTASSAY_WEBHOOK_KEY"
+"""The variable with the webhook's key."""
 DAYS_LISTED = 7
 """Days whose numbers of answers are printed; ``--json`` has all days."""
 ACKNOWLEDGED = "acknowledged"
 """The key of the state under which the last day with handled volume alarms is stored."""
-WAITS_S, TIMEOUT_S = (0.0, 0.5, 1.0, 2.0), 10.0
-"""Seconds before each try to post an alarm, and seconds that the webhook has to answer."""
+WAITS_S = (0.0, 0.5, 1.0, 2.0)
+"""Seconds before each try to post an alarm."""
+TIMEOUT_S = 10.0
+"""Seconds that the webhook has to answer."""
 # A date within a folder's name, such as run-2026-11-28-b; not part of a longer number.
 _DAY = re.compile(r"(?<!\d)20\d\d-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?!\d)")
 _PARTS = ("settings", "days", "ends", "probes", "alarms", "judged")
@@ -179,10 +181,14 @@ def monitor(
         notes, alarms = list[str](), list[VolumeAlarm]()
         for day, run in days_of_runs:
             if day:
-                _add_run(state, day, run, options, alarms, notes)
+                left_out = _add_run(state, day, run, options)
             else:
                 text = f"{run}: has no date, so it is left out; rename it, as in 2026-11-28"
-                alarms.append(VolumeAlarm("undated", "", text))
+                left_out = VolumeAlarm("undated", "", text)
+            if isinstance(left_out, VolumeAlarm):
+                alarms.append(left_out)
+            elif left_out:
+                notes.append(left_out)
         # step 2: a restart makes a new baseline and forgets the alarms of the old one
         if restart not in ("", state["from"]):
             if restart not in state["days"] or options.fixed:
@@ -267,15 +273,8 @@ def _find_day(path: Path) -> str:
     return result
 
 
-def _add_run(
-    state: State,
-    day: str,
-    path: Path,
-    options: Monitoring,
-    alarms: list[VolumeAlarm],
-    notes: list[str],
-) -> None:
-    """Count a run, or add the reason why it is left out to the alarms or the notes."""
+def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeAlarm | str | None:
+    """Count a run, or return the alarm or the note that says why it is left out."""
     digest, days = f"{hash64((path / 'summary.json').read_text('utf-8')):016x}", state["days"]
     run = read_finished_run(path)
     entry = {"run": str(path), "digest": digest, STARTED: run.get(STARTED)}
@@ -290,19 +289,15 @@ def _add_run(
         if counted_run["digest"] != digest:
             continue
         if counted_run in at_path or not Path(counted_run["run"]).exists():
-            return  # it was counted, perhaps at another place
+            return None  # it was counted, perhaps at another place
         if _is_copy(Path(counted_run["run"]), path):
             text = f"{path}: is a copy of {counted_run['run']}, so its answers count once"
-            alarms.append(VolumeAlarm("copy", day, text))
-            return
+            return VolumeAlarm("copy", day, text)
     # step 2: earlier days are closed, since tests of later days have used them
     if days and day < (last := max(days)):
         text = f"{path}: left out: {day} is before {last}, which was counted"
-        if at_path:  # its outputs were written again
-            notes.append(text)
-        else:
-            alarms.append(VolumeAlarm("left out", day, text))
-        return
+        # a note where only its outputs were written again
+        return text if at_path else VolumeAlarm("left out", day, text)
     # step 3: A run of the last day that was continued replaces its own earlier count. A run in the
     # same folder that began at another time is another run, and the one that it overwrote is lost:
     # its answers cannot be counted again together with the new ones.
@@ -318,8 +313,7 @@ def _add_run(
     ]
     if lost:
         text = f"{path}: left out: it counts only together with the run {lost[0]}, which is gone"
-        alarms.append(VolumeAlarm("left out", day, text))
-        return
+        return VolumeAlarm("left out", day, text)
     # step 4: only runs of the same judge and settings can be compared
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
     if differ := describe_changed_judges(state["judged"], run, [*run["metrics"]]):
@@ -328,6 +322,7 @@ def _add_run(
     # step 5: all runs of the day are counted anew, since their questions may overlap
     paths = [*(Path(counted_run["run"]) for counted_run in other_runs), path]
     days[day] = {"runs": [*other_runs, entry], **_count_day(state, paths, run, options)}
+    return None
 
 
 def _is_copy(first: Path, second: Path) -> bool:

@@ -10,7 +10,7 @@ import re
 import time
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,8 +27,8 @@ from trustassay.live.app import Part
 from trustassay.live.evaluation_events import Sink, build_log_records
 from trustassay.live.requests import JSON, RequestError, parse_json_in_thread, reply
 from trustassay.live.scorer import Assay
-from trustassay.live.service import BusyError, Service
-from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
+from trustassay.live.service import BusyError, Service, choose_work_for, run_beside
+from trustassay.report.serving import MessageWriter
 from trustassay.text.words import amount
 
 PATH = "/v1/traces"
@@ -46,7 +46,6 @@ MAX_REFUSALS_LISTED = 20
 UNAVAILABLE = 14
 """The code of google.rpc.Status that tells an exporter to try again later."""
 _IDS = {"traceId": re.compile("[0-9a-fA-F]{32}"), "spanId": re.compile("[0-9a-fA-F]{16}")}
-Tell = Callable[[str], None]
 Span = Mapping[str, Any]
 
 
@@ -89,7 +88,7 @@ class TraceReceiver:
         sink: Sink | None = None,
         *,
         explanations: bool = False,
-        tell: Tell = lambda words: None,
+        tell: MessageWriter = lambda words: None,
     ) -> None:
         self._service, self._settle_s, self._sink = service, settle_s, sink
         self._explanations, self._tell = explanations, tell
@@ -199,15 +198,9 @@ class TraceReceiver:
                 await asyncio.sleep(SETTLE_EVERY_S)
                 await self.settle(time.monotonic())
 
-        watching = asyncio.create_task(watch())
-        try:
+        async with run_beside(watch()):
             yield
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await self._finish()
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+        await self._finish()
         counts = ", ".join(f"{n:,} {outcome}" for outcome, n in self.outcomes.items())
         self._tell(f"traces: {counts or 'none'}")
 
@@ -238,9 +231,7 @@ def traces_part(service: Service, receiver: TraceReceiver, sink: Sink | None) ->
         if kind == JSON:
             messages = [await parse_json_in_thread(body, "the body")]
         else:
-            messages = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
-                _from_protobuf, body
-            )
+            messages = await choose_work_for(len(body))(_from_protobuf, body)
         spans, rejected = _split_valid(
             [span for message in messages for span in _spans_of(message)]
         )

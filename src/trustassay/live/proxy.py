@@ -22,8 +22,15 @@ from starlette.types import Receive, Scope, Send
 
 from trustassay.backends.http import LARGE_BODIES_AT_ONCE, BodyError, OversizedError, read_body
 from trustassay.live.app import Part
-from trustassay.live.requests import RequestError, encode_json, parse_json, read_json, unless_gone
-from trustassay.live.service import Service
+from trustassay.live.requests import (
+    RequestError,
+    build_error,
+    encode_json,
+    parse_json,
+    read_json,
+    unless_gone,
+)
+from trustassay.live.service import Service, choose_work_for
 from trustassay.live.upstream import (
     END_MARKER,
     VERDICT_FIELD,
@@ -45,9 +52,7 @@ from trustassay.live.verdicts import (
     AnswerJudging,
     AnswerVerdict,
     answer_of,
-    no_verdict,
 )
-from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
 if TYPE_CHECKING:
     import aiohttp
@@ -94,7 +99,7 @@ class _Proxy:
         documents = content.pop("documents", None)
         if not (documents is None or isinstance(documents, str | list)):
             raise RequestError(400, "documents: expected a list of passages, or one text")
-        work = TextWork(long=len(await request.body()) > MAX_SHORT_PASSAGES_CHARACTERS)
+        work = choose_work_for(len(await request.body()))
         messages, model = content.get("messages"), content.get("model")
         record = await work(self._judging.record, messages, documents, model)
         # The body is written anew, since `documents` was removed.
@@ -152,9 +157,7 @@ class _Proxy:
         """Judge a completion that came as one JSON object; return it with its verdict."""
         body = await self._read_reply(response)
         headers = returnable_headers(response.headers)
-        result = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
-            _parse_completion, body
-        )
+        result = await choose_work_for(len(body))(_parse_completion, body)
         choices = result["choices"]
         answers = [answer_of(candidate.get("message")) for candidate in choices]
         verdicts = await self._judging.verdicts(self._service, record, answers)
@@ -167,9 +170,7 @@ class _Proxy:
             for place, (choice, verdict) in enumerate(zip(choices, verdicts, strict=True))
         ]
         result[VERDICT_FIELD] = _verdicts_json(verdicts)
-        content = await TextWork(long=len(body) > MAX_SHORT_PASSAGES_CHARACTERS)(
-            encode_json, result
-        )
+        content = await choose_work_for(len(body))(encode_json, result)
         return Response(content, response.status, headers | _verdict_headers(verdicts))
 
     async def _stream_at_once(
@@ -179,12 +180,11 @@ class _Proxy:
 
         A chunk without text is held back until the next one arrives, because it may be the last.
         """
-        answers, pending, end_marker = StreamedAnswers(), None, b""
+        answers, pending = StreamedAnswers(), None
         try:
             async for event in self._read_events(response):
                 answers.add(event)
                 if event.data == END_MARKER:
-                    end_marker = event.raw
                     continue
                 if pending and event.data is not None:
                     yield pending.raw
@@ -211,18 +211,16 @@ class _Proxy:
         yield self._last_event(
             pending, answers, list((await self._judge_answers(answers, record)).values())
         )
-        yield end_marker
+        yield answers.end_marker
 
     async def _judge_before_sending(
         self, response: aiohttp.ClientResponse, record: Mapping[str, Any]
     ) -> Response:
         """Read a stream to its end and judge it; return it without the withheld choices."""
-        answers, received, end_marker = StreamedAnswers(), [], b""
+        answers, received = StreamedAnswers(), list[StreamEvent]()
         async for event in self._read_events(response):
             answers.add(event)
-            if event.data == END_MARKER:
-                end_marker = event.raw
-            else:
+            if event.data != END_MARKER:
                 received.append(event)
         answers.finish()
         verdicts = await self._judge_answers(answers, record)
@@ -240,7 +238,7 @@ class _Proxy:
         parts = [event.raw for event in remaining]
         parts += [self._refusal_events(answers, index) for index in blocked]
         all_verdicts = list(verdicts.values())
-        parts += [self._last_event(last_event, answers, all_verdicts), end_marker]
+        parts += [self._last_event(last_event, answers, all_verdicts), answers.end_marker]
         headers = returnable_headers(response.headers) | _verdict_headers(all_verdicts)
         return Response(b"".join(parts), response.status, headers)
 
@@ -287,7 +285,7 @@ class _Proxy:
         """Return the verdict on each answer of a stream, by the index of its choice."""
         texts = answers.texts() or {0: None}
         if answers.error:
-            content = no_verdict(answers.error, "unreadable")
+            content = build_error(answers.error, "unreadable")
             return dict.fromkeys(
                 texts, AnswerVerdict(content, self._judging.blocking.reasons(content))
             )

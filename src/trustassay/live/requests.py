@@ -18,9 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.core.sample import Problem, SampleError
 from trustassay.live.scorer import ScorerClosedError
-from trustassay.live.service import BusyError, ClosingError, ServiceSettings
+from trustassay.live.service import BusyError, ClosingError, ServiceSettings, choose_work_for
 from trustassay.report.serving import is_loopback
-from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
 ERROR_TYPES = {
     400: "invalid_request",
@@ -63,10 +62,14 @@ def fault(
     problems: Iterable[Any] | None = None,
 ) -> Response:
     """Return the response of an error: ``{"error": {"type", "message", "problems"}}``."""
-    error: dict[str, Any] = {"type": ERROR_TYPES.get(status, "failed"), "message": message}
-    if problems is not None:
-        error["problems"] = list(problems)
-    return reply({"error": error}, status, headers)
+    details = {} if problems is None else {"problems": list(problems)}
+    kind = ERROR_TYPES.get(status, "failed")
+    return reply(build_error(message, kind, **details), status, headers)
+
+
+def build_error(message: str, kind: str, **details: Any) -> dict[str, Any]:
+    """Return the JSON object of an error."""
+    return {"error": {"type": kind, "message": message, **details}}
 
 
 def closing(headers: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -166,7 +169,7 @@ def _media_type(request: Request, allowed: Sequence[str]) -> str:
 
 async def parse_json_in_thread(text: bytes, where: str) -> Any:
     """Parse JSON as :func:`parse_json` does, a long text in a thread."""
-    return await TextWork(long=len(text) > MAX_SHORT_PASSAGES_CHARACTERS)(parse_json, text, where)
+    return await choose_work_for(len(text))(parse_json, text, where)
 
 
 def parse_json(text: bytes, where: str) -> Any:
@@ -410,6 +413,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> 
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         return await working if working.done() else Response(status_code=400)  # nobody reads it
     finally:
+        # Not waited for: a second signal that ends the service would then be answered with 500.
         leaving.cancel()
         working.cancel()
         # waits until the cancelled work has released what it holds

@@ -142,7 +142,7 @@ def build_event_attributes(
         "gen_ai.evaluation.explanation": explanation or None,
         "gen_ai.response.id": ids[0] if ids else None,
         "error.type": None if assessment.error is None else assessment.fault or UNKNOWN_ERROR_TYPE,
-        "trustassay.core.sample.id": sample.id,
+        "trustassay.sample.id": sample.id,
     }
     return {name: value for name, value in attributes.items() if value is not None}
 
@@ -282,10 +282,10 @@ class Scorer:
         self._client, self._run, self._options = client, run, options
         self._events = events
         # Limits the samples in progress, not the requests: each sample makes many.
-        at_once = samples_at_once(
+        self.at_once = samples_at_once(
             options.samples_at_once, DEFAULT_RUN_SAMPLES_AT_ONCE, backends.endpoints()
         )
-        self._sample_slots = asyncio.Semaphore(at_once)
+        self._sample_slots = asyncio.Semaphore(self.at_once)
         self._tasks: set[asyncio.Task[Assay]] = set()
         self._metrics_by_inventory: dict[tuple[int, ...], Sequence[Metric]] = {}
         self._closed = False
@@ -409,7 +409,7 @@ class Scorer:
     ) -> asyncio.Task[Assay]:
         """Start to score a sample, in a copy of the caller's context unless ``context`` is
         given."""
-        task = asyncio.create_task(self._assay(sample), name=sample.id, context=context)
+        task = asyncio.create_task(self.assay(sample), name=sample.id, context=context)
         self._tasks.add(task)
         # The set also keeps the task alive: the event loop holds weak references only.
         task.add_done_callback(self._tasks.discard)
@@ -418,7 +418,8 @@ class Scorer:
     async def _fail_all(self, sample: Sample, error: DiskFullError) -> Assay:
         return Assay(sample, {m.name: _fail_assessment(sample, m, error) for m in self._metrics})
 
-    async def _assay(self, sample: Sample) -> Assay:
+    async def assay(self, sample: Sample) -> Assay:
+        """Score a sample that was checked, and with a folder accepted; keep it there."""
         async with self._sample_slots:
             metrics = self.metrics_for(sample)
             result = await gather_all(self._assess(metric, sample) for metric in metrics)

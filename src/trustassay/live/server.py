@@ -16,11 +16,9 @@ from trustassay.core.event_loop import run_anywhere
 from trustassay.live.app import Part, ServiceMetrics, create_app, scoring_part
 from trustassay.live.scorer import OpenScorer
 from trustassay.live.service import Service, ServiceSettings
-from trustassay.report.serving import QUIET_UVICORN_OPTIONS
+from trustassay.report.serving import QUIET_UVICORN_OPTIONS, MessageWriter
 from trustassay.text.words import amount
 
-Tell = Callable[[str], None]
-"""Prints a message for whoever started the service; messages never quote a request."""
 FULL_REPLY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
@@ -37,7 +35,7 @@ def serve(
     open_scorer: OpenScorer,
     settings: ServiceSettings,
     listener: socket.socket,
-    tell: Tell,
+    tell: MessageWriter,
     parts: Sequence[Callable[[Service], Part]] = (),
 ) -> bool:
     """Serve until SIGTERM or SIGINT, finish the accepted samples, and close the scorer.
@@ -88,7 +86,7 @@ def serve(
 
 
 async def _serve_until_signal(
-    server: "_Server", listener: socket.socket, service: Service, tell: Tell
+    server: "_Server", listener: socket.socket, service: Service, tell: MessageWriter
 ) -> bool:
     """Serve until a signal, and until all accepted samples are answered; false if cut short."""
     loop = asyncio.get_running_loop()

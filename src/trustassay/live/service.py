@@ -5,9 +5,10 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Sample, SampleError
@@ -17,6 +18,7 @@ from trustassay.report.review import problem_of
 from trustassay.runs.finished import describe_reason, one_line
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
+T = TypeVar("T")
 TOKEN_VARIABLE = "TRUSTASSAY_SERVE_TOKEN"
 MIN_TOKEN_CHARACTERS = 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+", re.ASCII)
@@ -237,8 +239,24 @@ def choose_text_work(record: Any) -> TextWork:
     inner = (
         text for part in parts for text in (part.values() if isinstance(part, dict) else [part])
     )
-    long = sum(len(text) for text in inner if isinstance(text, str)) > MAX_SHORT_PASSAGES_CHARACTERS
-    return TextWork(long=long)
+    return choose_work_for(sum(len(text) for text in inner if isinstance(text, str)))
+
+
+def choose_work_for(size: int) -> TextWork:
+    """Return how to read a text or body of this size; see :func:`choose_text_work`."""
+    return TextWork(long=size > MAX_SHORT_PASSAGES_CHARACTERS)
+
+
+@asynccontextmanager
+async def run_beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Run ``work`` during the block; at the end of the block it is cancelled and has ended."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        # waits until the cancelled work has released what it holds
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def _metric_json(metric: Metric, assessment: Assessment) -> dict[str, Any]:

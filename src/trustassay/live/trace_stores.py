@@ -201,19 +201,14 @@ class Langfuse(TraceStore):
                 "value": value,
                 "dataType": kind,
                 "comment": comment,
-                "metadata": _present_details(finding),
+                "metadata": finding.details,
                 "timestamp": target.time,
             }
             content = {key: field for key, field in body.items() if field is not None}
             result.append(("/api/public/scores", content))
         return result
 
-    def listing(
-        self,
-        project: str,
-        since: str,
-        until: str,
-    ) -> tuple[str, Mapping[str, str]]:
+    def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
         """Return the path and the query that list observations."""
         query = {"fields": "core,basic,io,metadata,model,trace_context"}
         query |= {k: v for k, v in (("fromStartTime", since), ("toStartTime", until)) if v}
@@ -259,7 +254,7 @@ class Phoenix(TraceStore):
                     "label": finding.verdict or ("no score" if finding.score is None else None),
                     "explanation": comment,
                 },
-                "metadata": _present_details(finding),
+                "metadata": finding.details,
             }
             for finding, comment in findings
         ]
@@ -288,7 +283,3 @@ def _read_key(name: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{name} is not a valid API key")
     return key
-
-
-def _present_details(finding: IntegrationFinding) -> dict[str, Any]:
-    return {name: value for name, value in finding.about.items() if value not in (None, {})}

@@ -265,6 +265,8 @@ class StreamedAnswers:
     def __init__(self) -> None:
         self.last: dict[str, Any] = {}
         """The fields of the last chunk that a further chunk repeats (id, model, ...)."""
+        self.end_marker = b""
+        """The event that ended the stream; empty if it has none."""
         self.error: str | None = None
         """Why the answers cannot be judged; ``None`` if they can."""
         self._texts: dict[int, list[str]] = {}
@@ -275,7 +277,7 @@ class StreamedAnswers:
         """Add the texts of an event."""
         chunk = event.chunk
         if event.data == END_MARKER:
-            self._ended = True
+            self._ended, self.end_marker = True, event.raw
         elif chunk is None:
             # A comment (data is None) may be skipped; data that cannot be read may be part of the
             # answer.

@@ -11,7 +11,7 @@ from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import UsageError
 from trustassay.input.messages import read_messages
 from trustassay.input.passages import read_documents, read_passages, read_prompt
-from trustassay.live.requests import ERROR_TYPES, problems_json
+from trustassay.live.requests import ERROR_TYPES, build_error, problems_json
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, Service, choose_text_work
 
@@ -119,11 +119,6 @@ class AnswerVerdict(NamedTuple):
         return {"status": BLOCKED, "blocked": list(self.blocked), "metrics": metrics}
 
 
-def no_verdict(message: str, kind: str = "not_scored", **details: Any) -> dict[str, Any]:
-    """Return the JSON object that takes the place of a verdict: an error."""
-    return {"error": {"type": kind, "message": message, **details}}
-
-
 async def _wait_for_verdict(service: Service, record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Score an answer; wait as long as the service is busy."""
     sample = await choose_text_work(record)(Sample.parse, record)
@@ -194,22 +189,24 @@ class AnswerJudging:
         self, service: Service, record: Mapping[str, Any], answer: str | None
     ) -> AnswerVerdict:
         if answer is None:
-            return AnswerVerdict(no_verdict("the answer has no text", "no_text"))
+            return AnswerVerdict(build_error("the answer has no text", "no_text"))
         content: Mapping[str, Any]
         try:
             # The client waits for the answer itself, so a slow verdict is given up.
             async with asyncio.timeout(VERDICT_TIMEOUT_S):
                 content = await _wait_for_verdict(service, {**record, "response": answer})
         except TimeoutError:
-            content = no_verdict(
+            content = build_error(
                 f"there was no verdict within {VERDICT_TIMEOUT_S:g} seconds", "timeout"
             )
         except SampleError as error:
             problems = problems_json(error.problems)
-            content = no_verdict("the sample cannot be scored", ERROR_TYPES[422], problems=problems)
+            content = build_error(
+                "the sample cannot be scored", ERROR_TYPES[422], problems=problems
+            )
         # the service is ending
         except ScorerClosedError as error:
-            content = no_verdict(str(error), ERROR_TYPES[503])
+            content = build_error(str(error), ERROR_TYPES[503])
         return AnswerVerdict(content, self.blocking.reasons(content))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trustassay.statistics import Bools, Floats, Places
+from trustassay.statistics.correlation import ranks
 from trustassay.statistics.distributions import normal_quantile, student_t_quantile
 from trustassay.statistics.intervals import (
     Interval,
@@ -209,16 +210,14 @@ def rank_sum_z(first: Floats, second: Floats) -> float:
     """
     together = np.concatenate([first, second])
     n, m = len(first), len(second)
-    _, place, counts = np.unique(together, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = (ends - (counts - 1) / 2)[place]
     total = n + m
     # the usual correction of the variance for ties
+    counts = np.unique(together, return_counts=True)[1]
     ties = float((counts.astype(np.float64) ** 3 - counts).sum())
     variance = n * m / 12 * (total + 1 - ties / (total * (total - 1)))
     if variance <= 0:
         return 0.0
-    return float((ranks[:n].sum() - n * (total + 1) / 2) / math.sqrt(variance))
+    return float((ranks(together)[:n].sum() - n * (total + 1) / 2) / math.sqrt(variance))
 
 
 def difference_of_rates(

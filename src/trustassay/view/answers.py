@@ -24,7 +24,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.runs.lines import decode_object, read_lines
 from trustassay.view.index import FINISHED, Index, RunRow
 from trustassay.view.listing import AnswerQuery, Listing
-from trustassay.view.pages import Site, format_time
+from trustassay.view.pages import PageError, Site, format_time, read_page_number
 from trustassay.view.rating import PeopleRatings, key_of, verdicts_of
 
 A_PAGE = 50
@@ -52,31 +52,28 @@ class ViewedRun(NamedTuple):
     """Its answers."""
 
 
-def find_run(site: Site, index: Index, request: Request, name: str = "run") -> ViewedRun | Response:
-    """Return the run that an address names, or a page that says why it cannot be shown."""
-    key = request.query_params.get(name, "")
+def find_run(site: Site, index: Index, request: Request) -> ViewedRun:
+    """Return the run that an address names; PageError if it cannot be shown."""
+    key = request.query_params.get("run", "")
     # A server that has just started may not have read this run yet.
     if index.run(key) is None:
         index.complete.wait(STARTING_S)
     row, folder = index.run(key), index.folder(key)
     if row is None or folder is None:
-        return site.problem("No such run", f"{key[:200]}: {NO_RUN}")
+        raise PageError("No such run", f"{key[:200]}: {NO_RUN}")
     try:
         return ViewedRun(row, site.listings.of(folder))
     except (RunFolderError, UnknownNameError, OSError) as error:
         # 409: the run is there, and can be shown when its files are repaired
-        return site.problem(row.title, str(error), 409)
+        raise PageError(row.title, str(error), 409) from None
 
 
 def answers_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page with the list of a run's answers, as the query of the address says."""
-    viewed = find_run(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
-    row, listing = viewed
+    row, listing = find_run(site, index, request)
     answer_query = AnswerQuery.of(request.query_params)
     places = listing.places(answer_query)
-    page = _read_number(request, "page", 1)
+    page = read_page_number(request.query_params)
     places_on_page = places[A_PAGE * (page - 1) : A_PAGE * page].tolist()
     answers = [answer_at(listing, place) for place in places_on_page]
     return site.html(
@@ -103,15 +100,9 @@ def answers_page(site: Site, index: Index, request: Request) -> Response:
 def answer_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page of an answer, with links to its neighbours in the list that it is from."""
     viewed = find_run(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
     row, listing = viewed
     answer_query = AnswerQuery.of(request.query_params)
-    place = _read_place(listing, request)
-    if place is None:
-        return site.problem(
-            row.title, "There is no such answer in this run, or it is not read yet."
-        )
+    place = _find_place(viewed, request)
     order = listing.places(answer_query).tolist()
     at = order.index(place) if place in order else -1
     answer = answer_at(listing, place)
@@ -138,18 +129,20 @@ def answer_page(site: Site, index: Index, request: Request) -> Response:
     )
 
 
-def _read_number(request: Request, name: str, default: int) -> int:
-    """Return a number of an address, 1 or more; the default for anything else."""
-    text = request.query_params.get(name, "")
-    return max(1, int(text)) if FORM_NUMBER.fullmatch(text) else default
+def _find_place(viewed: ViewedRun, request: Request) -> int:
+    """Return the place that an address names, by number (``at``) or by the sample's id.
 
-
-def _read_place(listing: Listing, request: Request) -> int | None:
-    """Return the place that an address names, by number (``at``) or by the sample's id."""
+    Raises:
+        PageError: there is no such answer.
+    """
     text = request.query_params.get("at", "")
     if FORM_NUMBER.fullmatch(text):
-        return int(text) if int(text) < len(listing) else None
-    return listing.place_of(request.query_params.get("id", ""))
+        place = int(text) if int(text) < len(viewed.listing) else None
+    else:
+        place = viewed.listing.place_of(request.query_params.get("id", ""))
+    if place is None:
+        raise PageError(viewed.row.title, NO_ANSWER)
+    return place
 
 
 def answer_at(listing: Listing, place: int) -> AnswerCard:
@@ -178,31 +171,23 @@ class OtherRunAnswer(NamedTuple):
 
 def elsewhere_page(site: Site, index: Index, request: Request) -> Response:
     """Return the fragment of a page with the answers to the same question in other runs."""
-    viewed = _find_answer(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
-    (row, _), place, sample = viewed
+    (row, _), place, sample = _find_answer(site, index, request)
     other_answers, is_complete = _find_same_question(site, index, row.key, place, sample)
     return site.html("elsewhere.html.jinja", others=other_answers, whole=is_complete, run=row)
 
 
-def _find_answer(
-    site: Site, index: Index, request: Request
-) -> tuple[ViewedRun, int, Sample] | Response:
-    """Return the answer that an address names, or a page that says why it cannot be shown.
+def _find_answer(site: Site, index: Index, request: Request) -> tuple[ViewedRun, int, Sample]:
+    """Return the answer that an address names.
 
-    In blind mode this is shown only after the answer has been rated.
+    Raises:
+        PageError: it cannot be shown, in blind mode because it has not been rated yet.
     """
     viewed = find_run(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
-    place = _read_place(viewed.listing, request)
-    if place is None:
-        return site.problem(viewed.row.title, NO_ANSWER)
+    place = _find_place(viewed, request)
     sample = viewed.listing.sample(place)
     # Calls and other answers would give away the verdict.
     if PeopleRatings(site, viewed.listing.folder, key_of(sample)).hidden:
-        return site.problem(viewed.row.title, "This is shown when you have rated the answer.", 409)
+        raise PageError(viewed.row.title, "This is shown when you have rated the answer.", 409)
     return viewed, place, sample
 
 
@@ -280,10 +265,7 @@ class QuotingCall(NamedTuple):
 
 def calls_page(site: Site, index: Index, request: Request) -> Response:
     """Return the fragment of a page with the calls whose request quotes an answer."""
-    viewed = _find_answer(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
-    (_, listing), place, sample = viewed
+    (_, listing), place, sample = _find_answer(site, index, request)
     texts = _collect_quotes(
         sample, [assessment.evidence for assessment in listing.assessments(place)]
     )

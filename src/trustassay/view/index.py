@@ -409,20 +409,8 @@ def _figure_rows(key: str, info: MetricInfo, summary: Mapping[str, Any]) -> Iter
         low, high = stored["intervals"].get(name) or (None, None)
         n = int(stored["support"].get(name) or 0)
         better = find_better_direction(figure, info)
-        yield FigureRow(
-            key,
-            info.name,
-            name,
-            ALL,
-            figure.name or name,
-            float(value),
-            low,
-            high,
-            n,
-            figure.unit,
-            better,
-            place,
-        )
+        columns = (figure.name or name, float(value), low, high, n, figure.unit, better, place)
+        yield FigureRow(key, info.name, name, ALL, *columns)
     yield from _group_rows(key, info, summary)
 
 
@@ -458,6 +446,3 @@ def _count_lines(path: Path) -> int:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
     except OSError:
         return 0
-
-
-__all__ = ["ALL", "FigureRow", "Index", "RunRow", "file_stamp", "index_path", "run_condition"]

@@ -347,13 +347,7 @@ class Listing:
         """Return which answers match a query, apart from its text."""
         keep = np.ones(len(self._samples), dtype=np.bool_)
         if query.look:
-            keep &= (
-                np.max(
-                    [np.array(metric_results.states) for metric_results in self._results.values()],
-                    axis=0,
-                )
-                >= FAILURE
-            )
+            keep &= self._stack_states().max(axis=0) >= FAILURE
         if query.verdict:
             metric, _, word = query.verdict.partition("=")
             results = self._results.get(metric, _MetricResults())

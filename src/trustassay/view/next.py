@@ -39,7 +39,7 @@ from trustassay.runs.folder import RunFolder
 from trustassay.view.answers import answer_at, find_run
 from trustassay.view.index import FINISHED, Index, file_stamp
 from trustassay.view.listing import AnswerQuery, Listing
-from trustassay.view.pages import Site, address
+from trustassay.view.pages import PageError, Site, address
 from trustassay.view.rating import (
     PeopleRatings,
     key_of,
@@ -156,10 +156,7 @@ def progress_of(site: Site, path: Path) -> LabelProgress:
 
 def next_page(site: Site, index: Index, request: Request) -> Response:
     """Return the page for rating the next answer of the plan; it shows no scores."""
-    viewed = find_run(site, index, request)
-    if isinstance(viewed, Response):
-        return viewed
-    row, listing = viewed
+    row, listing = find_run(site, index, request)
     promise = progress_of(site, listing.folder.path)
     promise.wait()
     try:
@@ -231,10 +228,10 @@ FORM_ACTIONS: dict[str, Callable[[Site, Listing, int, FormFields], None]] = {
 
 def _perform(site: Site, index: Index, request: Request, fields: FormFields) -> Response:
     """Perform the action of a form, and return a redirect to the page that follows."""
-    viewed = find_run(site, index, request)
-    if isinstance(viewed, Response):
-        raise HTTPException(404)
-    row, listing = viewed
+    try:
+        row, listing = find_run(site, index, request)
+    except PageError:
+        raise HTTPException(404) from None
     if row.state != FINISHED:
         raise HTTPException(409, "the run is not finished; rate it when it is.")
     params, name = request.query_params, request.url.path.rpartition("/")[2]

@@ -132,6 +132,16 @@ class ResultCache:
         return future.result() if future.done() else None
 
 
+class PageError(Exception):
+    """Says why a page cannot be shown, and what to do next.
+
+    The arguments are those of :meth:`Site.problem`, which builds the page that is shown instead.
+    """
+
+    def __init__(self, title: str, message: str, status: int = 404) -> None:
+        super().__init__(title, message, status)
+
+
 class Site:
     """The context of all pages.
 

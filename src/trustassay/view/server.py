@@ -22,7 +22,7 @@ from trustassay.view import answers, documents, runs, trend, two
 from trustassay.view.index import Index
 from trustassay.view.next import next_page
 from trustassay.view.next import routes as rating_routes
-from trustassay.view.pages import ASSETS, Site, prepare
+from trustassay.view.pages import ASSETS, PageError, Site, prepare
 
 VIEWER = "reads only"
 """The owner of the address's token where nobody rates. Otherwise the owner is the rater. So a
@@ -92,7 +92,10 @@ def application(
         async def shown(request: Request) -> Response:
             _check_token(links, request)
             # Pages read files and SQLite, so they are built in a thread.
-            return await asyncio.to_thread(endpoint, site, index, request)
+            try:
+                return await asyncio.to_thread(endpoint, site, index, request)
+            except PageError as error:
+                return site.problem(*error.args)
 
         return shown
 

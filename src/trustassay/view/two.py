@@ -27,7 +27,7 @@ from trustassay.view import documents
 from trustassay.view.index import Index, RunRow
 from trustassay.view.listing import AnswerQuery as Wanted
 from trustassay.view.listing import Listing
-from trustassay.view.pages import PATIENCE_S, Site, read_page_number
+from trustassay.view.pages import PATIENCE_S, PageError, Site, read_page_number
 from trustassay.view.rating import PeopleRatings, key_of
 
 A_PAGE = 50
@@ -53,6 +53,23 @@ class PairedAnswer(NamedTuple):
     """The model and domain of the sample."""
     places: tuple[int, int]
     """Its place in each run; -1 in a run that does not have it."""
+
+
+class AnswerSide(NamedTuple):
+    """An answer in one of the runs; empty in a run that does not have it."""
+
+    question: str = ""
+    """The question."""
+    sample_id: str = ""
+    """The id of its sample."""
+    response: str = ""
+    """The answer."""
+    score: float | None = None
+    """Its score."""
+    verdict: str = ""
+    """Its verdict."""
+    reason: str = ""
+    """The reason of the score, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -127,23 +144,19 @@ class TwoRuns:
 
         The verdicts are left out while they are hidden from a person who rates blind.
         """
-        hidden, sides = False, list[tuple[str, str, str, float | None, str, str]]()
-        # One side is empty for an answer that only one run has.
+        hidden, sides = False, list[AnswerSide]()
         for place, listing in zip(answer.places, listings, strict=True):
             if place < 0:
-                sides.append(("", "", "", None, "", ""))
+                sides.append(AnswerSide())
                 continue
             # Only the pairs of the current page are read from disk.
             sample = listing.sample(place)
             (assessment,) = (
                 each for each in listing.assessments(place) if each.metric == self.metric
             )
-            judged = (
-                assessment.score,
-                assessment.verdict or "",
-                assessment.error or assessment.reason,
-            )
-            sides.append((sample.question, sample.id, sample.response or "", *judged))
+            reason = assessment.error or assessment.reason
+            judged = (assessment.score, assessment.verdict or "", reason)
+            sides.append(AnswerSide(sample.question, sample.id, sample.response or "", *judged))
             hidden |= PeopleRatings(site, listing.folder, key_of(sample)).hidden
         questions, *columns = zip(*sides, strict=True)
         change = AnswerChange(questions[1] or questions[0], *columns)
@@ -199,10 +212,8 @@ class TwoRunsQuery(NamedTuple):
         chosen = metric if metric in common else next(iter(common), "")
         return cls((first, second), common, chosen, margin, query.get("other", "") == "1")
 
-    def find_comparison(
-        self, site: Site, patience_s: float = PATIENCE_S
-    ) -> TwoRuns | Response | None:
-        """Return the comparison, or a page that says why there is none.
+    def find_comparison(self, site: Site, patience_s: float = PATIENCE_S) -> TwoRuns | None:
+        """Return the comparison; PageError if there is none.
 
         ``None`` if the comparison takes longer than ``patience_s`` seconds; it then goes on.
         """
@@ -210,7 +221,7 @@ class TwoRunsQuery(NamedTuple):
         try:
             return site.results.get(self, lambda: TwoRuns.read((first, second), self), patience_s)
         except REFUSALS as error:
-            return site.problem("These runs cannot be compared", str(error), 409)
+            raise PageError("These runs cannot be compared", str(error), 409) from None
 
 
 def compare_page(site: Site, index: Index, request: Request) -> Response:
@@ -224,8 +235,6 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
     comparison = two_query.find_comparison(site)
     if comparison is None:
         return site.waiting(f"Comparing {two_query.runs[0].title} and {two_query.runs[1].title} …")
-    if isinstance(comparison, Response):
-        return comparison
     kind, group, page = query.get("show", "worse"), query.get("group", ""), read_page_number(query)
     fixed_fields = {
         "first": two_query.runs[0].key,
@@ -273,11 +282,9 @@ def compare_page(site: Site, index: Index, request: Request) -> Response:
 def gate_markdown(site: Site, index: Index, request: Request) -> Response:
     """Return the decision of ``gate`` as Markdown for a pull request."""
     two_query = TwoRunsQuery.of(index, request.query_params)
-    comparison = (
-        two_query.find_comparison(site, EXPORT_PATIENCE_S) if two_query else site.problem(*NO_RUN)
-    )
-    if isinstance(comparison, Response):
-        return comparison
+    if two_query is None:
+        raise PageError(*NO_RUN)
+    comparison = two_query.find_comparison(site, EXPORT_PATIENCE_S)
     if comparison is None or comparison.gate is None:
         return site.problem("There is no decision", comparison.fault if comparison else "", 409)
     # paths below the folder, since readers of the file do not have this machine's folders

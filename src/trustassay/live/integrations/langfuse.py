@@ -121,8 +121,7 @@ def _send(
 
 
 def _build_evaluation(finding: IntegrationFinding) -> Evaluation:
-    metadata = {name: value for name, value in finding.about.items() if value not in (None, {})}
     name, value, kind = finding.as_langfuse
     return Evaluation(
-        name=name, value=value, comment=finding.comment, metadata=metadata, data_type=kind
+        name=name, value=value, comment=finding.comment, metadata=finding.details, data_type=kind
     )

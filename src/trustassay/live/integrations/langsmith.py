@@ -30,15 +30,13 @@ def trust_evaluator(
     Metrics and options are those of :class:`~.resident.ResidentScorer`.
     """
     resident = ResidentScorer(metrics, **options)
-    # A list of one metric gives a list of one feedback: the form follows the argument.
-    several = not isinstance(metrics, str | Metric)
 
     # The name of the function is the name that LangSmith shows for the evaluator.
     def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = resident.score(build_record(inputs, outputs, reference_outputs, **extra))
-        return _build_feedback(result, several=several)
+        record = build_record(inputs, outputs, reference_outputs, **extra)
+        return _build_feedback(resident.score(record), metrics)
 
     return trustassay
 
@@ -48,19 +46,18 @@ def async_trust_evaluator(
 ) -> Callable[..., Awaitable[Feedback | list[Feedback]]]:
     """Return the same for ``aevaluate``, with the arguments of :func:`trust_evaluator`."""
     resident = ResidentScorer(metrics, **options)
-    several = not isinstance(metrics, str | Metric)
 
     async def trustassay(
         inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, **extra: Any
     ) -> Feedback | list[Feedback]:
-        result = await resident.ascore(build_record(inputs, outputs, reference_outputs, **extra))
-        return _build_feedback(result, several=several)
+        record = build_record(inputs, outputs, reference_outputs, **extra)
+        return _build_feedback(await resident.ascore(record), metrics)
 
     return trustassay
 
 
 def _build_feedback(
-    findings: Sequence[IntegrationFinding], *, several: bool
+    findings: Sequence[IntegrationFinding], metrics: str | Metric | Sequence[str | Metric]
 ) -> Feedback | list[Feedback]:
     feedback: list[Feedback] = [
         {
@@ -73,4 +70,5 @@ def _build_feedback(
         | ({} if finding.error is None else {"extra": {"error": True}})
         for finding in findings
     ]
-    return feedback if several else feedback[0]
+    # A list of one metric gives a list of one feedback: the form follows the argument.
+    return feedback[0] if isinstance(metrics, str | Metric) else feedback

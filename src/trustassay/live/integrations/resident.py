@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import trustassay
+from trustassay.api import build_metrics
 from trustassay.core.metric import Assessment, Metric
-from trustassay.core.registry import metric_from_text
 from trustassay.core.sample import Sample, SampleError
 from trustassay.live import open_scorers
 from trustassay.live.open_scorers import close_all
@@ -152,6 +152,11 @@ class IntegrationFinding:
         }
 
     @property
+    def details(self) -> dict[str, Any]:
+        """The values of :attr:`about` that are not empty."""
+        return {name: value for name, value in self.about.items() if value not in (None, {})}
+
+    @property
     def as_langfuse(self) -> tuple[str, float | str, str]:
         """Name, value and type of Langfuse's score; a category where the metric has none."""
         if self.score is not None:
@@ -218,10 +223,7 @@ class ResidentScorer:
     """
 
     def __init__(self, metrics: str | Metric | Sequence[str | Metric], /, **options: Any) -> None:
-        several = [metrics] if isinstance(metrics, str | Metric) else metrics
-        self.metrics = tuple(
-            metric_from_text(metric) if isinstance(metric, str) else metric for metric in several
-        )
+        self.metrics = tuple(build_metrics(metrics))
         self._door = trustassay.scorer(metrics=self.metrics, **options)
         self._key = _key((self.metrics, options))
 

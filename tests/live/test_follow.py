@@ -1,4 +1,4 @@
-"""``trustassay watch``: what arrives is scored once, whatever the file does meanwhile."""
+"""``trustassay score --follow``: what arrives is scored once, whatever the file does meanwhile."""
 
 import gzip
 import json
