@@ -1,15 +1,12 @@
 """Which commands there are, and those of installed packages."""
 
-import inspect
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from tests.cli.conftest import Cli
-from trustassay import cli as cli_package
 from trustassay.cli import main
 from trustassay.cli.main import COMMANDS
-from trustassay.runs.options import ROW_OF_OPTION
 
 
 @pytest.fixture
@@ -98,12 +95,3 @@ def test_a_package_adds_a_command_by_an_entry_point(
     monkeypatch.setattr(main, "_find_entry_points", lambda: {"extra": added})
     assert "icl" in cli("extra", "--help").out
     assert "extra " in cli("--help").out
-
-
-def test_every_row_of_the_table_of_options_is_one_of_a_command() -> None:
-    shown = set()
-    for module in filter(inspect.ismodule, vars(cli_package).values()):
-        for name, owner in vars(module).items():
-            word = name.lower() if inspect.isclass(owner) else name
-            shown |= {f"{word}.{key}" for key in getattr(owner, "__annotations__", ())}
-    assert {one for one in ROW_OF_OPTION if "." in one} <= shown

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,16 @@ from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import say, show_table
-from trustassay.runs.options import Fields, Limit, Seed, SkipBad
+from trustassay.runs.options import (
+    LABELS,
+    OUTPUT,
+    SERVER,
+    Fields,
+    Flag,
+    Limit,
+    Seed,
+    SkipBad,
+)
 
 if TYPE_CHECKING:
     from trustassay.people.annotate.project import AnnotationProject
@@ -21,29 +30,161 @@ if TYPE_CHECKING:
 @with_options
 def annotate(
     *,
-    source: Path | None,
-    rater: list[str],
-    rubric: list[str],
-    out: Path,
-    gold: bool | None,
-    together: bool,
-    pairs: tuple[Path, Path] | None,
-    double: float,
-    again: float,
-    per_group: int | None,
-    plan: Path | None,
+    source: Annotated[
+        Path | None, Flag("INPUT", "Answers: a file as of `score`, or a run's folder.")
+    ],
+    rater: Annotated[
+        list[str],
+        Flag("--rater", "A person who rates; once for each.", metavar="NAME", group=LABELS),
+    ],
+    rubric: Annotated[
+        list[str],
+        Flag(
+            "--rubric",
+            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
+            "a YAML file. Once for each that is rated. Default: answer; of pairs none.",
+            metavar="NAME|FILE",
+            group=LABELS,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        Flag(
+            "--out",
+            "The file of ratings; the same command continues it.",
+            group=OUTPUT,
+            default="ratings.jsonl",
+        ),
+    ],
+    gold: Annotated[
+        bool | None,
+        Flag(
+            "--gold/--no-gold",
+            "Show the gold answers as a guide. Default: if the rubric is about them.",
+            rare=True,
+        ),
+    ],
+    together: Annotated[bool, Flag("--together", "Show all answers to a question on one page.")],
+    pairs: Annotated[
+        tuple[Path, Path] | None,
+        Flag(
+            "--pairs",
+            "Two files or runs with answers to the same questions, side by side: which is "
+            "better? In place of INPUT.",
+            metavar="A B",
+        ),
+    ],
+    double: Annotated[
+        float,
+        Flag(
+            "--double",
+            "Share of the answers that all raters rate; the others are divided among them.",
+            default=1.0,
+            least=0,
+            most=1,
+            rare=True,
+        ),
+    ],
+    again: Annotated[
+        float,
+        Flag(
+            "--again",
+            "Share that a rater is shown a second time, later.",
+            default=0.0,
+            least=0,
+            most=1,
+            rare=True,
+        ),
+    ],
+    per_group: Annotated[
+        int | None,
+        Flag(
+            "--per-group",
+            "Draw this many answers of each model and domain (of questions of each domain, "
+            "with --together and --pairs).",
+            least=1,
+            rare=True,
+        ),
+    ],
+    plan: Annotated[
+        Path | None,
+        Flag(
+            "--plan",
+            "Rate the answers of a plan of `label` alone, in its order. The plan may grow.",
+        ),
+    ],
     domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
-    host: str,
-    port: int,
-    public: str,
-    export: Path | None,
-    sheets: list[Path],
+    host: Annotated[
+        str,
+        Flag(
+            "--host",
+            "The address to listen at; other machines reach it at 0.0.0.0.",
+            group=SERVER,
+            default="127.0.0.1",
+            rare=True,
+        ),
+    ],
+    port: Annotated[
+        int,
+        Flag(
+            "--port",
+            "The port to listen at; 0 takes a free one.",
+            group=SERVER,
+            default=8765,
+            least=0,
+            most=65535,
+            rare=True,
+        ),
+    ],
+    public: Annotated[
+        str,
+        Flag(
+            "--public",
+            "The name under which a proxy shows the page, as rate.example.org; requests for "
+            "other names are refused.",
+            metavar="HOST",
+            group=SERVER,
+            default="",
+            rare=True,
+        ),
+    ],
+    export: Annotated[
+        Path | None,
+        Flag(
+            "--export",
+            "Write the answers as a CSV for each rater, and end.",
+            group=OUTPUT,
+            rare=True,
+        ),
+    ],
+    sheets: Annotated[
+        list[Path],
+        Flag(
+            "--import",
+            "Store the ratings of a filled CSV of --export, and end. Once for each.",
+            metavar="SHEET",
+            rare=True,
+        ),
+    ],
 ) -> None:
-    """Let people rate answers in the browser, each through a link of their own."""
+    """Let people rate answers in the browser, each through a link of their own.
+
+    Raters see no model, no score and no id. Ratings are stored at once. After an interruption run
+    the same command again: the links stay the same. `agree` reads the file.
+
+    \b
+    trustassay annotate answers.jsonl --rater anna --rater bela
+    trustassay annotate runs/one --rater anna --rubric truthfulness \\
+        --rubric informativeness --again 0.1
+    trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
+        --out pairs.jsonl
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
+    trustassay annotate answers.jsonl --rater anna --export sheet.csv
+    """
     from trustassay.metrics.judge import read_rubric
     from trustassay.people.annotate.items import RatingInputOptions
     from trustassay.people.annotate.project import AnnotateOptions, open_project
@@ -151,8 +292,15 @@ def group() -> None:
 
 @rubric.command("check")
 @with_options
-def check(*, file: str) -> None:
-    """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
+def check(
+    *, file: Annotated[str, Flag("FILE", "A rubric's file, or the name of one that ships.")]
+) -> None:
+    """Name all faults of a rubric's file, or show its levels and the prompt that it makes.
+
+    \b
+    trustassay rubric check mine.yaml
+    trustassay rubric check truthfulness
+    """
     from trustassay.core.sample import Sample
     from trustassay.metrics.judge import read_rubric
     from trustassay.metrics.judge.replies import read_reply

@@ -18,7 +18,15 @@ from trustassay.core.files import is_disk_full
 from trustassay.core.tracebacks import locate_error, write_internal_error
 from trustassay.errors import BackendError, FaultsError, UsageError
 from trustassay.report.terminal import INTERNAL, complain, one_line, say
-from trustassay.runs.options import FLAGS, AnswerOptions, Flag, RecordOptions, build_flag
+from trustassay.runs.options import (
+    FLAGS,
+    INPUT,
+    MODELS,
+    OUTPUT,
+    AnswerOptions,
+    Flag,
+    RecordOptions,
+)
 
 if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
@@ -33,27 +41,77 @@ NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
 Entailer = Annotated[
     str,
     Flag(
+        "--entailer",
         f"The entailment model: {describe_forms('entailer', without='chat')}, or a chat model "
         "(openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
+        group=MODELS,
         default=DEFAULT_ENTAILER,
     ),
 ]
 Embedder = Annotated[
     str,
     Flag(
+        "--embedder",
         f"The embedding model: {describe_forms('embedder')}.",
         metavar="URI",
+        group=MODELS,
         default=DEFAULT_EMBEDDER,
+        rare=True,
     ),
 ]
-Metrics = Annotated[list[str], build_flag("metric", name="--metric")]
-RatingFields = Annotated[Mapping[str, str], build_flag("rating_fields")]
-Domain = Annotated[str, build_flag("domain")]
-OpenReport = Annotated[bool, build_flag("open_report")]
-Source = Annotated[str, build_flag("source")]
-Sources = Annotated[list[str], build_flag("sources")]
-Json = Annotated[bool, build_flag("as_json")]
+Metrics = Annotated[
+    list[str],
+    Flag(
+        "--metric",
+        "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
+        "May be given more than once. Default: chosen by what the samples have.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
+    ),
+]
+RatingFields = Annotated[
+    Mapping[str, str],
+    Flag(
+        "--field",
+        "If a column of --ratings has another name: item=question_id; if it has several "
+        "rubrics, which one: rating=truthfulness. May be given again.",
+        metavar="NAME=COLUMN",
+        group=INPUT,
+        rare=True,
+    ),
+]
+Domain = Annotated[
+    str,
+    Flag(
+        "--domain",
+        "The field that holds a sample's domain; dots descend into objects.",
+        group=INPUT,
+        default="domain",
+        rare=True,
+    ),
+]
+OpenReport = Annotated[bool, Flag("--open", "Open the report in a browser.", group=OUTPUT)]
+Source = Annotated[
+    str,
+    Flag(
+        "INPUT",
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder, a pattern in "
+        "quotes, s3://..., duckdb:SELECT ..., or - for standard input.",
+    ),
+]
+Sources = Annotated[
+    list[str],
+    Flag(
+        "INPUT...",
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder, a pattern in "
+        "quotes, s3://..., duckdb:SELECT ..., or - for standard input. Several files are "
+        "pooled, as those of several models.",
+    ),
+]
+Json = Annotated[
+    bool, Flag("--json", "Print the summary as JSON on standard output.", group=OUTPUT)
+]
 
 
 @contextmanager

@@ -20,7 +20,10 @@ from trustassay.report.terminal import (
     show_table,
 )
 from trustassay.runs.options import (
+    MODELS,
+    OUTPUT,
     BackendChoices,
+    Flag,
     KnownLabelOptions,
     RecordOptions,
     Seed,
@@ -35,23 +38,91 @@ if TYPE_CHECKING:
 
 @with_options
 def compare(
-    first: Path,
-    second: Path,
+    first: Annotated[
+        Path,
+        Flag(
+            "RUN", "The earlier run's folder; with --judge answers of any kind: a file, or a run."
+        ),
+    ],
+    second: Annotated[
+        Path, Flag("RUN", "The later run's folder; with --judge the answers to compare with.")
+    ],
     *,
-    metric: str | None,
+    metric: Annotated[
+        str | None,
+        Flag(
+            "--metric",
+            "The metric to compare, if the runs share several.",
+            metavar="NAME",
+            group=MODELS,
+        ),
+    ],
     labels: KnownLabelOptions,
     seed: Seed,
     as_json: Json,
-    out: Path | None,
-    judge: str | None,
-    prompt: Path | None,
-    run: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--page --out",
+            "Write a page: shares of all questions, figures and changed answers; with --judge "
+            "all pairs.",
+            metavar="FILE",
+            group=OUTPUT,
+        ),
+    ],
+    judge: Annotated[
+        str | None,
+        Flag(
+            "--judge",
+            "A judge that says whose answer is better, a URI as for --model of score: the win "
+            "rate is reported, and no scores are compared.",
+            metavar="URI",
+            group=MODELS,
+        ),
+    ],
+    prompt: Annotated[
+        Path | None,
+        Flag(
+            "--prompt",
+            "With --judge: your own template; filled with question, first, second and fence.",
+            group=MODELS,
+        ),
+    ],
+    run: Annotated[
+        Path | None,
+        Flag(
+            "--run",
+            "With --judge: the folder of the calls and verdicts. Run the same command again to "
+            "continue. Default: one in trustassay-runs.",
+        ),
+    ],
     records: RecordOptions,
     spending: SpendingOptions,
-    dry_run: bool,
+    dry_run: Annotated[
+        bool,
+        Flag(
+            "--dry-run", "With --judge: show the calls that would be made.", group=OUTPUT, rare=True
+        ),
+    ],
 ) -> None:
     """Compare two runs: what became of all questions, figures, and single answers; or answers by
-    a judge."""
+    a judge.
+
+    The first line says which share of all questions changed: passed, failed or not answered.
+    Answers are paired by id and question, else by question. Means are compared over the pairs that
+    have a score in both runs. The answers that got worse follow.
+
+    With --judge the answers to the same questions are compared in both orders, and the win rate of
+    the first input is reported. With --labels the shares of right answers are compared, too.
+
+    \b
+    trustassay compare runs/monday runs/tuesday
+    trustassay compare runs/monday runs/tuesday --labels monday.jsonl --labels tuesday.jsonl
+    trustassay compare runs/monday runs/tuesday --metric harmonicity \\
+        --page change.html
+    trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini \\
+        --budget 2usd
+    """
     if judge is not None:
         if metric is not None or labels:
             flag = "--labels" if labels else "--metric"
@@ -159,18 +230,50 @@ def _show_comparison(comparison: "RunComparison") -> None:
 
 @with_options
 def rank(
-    sources: list[str],
+    sources: Annotated[
+        list[str],
+        Flag(
+            "INPUT...",
+            "A run's folder, or answers of several models, identified by the field model, or "
+            "by their files.",
+        ),
+    ],
     *,
-    metric: str | None,
+    metric: Annotated[
+        str | None,
+        Flag(
+            "--metric",
+            "The metric, where the run has several; for answers what to score them with, as "
+            "for score. Default: fewl:form=agreement.",
+            metavar="NAME[:OPTION=VALUE,...]",
+            group=MODELS,
+        ),
+    ],
     labels: KnownLabelOptions,
     backends: BackendChoices,
-    out: Path | None,
-    page: Path | None,
+    out: Annotated[
+        Path | None, Flag("--out", "The folder of the run that scores answers.", group=OUTPUT)
+    ],
+    page: Annotated[
+        Path | None, Flag("--page", "Write a page with the ranking drawn.", group=OUTPUT)
+    ],
     seed: Seed,
     records: RecordOptions,
     as_json: Json,
 ) -> None:
-    """Rank models by what became of the same questions, and say how sure that is."""
+    """Rank models by what became of the same questions, and say how sure that is.
+
+    Models are ranked by the share of the questions that passed, among those that all were asked: an
+    answer that was refused did not pass. Of a metric without a line (fewl, reference) they are
+    ranked by the mean score, over the questions that every model has a score for.
+
+    If the answers have labels, the order is compared with true accuracy.
+
+    \b
+    trustassay rank runs/one
+    trustassay rank small-model.jsonl large-model.jsonl --metric faithfulness
+    trustassay rank answers.jsonl --metric fewl:form=agreement --page ranking.html
+    """
     from trustassay.compare import ranking
     from trustassay.compare.corrected import LabelFiles
 
@@ -211,17 +314,54 @@ def _show_ranking(result: "Ranking") -> None:
 def audit(
     source: Source,
     *,
-    metric: str | None,
+    metric: Annotated[
+        str | None,
+        Flag(
+            "--metric",
+            "The metric that judges: judge (the default with --judge), pairwise, faithfulness "
+            "with an entailer, or any that judges each answer by itself.",
+            metavar="NAME[:OPTION=VALUE,...]",
+            group=MODELS,
+        ),
+    ],
     backends: Annotated[BackendChoices, Only("judge", "entailer", "model", "embedder")],
-    out: Path | None,
-    page: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The folder of the runs, one of the answers and some of requests. Run the same "
+            "command again to continue. Default: one in trustassay-runs.",
+            group=OUTPUT,
+        ),
+    ],
+    page: Annotated[
+        Path | None,
+        Flag(
+            "--page", "The page. Default: audit.html in the folder.", metavar="FILE", group=OUTPUT
+        ),
+    ],
     seed: Seed,
     records: RecordOptions,
     spending: SpendingOptions,
-    dry_run: bool,
+    dry_run: Annotated[
+        bool, Flag("--dry-run", "Show the calls that would be made.", group=OUTPUT, rare=True)
+    ],
     as_json: Json,
 ) -> None:
-    """Measure what moves a judge that must not: answers are changed in one thing at a time."""
+    """Measure what moves a judge that must not: answers are changed in one thing at a time.
+
+    Your own answers are changed in one thing that must not matter (length, markdown, polite words,
+    experts, citation marks, what the person who asks believes, a sentence to the judge), or the
+    request is (asked anew, temperature, order, wording). The first line names the largest effect,
+    beside that of a planted error, which must matter. INPUT may be a run, whose replies are used.
+
+    \b
+    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 --dry-run
+    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
+        --budget 2usd
+    trustassay audit answers.jsonl --metric faithfulness --entailer embedded
+    trustassay audit runs/pairs --metric pairwise --judge openai:gpt-4o-mini
+    """
     from trustassay.calls.client import CallOptions
     from trustassay.core.registry import metric_from_text
     from trustassay.people.audit import experiment
@@ -263,24 +403,139 @@ STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDEC
 
 @with_options
 def gate(
-    run: Path,
+    run: Annotated[Path, Flag("RUN", "The run's folder (score --out).")],
     *,
-    at_least: list[str],
-    at_most: list[str],
-    no_worse_than: list[Path],
-    figure: list[str],
-    margin: float,
-    allow_missing: str,
-    allow_other_judge: bool,
-    sequential: bool,
-    undecided: Literal["pass", "fail", "undecided"],
-    markdown: Path | None,
-    junit: Path | None,
+    at_least: Annotated[
+        list[str],
+        Flag(
+            "--min",
+            "The least value of a share of all questions (passed, failed, not_answered) or of "
+            "a figure of summary.json, in its unit or with a per cent sign: passed=80%, "
+            "grounding.trust_score=60, faithfulness.mean=90%. May be given more than once.",
+            metavar="FIGURE=NUMBER[%]",
+        ),
+    ],
+    at_most: Annotated[
+        list[str],
+        Flag(
+            "--max",
+            "The same with the largest value: failed=10%, not_answered=5%, faithfulness.errors=0.",
+            metavar="FIGURE=NUMBER[%]",
+        ),
+    ],
+    no_worse_than: Annotated[
+        list[Path],
+        Flag(
+            "--no-worse-than",
+            "An earlier run of the same questions; may be given more than once, as the last "
+            "run and a pinned one. Questions are paired: more that failed, or have no answer, "
+            "beyond chance fail the gate.",
+            metavar="RUN",
+        ),
+    ],
+    figure: Annotated[
+        list[str],
+        Flag(
+            "--figure",
+            "With --no-worse-than: a figure that must not be worse besides the shares of all "
+            "questions. May be given more than once.",
+            metavar="METRIC.FIGURE",
+        ),
+    ],
+    margin: Annotated[
+        float,
+        Flag(
+            "--margin",
+            "With --no-worse-than: how much worse is tolerated, below 100: points by which a "
+            "share of all questions may rise, per cent of the range of a named figure.",
+            default=0.0,
+            least=0,
+            most=100,
+        ),
+    ],
+    allow_missing: Annotated[
+        str,
+        Flag(
+            "--allow-missing",
+            "With --no-worse-than: how many answers of the earlier run may have no partner in "
+            "this one, as a number or a percentage.",
+            metavar="N|P%",
+            default="0",
+            rare=True,
+        ),
+    ],
+    allow_other_judge: Annotated[
+        bool,
+        Flag(
+            "--allow-other-judge",
+            "With --no-worse-than: compare although a metric's options, or the models that "
+            "judge, differ between the runs.",
+            rare=True,
+        ),
+    ],
+    sequential: Annotated[
+        bool,
+        Flag(
+            "--sequential",
+            "With --min and --max: intervals that hold however often one looks while the run "
+            "grows; they are wider.",
+            rare=True,
+        ),
+    ],
+    undecided: Annotated[
+        Literal["pass", "fail", "undecided"],
+        Flag(
+            "--undecided",
+            "What an undecided rule counts as, in the exit status and in JUnit. An untestable "
+            "one never passes.",
+            default="undecided",
+            rare=True,
+        ),
+    ],
+    markdown: Annotated[
+        Path | None,
+        Flag(
+            "--markdown",
+            "Write the result as Markdown, for a pull request.",
+            metavar="FILE",
+            group=OUTPUT,
+        ),
+    ],
+    junit: Annotated[
+        Path | None, Flag("--junit", "Write the result as JUnit XML.", metavar="FILE", group=OUTPUT)
+    ],
     labels: KnownLabelOptions,
     seed: Seed,
     as_json: Json,
 ) -> None:
-    """Pass or fail a run, for continuous integration: by bounds, or against earlier runs."""
+    """Pass or fail a run, for continuous integration: by bounds, or against earlier runs.
+
+    A rule fails if its figure is on the wrong side of the line beyond chance, passes if the whole
+    95 % interval is on the right one, and is undecided otherwise (--undecided); it then says how
+    many more questions would decide it. All rules of a call are tested together (Holm), so that a
+    run that is no worse fails in at most 2.5 of 100 cases. A rule that nothing could decide is
+    untestable. Counts, such as METRIC.errors, have no interval and are compared as they are.
+
+    Bounds are for shares of all questions first: passed, failed and not_answered (scored and
+    not_scored of a metric without a line), of each metric, or METRIC.failed of one. A bound on a
+    mean or another figure over scored answers fails where more than 5 % of the questions have no
+    score, unless --max not_answered is given. With --labels METRIC.right is the share of right
+    answers, which is not what the metric calls good.
+
+    Against an earlier run questions are paired, whether answered or not. The gate fails if more of
+    them failed, or more were not answered, beyond chance (McNemar's test; Tango's with --margin),
+    or if answers of the earlier run have no partner (--allow-missing).
+
+    Exit status: 0 pass; 1 fail; 2 bad arguments, nothing was decided; 4 undecided or untestable.
+
+    \b
+    trustassay gate runs/new --max failed=10% --max not_answered=5%
+    trustassay gate runs/new --min grounding.trust_score=60 --max grounding.errors=0
+    trustassay gate runs/new --labels ratings.jsonl --min faithfulness.right=80%
+    trustassay gate runs/new --no-worse-than runs/main --margin 5 --markdown gate.md
+    trustassay gate runs/new --no-worse-than runs/main --junit gate.xml --undecided pass
+    trustassay gate runs/new --no-worse-than runs/anchor --undecided pass
+    """
     from trustassay.compare import gate_files, gate_rules
     from trustassay.compare.corrected import LabelFiles
     from trustassay.compare.gate import gate as gate_run

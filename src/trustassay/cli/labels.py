@@ -5,14 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.report.terminal import one_line, print_json, say, show_rows, show_table
 from trustassay.report.text import ends_text
-from trustassay.runs.options import Seed
+from trustassay.runs.options import (
+    CHANCE,
+    INPUT,
+    LABELS,
+    MODELS,
+    OUTPUT,
+    Flag,
+    Seed,
+)
 from trustassay.text.words import amount
 
 if TYPE_CHECKING:
@@ -31,22 +39,110 @@ MAX_DISAGREEMENTS = 8
 @with_options
 def study(
     *,
-    runs: list[Path],
-    label: list[str],
-    ratings: Path | None,
-    by: list[str],
-    positive: list[str],
-    at_least: float | None,
-    levels: str | None,
-    machine: list[str],
+    runs: Annotated[
+        list[Path], Flag("RUN...", "Folders of finished runs: of the same answers, or of others.")
+    ],
+    label: Annotated[
+        list[str],
+        Flag(
+            "--label",
+            "The field of the samples that says how good an answer is: 0 and 1, a level, a "
+            "number, or words such as yes and no; dots descend into objects. Or a column of "
+            "--ratings. May be given again.",
+            metavar="FIELD",
+            group=LABELS,
+        ),
+    ],
+    ratings: Annotated[
+        Path | None,
+        Flag(
+            "--ratings",
+            "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
+            "label; or a table keyed by id, whose columns --label names.",
+            group=LABELS,
+        ),
+    ],
+    by: Annotated[
+        list[str],
+        Flag(
+            "--by",
+            "Give all figures also for each value of a field: source, model, ... May be given "
+            "again.",
+            metavar="FIELD",
+        ),
+    ],
+    positive: Annotated[
+        list[str],
+        Flag(
+            "--positive",
+            "A word of a label that means right; all others of that label then mean wrong. May "
+            "be given again.",
+            metavar="WORD",
+            group=LABELS,
+        ),
+    ],
+    at_least: Annotated[
+        float | None,
+        Flag(
+            "--at-least",
+            "Labels are right from this number on, where they are numbers.",
+            group=LABELS,
+        ),
+    ],
+    levels: Annotated[
+        str | None,
+        Flag(
+            "--levels",
+            "Words of an ordinal scale, the lowest first, with commas between them.",
+            group=LABELS,
+        ),
+    ],
+    machine: Annotated[
+        list[str],
+        Flag(
+            "--machine",
+            "A rater of --ratings that is a judge: a score to be studied, not a label. May be "
+            "given again.",
+            metavar="RATER",
+            group=LABELS,
+            rare=True,
+        ),
+    ],
     fields: common.RatingFields,
-    page: Path | None,
-    table: Path | None,
-    resamples: int,
+    page: Annotated[
+        Path | None, Flag("--page", "Write a page with curves and tables.", group=OUTPUT)
+    ],
+    table: Annotated[
+        Path | None, Flag("--table", "Write all figures: .csv, .tsv or .md.", group=OUTPUT)
+    ],
+    resamples: Annotated[
+        int,
+        Flag(
+            "--resamples",
+            "How often questions are drawn anew.",
+            group=CHANCE,
+            default=2000,
+            least=100,
+            rare=True,
+        ),
+    ],
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Say which scores of a run to believe: each compared with labels by people."""
+    """Say which scores of a run to believe: each compared with labels by people.
+
+    AUROC, AUPRC and PRR (tau-b for levels and numbers), with 95 % intervals over questions;
+    differences between scores with p-values corrected for their number; baselines (length, source,
+    chance), what people reach, what each score takes, and which is right where another is wrong.
+    --table and --json also have tau-b, Spearman, Pearson, and for probabilities Brier and
+    calibration error.
+
+    \b
+    trustassay study runs/one --label label
+    trustassay study runs/one runs/two --label labels.correct --by source --by model
+    trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
+    trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
+    """
     from trustassay.people.study import outputs
     from trustassay.people.study.command import study as run_study
 
@@ -140,25 +236,140 @@ def _show_parting(label_study: LabelStudy) -> None:
 @with_options
 def calibrate(
     *,
-    runs: list[Path],
-    label: str,
-    metric: list[str],
-    lower: list[str],
-    at_most: list[float],
-    confidence: float,
-    method: str,
-    ratings: Path | None,
-    positive: list[str],
-    at_least: float | None,
-    machine: list[str],
+    runs: Annotated[list[Path], Flag("RUN...", "Folders of finished runs with labelled answers.")],
+    label: Annotated[
+        str,
+        Flag(
+            "--label",
+            "The field of the samples that says whether an answer is right: two classes, as "
+            "study reads them. Or a column of --ratings.",
+            metavar="FIELD",
+            group=LABELS,
+            default="",
+        ),
+    ],
+    metric: Annotated[
+        list[str],
+        Flag(
+            "--metric",
+            "A score of the runs: a metric, or a part of one (faithfulness.support). Given "
+            "again, they are combined. Not needed where the runs have one metric.",
+            metavar="NAME",
+            group=MODELS,
+        ),
+    ],
+    lower: Annotated[
+        list[str],
+        Flag(
+            "--lower",
+            "A part named by --metric of which lower is better, if its metric does not say so.",
+            metavar="NAME",
+            rare=True,
+        ),
+    ],
+    at_most: Annotated[
+        list[float],
+        Flag(
+            "--at-most",
+            "Find a threshold above which at most this share is wrong. May be given again; the "
+            "report shows the first. Default: 0.05, 0.1 and 0.2.",
+            metavar="SHARE",
+        ),
+    ],
+    confidence: Annotated[
+        float,
+        Flag(
+            "--confidence",
+            "How surely a promise about accepted answers holds.",
+            group=CHANCE,
+            default=0.95,
+            rare=True,
+        ),
+    ],
+    method: Annotated[
+        str,
+        Flag(
+            "--method",
+            "isotonic, logistic, or auto: the one with the lower log loss out of fold.",
+            default="auto",
+            rare=True,
+        ),
+    ],
+    ratings: Annotated[
+        Path | None,
+        Flag(
+            "--ratings",
+            "Ratings by people, pooled to one label; or a table keyed by id, whose column "
+            "--label names. As of study.",
+            group=LABELS,
+        ),
+    ],
+    positive: Annotated[
+        list[str],
+        Flag(
+            "--positive",
+            "A word of the label that means right; all others then mean wrong. May be given again.",
+            metavar="WORD",
+            group=LABELS,
+        ),
+    ],
+    at_least: Annotated[
+        float | None,
+        Flag(
+            "--at-least",
+            "Labels are right from this number on, where they are numbers.",
+            group=LABELS,
+        ),
+    ],
+    machine: Annotated[
+        list[str],
+        Flag(
+            "--machine",
+            "A rater of --ratings that is a judge, and does not count. May be given again.",
+            metavar="RATER",
+            group=LABELS,
+            rare=True,
+        ),
+    ],
     fields: common.RatingFields,
-    out: Path,
-    page: Path | None,
-    resamples: int,
+    out: Annotated[
+        Path,
+        Flag(
+            "--out", "The file to write.", metavar="FILE", group=OUTPUT, default="calibrator.json"
+        ),
+    ],
+    page: Annotated[
+        Path | None, Flag("--page", "Write a page with curves and tables.", group=OUTPUT)
+    ],
+    resamples: Annotated[
+        int,
+        Flag(
+            "--resamples",
+            "How often questions are drawn anew.",
+            group=CHANCE,
+            default=2000,
+            least=100,
+            rare=True,
+        ),
+    ],
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Make scores into probabilities of being right, from labelled answers."""
+    """Make scores into probabilities of being right, from labelled answers.
+
+    The file that is written holds the curve, thresholds with a guarantee (above this one, at most 5
+    % of what is accepted is wrong), and what the scores looked like. score, rescore and report
+    apply it with --calibrator, refuse it for another metric or other options, and warn if the new
+    scores look unlike those that it was made from. Too few labels are refused, with the number that
+    would do. No model is asked.
+
+    \b
+    trustassay calibrate runs/labelled --label label
+    trustassay calibrate runs/labelled --label correct --metric faithfulness.support --at-most 0.05
+    trustassay calibrate runs/one runs/two --label label --metric faithfulness --metric reference
+    trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
+    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
+    """
     from trustassay.people.calibrate import command
 
     result = command.calibrate(
@@ -196,25 +407,137 @@ def calibrate(
 @with_options
 def label(
     *,
-    runs: list[Path],
-    number: int | None,
-    plan: Path | None,
-    ratings: list[Path],
-    label: str,
-    at_least: float | None,
-    positive: list[str],
-    compare: tuple[str, str] | None,
-    auroc: str,
-    score: list[str],
-    unit: str,
-    random: bool,
-    width: float,
-    beyond: bool,
+    runs: Annotated[list[Path], Flag("RUN...", "Folders of finished runs.")],
+    number: Annotated[
+        int | None,
+        Flag(
+            "--number",
+            "Add about this many answers to the plan. Default: 50 where there is no plan yet, "
+            "else none.",
+            least=1,
+        ),
+    ],
+    plan: Annotated[
+        Path | None,
+        Flag("--plan", "The file of the plan. Default: RUN.label.jsonl beside the first run."),
+    ],
+    ratings: Annotated[
+        list[Path],
+        Flag(
+            "--ratings",
+            "Ratings as `annotate` writes them or `agree` reads them. May be given again.",
+            group=LABELS,
+        ),
+    ],
+    label: Annotated[
+        str,
+        Flag(
+            "--label",
+            "A field of the samples that says whether an answer is right, in place of "
+            "--ratings or beside them.",
+            metavar="FIELD",
+            group=LABELS,
+            default="",
+        ),
+    ],
+    at_least: Annotated[
+        float | None,
+        Flag(
+            "--at-least",
+            "Labels are right from this number on, where they are numbers.",
+            group=LABELS,
+        ),
+    ],
+    positive: Annotated[
+        list[str],
+        Flag(
+            "--positive",
+            "A word that means right; all others then mean wrong. May be given again.",
+            metavar="WORD",
+            group=LABELS,
+        ),
+    ],
+    compare: Annotated[
+        tuple[str, str] | None,
+        Flag(
+            "--compare",
+            "Two models, whose shares of right answers to the same questions are compared, or "
+            "two scores, whose AUROCs are.",
+            metavar="A B",
+        ),
+    ],
+    auroc: Annotated[
+        str,
+        Flag(
+            "--auroc",
+            "Choose answers for the AUROC of this score.",
+            metavar="SCORE",
+            default="",
+            rare=True,
+        ),
+    ],
+    score: Annotated[
+        list[str],
+        Flag(
+            "--score",
+            "What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
+            "May be given again.",
+        ),
+    ],
+    unit: Annotated[
+        str,
+        Flag(
+            "--unit",
+            "What is drawn: question (with all its answers), or answer (each by itself); fixed "
+            "with the plan.",
+            metavar="question|answer",
+            group=INPUT,
+            default="question",
+            rare=True,
+        ),
+    ],
+    random: Annotated[
+        bool,
+        Flag(
+            "--random",
+            "Draw with equal probabilities: `study` can read the ratings then.",
+            rare=True,
+        ),
+    ],
+    width: Annotated[
+        float,
+        Flag(
+            "--width",
+            "The width of the interval that is wanted, as a share.",
+            default=0.05,
+            rare=True,
+        ),
+    ],
+    beyond: Annotated[
+        bool,
+        Flag(
+            "--beyond",
+            "Count questions like these for the goals, not the answers of the runs alone.",
+            rare=True,
+        ),
+    ],
     fields: common.RatingFields,
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Choose the answers that people should rate next, and estimate the result for all."""
+    """Choose the answers that people should rate next, and estimate the result for all.
+
+    Answers of which the scores are less certain are drawn more often, with known probabilities, so
+    that the share of right answers is estimated without bias from few ratings. The plan is a file;
+    `annotate --plan` shows its answers in order.
+
+    \b
+    trustassay label runs/one                                    # proposes 50 answers
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna --rubric verdict
+    trustassay label runs/one --ratings ratings.jsonl --width 0.1
+    trustassay label runs/one --ratings ratings.jsonl --number 100
+    trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
+    """
     from trustassay.people.label.command import label as run_label
 
     # Typer would accept any text here.
@@ -355,17 +678,96 @@ MAX_LEVELS_LISTED = 12
 @with_options
 def agree(
     *,
-    source: Path | None,
-    fields: Mapping[str, str],
-    rater: list[str],
-    levels: str | None,
-    run: Path | None,
-    machine: list[str],
-    page: Path | None,
-    top: int,
+    source: Annotated[
+        Path | None,
+        Flag(
+            "FILE",
+            "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe "
+            "repeat and model; or item, and a column of numbers for each rater. May be left "
+            "out if --run has votes of judges.",
+        ),
+    ],
+    fields: Annotated[
+        Mapping[str, str],
+        Flag(
+            "--field",
+            "If a column has another name: item=question_id; if FILE has several rubrics, "
+            "which one: rating=truthfulness. May be given again.",
+            metavar="NAME=COLUMN",
+            group=INPUT,
+        ),
+    ],
+    rater: Annotated[
+        list[str],
+        Flag(
+            "--rater",
+            "Read the ratings of FILE by this rater alone; of a wide table the column that "
+            "holds them. May be given again.",
+            metavar="NAME",
+            group=LABELS,
+        ),
+    ],
+    levels: Annotated[
+        str | None,
+        Flag(
+            "--levels",
+            "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
+            "between them. Needed for weights where the ratings do not use all levels. Other "
+            "words are categories without an order.",
+            metavar="LEVELS",
+            group=LABELS,
+        ),
+    ],
+    run: Annotated[
+        Path | None,
+        Flag(
+            "--run",
+            "Folder of the run that was rated: disputes link to its report, and the votes of "
+            "its judges, if it has any, are ratings like those of FILE.",
+        ),
+    ],
+    machine: Annotated[
+        list[str],
+        Flag(
+            "--machine",
+            "A rater of FILE that is a judge and not a person: the variance of judges is given "
+            "separately. May be given more than once.",
+            metavar="RATER",
+            group=LABELS,
+            rare=True,
+        ),
+    ],
+    page: Annotated[
+        Path | None, Flag("--page", "Write a page with the variance drawn.", group=OUTPUT)
+    ],
+    top: Annotated[
+        int,
+        Flag(
+            "--top",
+            "Items listed on which raters disagree, at most.",
+            group=OUTPUT,
+            default=10,
+            least=0,
+        ),
+    ],
     as_json: common.Json,
 ) -> None:
-    """Say how far raters agree: each pair, all together, each with themselves; and where not."""
+    """Say how far raters agree: each pair, all together, each with themselves; and where not.
+
+    Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
+    percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
+    first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
+    all people. The variance of the ratings is decomposed into what comes from answers, raters and
+    repeats, of people and of judges.
+
+    \b
+    trustassay agree ratings.csv
+    trustassay agree wide.csv --field item=question --rater anna --rater bela \\
+        --rater judge
+    trustassay agree ratings.csv --levels 1..5
+    trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
+    trustassay agree --run runs/judged --page variance.html
+    """
     from trustassay.people.agree import add_report_links, measure_agreement, read_units_of_items
     from trustassay.people.agree_outputs import build_document
 

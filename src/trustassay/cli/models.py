@@ -12,7 +12,14 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, quietable, with_options
 from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.report.text import with_interval
-from trustassay.runs.options import Seed, SpendingOptions
+from trustassay.runs.options import (
+    INPUT,
+    MODELS,
+    OUTPUT,
+    Flag,
+    Seed,
+    SpendingOptions,
+)
 
 if TYPE_CHECKING:
     from trustassay.people.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
@@ -35,8 +42,39 @@ group = typer.Typer(cls=_ModelsGroup)
 
 @group.command(UNNAMED)
 @with_options
-def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
-    """List the backends that work here and the keys that are set; try the backends given."""
+def models(
+    *,
+    uris: Annotated[
+        list[str] | None,
+        Flag(
+            "[URI]...",
+            "Send each of these a small request and show how long it took: openai:MODEL, "
+            "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to "
+            "choose what it is tried as.",
+        ),
+    ],
+    check: Annotated[
+        bool,
+        Flag(
+            "--check", "Load each backend that needs no name, run its self-test, measure its speed."
+        ),
+    ],
+    plugins: Annotated[
+        bool,
+        Flag(
+            "--plugins", "List what installed packages add: schemes of backends, metrics, commands."
+        ),
+    ],
+) -> None:
+    """List the backends that work here and the keys that are set; try the backends given.
+
+    `trustassay models get NAME` fetches a recommended judge; without NAME it lists them.
+
+    \b
+    trustassay models --check
+    trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
+    trustassay models get qwen2.5-coder-1.5b
+    """
     from trustassay.backends import inventory
 
     # Installed packages first: an entry point that cannot be loaded is found here.
@@ -75,8 +113,35 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 @group.command("get")
 @quietable
 @with_options
-def get(*, name: str | None, check: bool, as_json: bool) -> None:
-    """Fetch a recommended model, which then serves by its name; without a name, list them."""
+def get(
+    *,
+    name: Annotated[
+        str | None, Flag("NAME", "A model of the list, which is shown without a name.")
+    ],
+    check: Annotated[
+        bool,
+        Flag("--check", "Compare the SHA-256 also of a file that is here already; else its size."),
+    ],
+    as_json: Annotated[
+        bool,
+        Flag(
+            "--json",
+            "Print path, bytes and SHA-256 as JSON on standard output; without a name, of each.",
+            group=OUTPUT,
+        ),
+    ],
+) -> None:
+    """Fetch a recommended model, which then serves by its name; without a name, list them.
+
+    From the Hugging Face hub, or its mirror that HF_ENDPOINT names, into TRUSTASSAY_MODELS, else
+    ~/.local/share/trustassay/models. It goes on where it stopped, and checks the whole file. No
+    other command fetches one of these models.
+
+    \b
+    trustassay models get
+    trustassay models get qwen2.5-coder-1.5b
+    trustassay score answers.jsonl --second qwen2.5-coder-1.5b
+    """
     from trustassay.backends.fetch_model import fetch_model
     from trustassay.backends.recommended import find_recommended, load_recommended
     from trustassay.backends.registry import find_fault
@@ -115,15 +180,59 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
 @with_options
 def entailers(
     *,
-    source: Path,
-    entailer: list[str],
-    fields: Mapping[str, str],
-    supported: str,
+    source: Annotated[
+        Path,
+        Flag(
+            "FILE",
+            "Labelled pairs: .jsonl, .json, .csv or .tsv. A row has premise, hypothesis and "
+            "label (entailment, neutral, contradiction; supported, not_supported; 1, 0), and "
+            "maybe kind.",
+        ),
+    ],
+    entailer: Annotated[
+        list[str],
+        Flag(
+            "--entailer",
+            "An entailment model to measure: embedded, lexical, hf:ID-or-path, "
+            "python:MODULE:FUNCTION, or a chat model (openai:MODEL, chat:hf:ID, ...). More "
+            "than once for several. Default: embedded and lexical.",
+            metavar="URI",
+            group=MODELS,
+        ),
+    ],
+    fields: Annotated[
+        Mapping[str, str],
+        Flag(
+            "--field",
+            "If a column has another name: premise=passage. May be given again.",
+            metavar="NAME=COLUMN",
+            group=INPUT,
+        ),
+    ],
+    supported: Annotated[
+        str,
+        Flag(
+            "--supported",
+            "The label that means supported, if it is another word; all others mean the opposite.",
+            metavar="LABEL",
+            default="",
+        ),
+    ],
     spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
     seed: Seed,
     as_json: common.Json,
 ) -> None:
-    """Measure entailers on your own labelled pairs, side by side."""
+    """Measure entailers on your own labelled pairs, side by side.
+
+    AUC, balanced accuracy at 0.5 and calibration error with 95 % intervals, the seconds that each
+    took, and by kind how many supported and how many other statements passed 0.5. If the labels
+    separate contradicted from not stated, also how well these two are distinguished.
+
+    \b
+    trustassay entailers pairs.jsonl
+    trustassay entailers pairs.csv --entailer embedded --entailer hf:MODEL \\
+        --field premise=passage
+    """
     from trustassay.backends import resolve
     from trustassay.calls.client import CallOptions
     from trustassay.input.labelled_pairs import read_pairs

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,14 @@ from trustassay.core.tracebacks import TRACEBACKS
 from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, print_json, say, show_table
 from trustassay.report.text import with_error
-from trustassay.runs.options import CalibratorFile, KnownLabelOptions, RecordOptions
+from trustassay.runs.options import (
+    LABELS,
+    OUTPUT,
+    CalibratorFile,
+    Flag,
+    KnownLabelOptions,
+    RecordOptions,
+)
 from trustassay.text.words import amount
 
 if TYPE_CHECKING:
@@ -405,16 +412,45 @@ def _format_money(value: float) -> str:
 @with_options
 def report(
     *,
-    runs: list[Path],
+    runs: Annotated[
+        list[Path],
+        Flag("RUN...", "A run's folder; several are shown together, by model and domain."),
+    ],
     domain: common.Domain,
-    ratings: Path | None,
+    ratings: Annotated[
+        Path | None,
+        Flag(
+            "--ratings",
+            "Ratings of the answers by people, as agree reads them: shown with each answer, "
+            "and drawn against the scores.",
+            metavar="FILE",
+            group=LABELS,
+        ),
+    ],
     fields: common.RatingFields,
     calibrator: CalibratorFile,
     labels: KnownLabelOptions,
-    out: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The page of several runs. Default: pooled.html beside the first one.",
+            metavar="FILE",
+            group=OUTPUT,
+        ),
+    ],
     open_report: common.OpenReport,
 ) -> None:
-    """Write the report page of a finished run again, or one page of several runs."""
+    """Write the report page of a finished run again, or one page of several runs.
+
+    \b
+    trustassay report trustassay-runs/answers-1a2b3c4d --open
+    trustassay report runs/one --domain topic
+    trustassay report runs/one --ratings ratings.csv
+    trustassay report runs/one --labels ratings.csv
+    trustassay report runs/one --calibrator calibrator.json
+    trustassay report runs/gpt-4o runs/llama runs/mistral --out models.html
+    """
     if fields and ratings is None:
         raise UsageError("--field: is about the file of --ratings: name it")
     # Several runs have a page of their own, without single settings of one run.

@@ -14,12 +14,17 @@ from trustassay.cli.results import show_plan, show_run
 from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, say
 from trustassay.runs.options import (
+    ASKING,
+    CHANCE,
+    FOLLOWING,
+    OUTPUT,
     AnswerOptions,
     BackendChoices,
     CalibratorFile,
     Cluster,
     DrawOptions,
     Engine,
+    Flag,
     Pool,
     RecordOptions,
     RescoreOptions,
@@ -35,17 +40,67 @@ from trustassay.text.words import amount
 
 @dataclass(frozen=True)
 class Following:
-    """Options for scoring a growing file; all but the first need ``--follow``.
+    """Options for scoring a growing file; all but the first need ``--follow``."""
 
-    ``options.csv`` describes them under the name of this class.
-    """
-
-    follow: bool
-    threshold: str | None
-    idle: float | None
-    once: bool
-    opentelemetry: bool
-    explanations: bool
+    follow: Annotated[
+        bool,
+        Flag(
+            "--follow",
+            "Score one growing file, JSON Lines, as its answers arrive; needs --out and "
+            "--threshold. Metric: one, by default harmonicity:perturbations=3. Run the same "
+            "command again to continue after the last record read.",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
+    threshold: Annotated[
+        str | None,
+        Flag(
+            "--threshold",
+            "With --follow: answers with scores beyond this, on the worse side, are printed "
+            "and counted; with a per cent sign, of the range of the metric's scores.",
+            metavar="SCORE[%]",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
+    idle: Annotated[
+        float | None,
+        Flag(
+            "--idle",
+            "With --follow: end after this many seconds without a new record.",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
+    once: Annotated[
+        bool,
+        Flag(
+            "--once",
+            "With --follow: end after the records that are in the file now.",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
+    opentelemetry: Annotated[
+        bool,
+        Flag(
+            "--opentelemetry",
+            "With --follow: send each score as an event to OpenTelemetry, as it is configured "
+            "by opentelemetry-instrument (see docs/live/tools.md).",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
+    explanations: Annotated[
+        bool,
+        Flag(
+            "--opentelemetry-explanations",
+            "As --opentelemetry, with the reason of each score, which may quote the answer.",
+            group=FOLLOWING,
+            rare=True,
+        ),
+    ]
 
     def watch(
         self,
@@ -103,7 +158,16 @@ def score(
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The run's folder. Run the same command again with the same folder to continue a "
+            "stopped run. Default: one in trustassay-runs, named after the input and the "
+            "settings.",
+            group=OUTPUT,
+        ),
+    ],
     seed: Seed,
     unit: Unit,
     turns: Turns,
@@ -118,11 +182,52 @@ def score(
     engine: Engine,
     cluster: Cluster,
     following: Following,
-    dry_run: bool,
+    dry_run: Annotated[
+        bool,
+        Flag(
+            "--dry-run",
+            "Show the calls that would be made; make none (see plan).",
+            group=OUTPUT,
+            rare=True,
+        ),
+    ],
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
-    """Score files of answers; the report and all results go into the run's folder."""
+    """Score files of answers; the report and all results go into the run's folder.
+
+    With --follow a growing file is scored as its answers arrive, until --once or --idle ends it,
+    and answers beyond --threshold are printed. It has no alarm: trustassay monitor has one.
+
+    Without --metric: grounding where most answers cite their documents; else faithfulness, and
+    grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
+    without an answer are first sent to --model.
+
+    \b
+    trustassay score answers.jsonl
+    trustassay score small-model.jsonl large-model.jsonl
+    trustassay score log.jsonl --sample 2000 --sample-by model
+    trustassay score log.jsonl --append --out runs/log
+    trustassay score answers.json --metric grounding:profile=paper \\
+        --entailer hf:MODEL
+    trustassay score ragas.parquet --out runs/one --json > summary.json
+    trustassay score mine.csv --field response=answer --field documents=contexts
+    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd \\
+        --prices prices.json
+    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 \\
+        --dry-run
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --retriever bm25:passages.tsv
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --metric harmonicity
+    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
+    trustassay score answers.jsonl --engine ray --workers 4 \\
+        --store /mnt/shared/store
+    trustassay score log.jsonl --follow --metric grounding --threshold 0.5 \\
+        --out runs/live
+    opentelemetry-instrument -- trustassay score log.jsonl --follow \\
+        --threshold 0.3 --out runs/live --opentelemetry
+    """
     # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
         other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
@@ -201,7 +306,10 @@ def plan(
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag("--out", "The folder of the run, if it was already started.", group=OUTPUT),
+    ],
     turns: Turns,
     records: RecordOptions,
     drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
@@ -210,7 +318,15 @@ def plan(
     spending: Annotated[SpendingOptions, Only("cache", "prices")],
     as_json: common.Json,
 ) -> None:
-    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model."""
+    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
+
+    Calls that are already stored count with their stored replies, and cost nothing.
+
+    \b
+    trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
+    trustassay plan questions.jsonl --metric harmonicity \\
+        --model openai:gpt-4o-mini
+    """
     from trustassay import api
 
     source = common.join_sources(sources)
@@ -245,16 +361,26 @@ RESCORED = Only(
 
 @with_options
 def rescore(
-    run: Path,
+    run: Annotated[Path, Flag("RUN", "A run's folder.")],
     *,
-    out: Path,
+    out: Annotated[Path, Flag("--out", "The new run's folder.", group=OUTPUT)],
     metric: Metrics,
     backends: BackendChoices,
-    seed: int | None,
+    seed: Annotated[
+        int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0, rare=True)
+    ],
     options: Annotated[RescoreOptions, RESCORED],
     as_json: Json,
 ) -> None:
-    """Score the samples of a run with other settings; stored replies are not requested again."""
+    """Score the samples of a run with other settings; stored replies are not requested again.
+
+    A metric or a backend that is not given is the run's own.
+
+    \b
+    trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
+    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
+        --out runs/other
+    """
     from trustassay import api
 
     rescore_options: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
@@ -270,14 +396,30 @@ def generate(
     source: common.Source,
     *,
     model: common.NeededModel,
-    out: Path,
+    out: Annotated[
+        Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
+    ],
     answers: AnswerOptions,
-    repeats: int,
-    again: bool,
+    repeats: Annotated[
+        int, Flag("--repeats", "Answers per question.", group=ASKING, default=1, least=1)
+    ],
+    again: Annotated[
+        bool, Flag("--again", "Also answer questions that already have an answer.", group=ASKING)
+    ],
     records: RecordOptions,
     spending: SpendingOptions,
 ) -> None:
-    """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
+    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
+
+    \b
+    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
+        --out answers.jsonl
+    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
+        --out answers.jsonl
+    trustassay generate questions.csv \\
+        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
+        --examples chosen.jsonl --out answers.jsonl
+    """
     from trustassay.calls.client import CallOptions
     from trustassay.runs import generate as generating
 

@@ -18,7 +18,11 @@ from trustassay.errors import UsageError
 from trustassay.live.options import AlarmTargets, Monitoring
 from trustassay.report.terminal import complain, one_line, print_json, say, show_table
 from trustassay.runs.options import (
-    Argument,
+    BLOCKING,
+    INTEGRATIONS,
+    MODELS,
+    OUTPUT,
+    SERVER,
     BackendChoices,
     Fields,
     Flag,
@@ -39,64 +43,131 @@ class Integrations:
     upstream: Annotated[
         str | None,
         Flag(
+            "--upstream",
             "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
             "POST /v1/chat/completions.",
             metavar="URL",
+            group=INTEGRATIONS,
         ),
     ]
     upstream_key: Annotated[
         str,
         Flag(
+            "--upstream-key",
             "The environment variable with the key for --upstream. Default: the key that the "
             "client sends.",
             metavar="NAME",
+            group=INTEGRATIONS,
             default="",
+            rare=True,
         ),
     ]
     upstream_timeout: Annotated[
-        float, Flag("Seconds that --upstream has for an answer.", default=600.0, least=0.1)
+        float,
+        Flag(
+            "--upstream-timeout",
+            "Seconds that --upstream has for an answer.",
+            group=INTEGRATIONS,
+            default=600.0,
+            least=0.1,
+            rare=True,
+        ),
     ]
-    guardrail: Annotated[bool, Flag("Answer LiteLLM's generic guardrail API.")]
-    mcp: Annotated[bool, Flag("Serve the tool check_answer to MCP clients at /mcp.")]
+    guardrail: Annotated[
+        bool, Flag("--guardrail", "Answer LiteLLM's generic guardrail API.", group=INTEGRATIONS)
+    ]
+    mcp: Annotated[
+        bool,
+        Flag("--mcp", "Serve the tool check_answer to MCP clients at /mcp.", group=INTEGRATIONS),
+    ]
     otlp: Annotated[
         bool,
-        Flag("Take traces as OTLP sends them at /v1/traces, and score each when it is complete."),
+        Flag(
+            "--otlp",
+            "Take traces as OTLP sends them at /v1/traces, and score each when it is complete.",
+            group=INTEGRATIONS,
+        ),
     ]
     settle: Annotated[
         float,
-        Flag("Seconds after its root until a trace of --otlp is complete.", default=5.0, least=0.0),
+        Flag(
+            "--settle",
+            "Seconds after its root until a trace of --otlp is complete.",
+            group=INTEGRATIONS,
+            default=5.0,
+            least=0.0,
+            rare=True,
+        ),
     ]
     events: Annotated[
         str | None,
         Flag(
+            "--events",
             "Where each score of --otlp goes as an event gen_ai.evaluation.result: the address of "
             "OTLP for logs (http://127.0.0.1:4318/v1/logs), or a file.",
             metavar="URL|FILE",
+            group=INTEGRATIONS,
+            rare=True,
         ),
     ]
     explanations: Annotated[
-        bool, Flag("Send the reasons of scores with --events, too; they may quote an answer.")
+        bool,
+        Flag(
+            "--explanations",
+            "Send the reasons of scores with --events, too; they may quote an answer.",
+            group=INTEGRATIONS,
+            rare=True,
+        ),
     ]
     documents_in: Annotated[
         list[str],
         Flag(
+            "--documents-in",
             "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
             "given more than once.",
             metavar="ROLE",
+            group=INTEGRATIONS,
             default=["tool"],
+            rare=True,
         ),
     ]
     block_below: Annotated[
         list[str],
-        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
+        Flag(
+            "--block-below",
+            "Withhold answers whose score of a metric is below this.",
+            metavar="METRIC=SCORE",
+            group=BLOCKING,
+            rare=True,
+        ),
     ]
     block_above: Annotated[
         list[str],
-        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
+        Flag(
+            "--block-above",
+            "The same for a metric whose lower scores are better.",
+            metavar="METRIC=SCORE",
+            group=BLOCKING,
+            rare=True,
+        ),
     ]
-    block_unscored: Annotated[bool, Flag("Also withhold answers without a verdict.")]
+    block_unscored: Annotated[
+        bool,
+        Flag(
+            "--block-unscored",
+            "Also withhold answers without a verdict.",
+            group=BLOCKING,
+            rare=True,
+        ),
+    ]
     block_message: Annotated[
-        str | None, Flag("What is said in place of an answer that is withheld.")
+        str | None,
+        Flag(
+            "--block-message",
+            "What is said in place of an answer that is withheld.",
+            group=BLOCKING,
+            rare=True,
+        ),
     ]
 
     def build_parts(
@@ -184,9 +255,10 @@ class Integrations:
 Metrics = Annotated[
     list[str],
     Flag(
-        "A metric and its options. May be given more than once.",
         "--metric",
-        "NAME[:OPTION=VALUE,...]",
+        "A metric and its options. May be given more than once.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
         default=["faithfulness"],
     ),
 ]
@@ -198,28 +270,84 @@ def serve(
     *,
     metric: Metrics,
     backends: BackendChoices,
-    out: Annotated[Path | None, Flag("A run's folder to which all samples and results are added.")],
+    out: Annotated[
+        Path | None,
+        Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),
+    ],
     host: Annotated[
         str,
         Flag(
-            "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
+            "--host",
+            "The address to listen at; other than this machine needs a token.",
+            group=SERVER,
+            default="127.0.0.1",
         ),
     ],
     port: Annotated[
         int,
-        Flag("The port to listen at; 0 takes a free one.", default=8770, least=0, most=65535),
+        Flag(
+            "--port",
+            "The port to listen at; 0 takes a free one.",
+            group=SERVER,
+            default=8770,
+            least=0,
+            most=65535,
+        ),
     ],
     capacity: Annotated[
-        int, Flag("Samples accepted and not finished, at once.", default=1024, least=1)
+        int,
+        Flag(
+            "--capacity",
+            "Samples accepted and not finished, at once.",
+            group=SERVER,
+            default=1024,
+            least=1,
+            rare=True,
+        ),
     ],
     per_minute: Annotated[
-        int, Flag("Requests of one token or address in a minute.", default=6000, least=1)
+        int,
+        Flag(
+            "--per-minute",
+            "Requests of one token or address in a minute.",
+            group=SERVER,
+            default=6000,
+            least=1,
+            rare=True,
+        ),
     ],
-    largest_body: Annotated[int, Flag("Bytes of a request's body.", default=2**22, least=1)],
-    connections: Annotated[int, Flag("Connections that are open at once.", default=2048, least=1)],
+    largest_body: Annotated[
+        int,
+        Flag(
+            "--largest-body",
+            "Bytes of a request's body.",
+            group=SERVER,
+            default=2**22,
+            least=1,
+            rare=True,
+        ),
+    ],
+    connections: Annotated[
+        int,
+        Flag(
+            "--connections",
+            "Connections that are open at once.",
+            group=SERVER,
+            default=2048,
+            least=1,
+            rare=True,
+        ),
+    ],
     slow: Annotated[
         float,
-        Flag("Seconds in which a client must have sent a request.", default=10.0, least=0.1),
+        Flag(
+            "--slow",
+            "Seconds in which a client must have sent a request.",
+            group=SERVER,
+            default=10.0,
+            least=0.1,
+            rare=True,
+        ),
     ],
     integrations: Integrations,
     scoring: Scoring,
@@ -301,30 +429,39 @@ def monitor(
     *,
     runs: Annotated[
         list[Path],
-        Argument(
+        Flag(
+            "RUN...",
             "Folders of finished runs, one a day. Those that were counted before may be given "
             "again; their day is the date in the name (2026-11-28), else the run's start in UTC.",
-            "RUN...",
         ),
     ],
     state: Annotated[
-        Path, Flag("The file that keeps the days. The next call goes on with it.", metavar="FILE")
+        Path,
+        Flag(
+            "--state",
+            "The file that keeps the days. The next call goes on with it.",
+            metavar="FILE",
+        ),
     ],
     watched: Monitoring,
     restart: Annotated[
         str,
         Flag(
+            "--restart",
             "Begin another baseline with this day, after an alarm that was dealt with.",
             metavar="DAY",
             default="",
+            rare=True,
         ),
     ],
     acknowledge: Annotated[
         str,
         Flag(
+            "--acknowledge",
             "Alarms about the number of answers were dealt with, those of this day and before.",
             metavar="DAY",
             default="",
+            rare=True,
         ),
     ],
     targets: AlarmTargets,

@@ -8,7 +8,13 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.input.places import name_of, scheme_of
 from trustassay.report.terminal import say
-from trustassay.runs.options import Argument, Flag, RecordOptions, SpendingOptions
+from trustassay.runs.options import (
+    INPUT,
+    OUTPUT,
+    Flag,
+    RecordOptions,
+    SpendingOptions,
+)
 from trustassay.text.words import amount
 
 
@@ -23,14 +29,17 @@ def shards_folder(source: str) -> Path:
 def shard(
     source: common.Source,
     *,
-    into: Annotated[int, Flag("The number of shards, up to 400.", least=1)],
-    out: Annotated[Path | None, Flag("The new folder. Default: INPUT.shards.")],
+    into: Annotated[int, Flag("--into", "The number of shards, up to 400.", least=1)],
+    out: Annotated[
+        Path | None, Flag("--out", "The new folder. Default: INPUT.shards.", group=OUTPUT)
+    ],
     records: RecordOptions,
     whole: Annotated[
         bool,
         Flag(
+            "--whole",
             "Also write all samples into one file, NAME.whole.jsonl, for metrics that compare a "
-            "sample with all others."
+            "sample with all others.",
         ),
     ],
 ) -> None:
@@ -65,11 +74,16 @@ def shard(
 @with_options
 def merge(
     *,
-    runs: Annotated[list[Path], Argument("The runs of all shards.", "RUN...")],
-    out: Annotated[Path, Flag("The folder of the whole run.")],
+    runs: Annotated[list[Path], Flag("RUN...", "The runs of all shards.")],
+    out: Annotated[Path, Flag("--out", "The folder of the whole run.", group=OUTPUT)],
     pool: Annotated[
         Path | None,
-        Flag("The file of all samples that the runs were given as --pool, if it was moved."),
+        Flag(
+            "--pool",
+            "The file of all samples that the runs were given as --pool, if it was moved.",
+            group=INPUT,
+            rare=True,
+        ),
     ],
     spending: Annotated[SpendingOptions, Only("prices")],
     as_json: common.Json,
@@ -97,14 +111,19 @@ def merge(
 @with_options
 def export(
     *,
-    run: Annotated[Path, Argument("The folder of a finished run.", "RUN")],
+    run: Annotated[Path, Flag("RUN", "The folder of a finished run.")],
     to: Annotated[
         str,
-        Flag("Where the files go: a new folder, or a URL (s3://BUCKET/FOLDER).", metavar="PLACE"),
+        Flag(
+            "--to",
+            "Where the files go: a new folder, or a URL (s3://BUCKET/FOLDER).",
+            metavar="PLACE",
+        ),
     ],
     by: Annotated[
         str | None,
         Flag(
+            "--by",
             "Fields of the samples, or columns, with commas: each value has a folder FIELD=VALUE; "
             "none for one folder. Default: the folders of the run's input.",
             metavar="FIELD,...",

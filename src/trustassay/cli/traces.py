@@ -9,7 +9,12 @@ from trustassay.cli.common import Json
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, print_json, say
-from trustassay.runs.options import Argument, Flag
+from trustassay.runs.options import (
+    DISTRIBUTED,
+    INPUT,
+    OUTPUT,
+    Flag,
+)
 
 Store = Literal["langfuse", "phoenix"]
 KEYS = (
@@ -19,6 +24,7 @@ KEYS = (
 Url = Annotated[
     str,
     Flag(
+        "--url",
         "Its address. Default: LANGFUSE_BASE_URL, or PHOENIX_COLLECTOR_ENDPOINT.",
         metavar="URL",
         default="",
@@ -29,23 +35,28 @@ Url = Annotated[
 @with_options
 def push(
     *,
-    run: Annotated[Path, Argument("The folder of a finished run of traces.")],
-    to: Annotated[Store, Flag(KEYS)],
+    run: Annotated[Path, Flag("RUN", "The folder of a finished run of traces.")],
+    to: Annotated[Store, Flag("--to", KEYS)],
     url: Url,
     report_url: Annotated[
         str,
         Flag(
+            "--report-url",
             "Where the run's report can be seen: each comment links to its answer there.",
             metavar="URL",
+            group=OUTPUT,
             default="",
         ),
     ],
     trace_field: Annotated[
         str,
         Flag(
+            "--trace-field",
             "The field with the trace's id, for records that are no traces.",
             metavar="FIELD",
+            group=INPUT,
             default="",
+            rare=True,
         ),
     ],
     as_json: Json,
@@ -100,17 +111,18 @@ def push(
 @with_options
 def pull(
     *,
-    file: Annotated[Path, Argument("Where to write them, as JSON Lines (.jsonl).")],
-    store: Annotated[Store, Flag(KEYS, "--from")],
+    file: Annotated[Path, Flag("FILE", "Where to write them, as JSON Lines (.jsonl).")],
+    store: Annotated[Store, Flag("--from", KEYS, group=DISTRIBUTED, rare=True)],
     url: Url,
     project: Annotated[
         str,
-        Flag("The project of Phoenix; Langfuse's keys are of one.", "--project", default="default"),
+        Flag("--project", "The project of Phoenix; Langfuse's keys are of one.", default="default"),
     ],
     since: Annotated[
-        str, Flag("The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default="")
+        str,
+        Flag("--since", "The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default=""),
     ],
-    until: Annotated[str, Flag("The moment after the last. Default: now.", default="")],
+    until: Annotated[str, Flag("--until", "The moment after the last. Default: now.", default="")],
 ) -> None:
     """Read traces of Langfuse or Phoenix into a file, for trustassay score.
 

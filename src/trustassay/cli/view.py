@@ -6,7 +6,11 @@ from typing import Annotated
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import say
-from trustassay.runs.options import Argument, Flag
+from trustassay.runs.options import (
+    LABELS,
+    SERVER,
+    Flag,
+)
 
 
 @with_options
@@ -14,15 +18,16 @@ def view(
     *,
     folder: Annotated[
         Path | None,
-        Argument(
+        Flag(
+            "FOLDER",
             "The folder below which runs are looked for, or a run's folder. Default: "
             "trustassay-runs if it is there, else the folder that you are in.",
-            "FOLDER",
         ),
     ],
     rate: Annotated[
         str,
         Flag(
+            "--rate",
             "Who rates on the pages; without it they can only be read. The ratings are those of "
             "`annotate`, in the folder of each run.",
             metavar="NAME",
@@ -32,35 +37,52 @@ def view(
     rubric: Annotated[
         str,
         Flag(
+            "--rubric",
             "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
             "YAML file.",
             metavar="NAME|FILE",
+            group=LABELS,
             default="answer",
         ),
     ],
     blind: Annotated[
         bool,
         Flag(
-            "Hide scores and other people's ratings until an answer is rated.",
             "--blind/--no-blind",
+            "Hide scores and other people's ratings until an answer is rated.",
             default=True,
         ),
     ],
     host: Annotated[
         str,
-        Flag("The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"),
+        Flag(
+            "--host",
+            "The address to listen at; other machines reach it at 0.0.0.0.",
+            group=SERVER,
+            default="127.0.0.1",
+        ),
     ],
     port: Annotated[
         int,
-        Flag("The port to listen at; 0 takes a free one.", default=8766, least=0, most=65535),
+        Flag(
+            "--port",
+            "The port to listen at; 0 takes a free one.",
+            group=SERVER,
+            default=8766,
+            least=0,
+            most=65535,
+        ),
     ],
     public: Annotated[
         str,
         Flag(
+            "--public",
             "The name under which a proxy shows the pages, as runs.example.org; requests for other "
             "names are refused.",
             metavar="HOST",
+            group=SERVER,
             default="",
+            rare=True,
         ),
     ],
 ) -> None:

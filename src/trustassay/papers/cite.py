@@ -136,7 +136,7 @@ _METRIC = Grounding()
 
 @dataclass(frozen=True)
 class CiteOptions(FileOptions):
-    """How answers are cited: the options of ``cite`` in ``options.csv``."""
+    """How answers are cited: the options of ``papers cite``."""
 
     by: str = "entailment"
     threshold: float | None = None

@@ -10,29 +10,38 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.papers.ending import end_if_stopped, show_failed
 from trustassay.report.terminal import say
-from trustassay.runs.options import Flag, RecordOptions, SpendingOptions
+from trustassay.runs.options import (
+    MODELS,
+    OUTPUT,
+    Flag,
+    RecordOptions,
+    SpendingOptions,
+)
 
 
 @with_options
 def cite(
     *,
     source: common.Source,
-    out: Annotated[Path, Flag("The cited answers, JSON Lines.")],
-    by: Annotated[str, Flag("How support is judged: entailment, embedding, bm25.")] = "entailment",
+    out: Annotated[Path, Flag("--out", "The cited answers, JSON Lines.", group=OUTPUT)],
+    by: Annotated[
+        str, Flag("--by", "How support is judged: entailment, embedding, bm25.")
+    ] = "entailment",
     entailer: common.Entailer,
     embedder: Annotated[
-        str, Flag("The embedder for --by embedding.", metavar="URI")
+        str, Flag("--embedder", "The embedder for --by embedding.", metavar="URI", group=MODELS)
     ] = DEFAULT_EMBEDDER,
     threshold: Annotated[
         float | None,
         Flag(
+            "--threshold",
             "Cite a document if its support is at least this, and above 0. Default: 0.5 for "
-            "entailment and embedding, 0 for bm25."
+            "entailment and embedding, 0 for bm25.",
         ),
     ] = None,
     only_uncited: Annotated[
         bool,
-        Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
+        Flag("--only-uncited", "Leave answers that already cite something unchanged."),
     ] = False,
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("cache")],

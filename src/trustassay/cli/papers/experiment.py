@@ -12,7 +12,14 @@ import typer
 from trustassay.cli.options import with_options
 from trustassay.cli.papers.experimenting import ExperimentOptions, ReferenceOptions, Source
 from trustassay.errors import UsageError
-from trustassay.runs.options import Flag, MaxTokens
+from trustassay.runs.options import (
+    ASKING,
+    INPUT,
+    LABELS,
+    MODELS,
+    Flag,
+    MaxTokens,
+)
 
 if TYPE_CHECKING:
     from trustassay.papers.experiments.answers import RecordSelection
@@ -123,7 +130,7 @@ def fewl_experts(
     *,
     agrees: Annotated[
         float,
-        Flag("Similarity from which a reference says the same as another answer."),
+        Flag("--agrees", "Similarity from which a reference says the same as another answer."),
     ] = 0.8,
     references: ReferenceOptions,
     running: ExperimentOptions,
@@ -150,17 +157,24 @@ def fewl_neighbours(
     judge: Annotated[
         str | None,
         Flag(
+            "--judge",
             "A model that judges whether a neighbour's answer is right of the question. "
             "Without one, answers count that the input itself calls right or wrong, word for word.",
             metavar="URI",
+            group=MODELS,
         ),
     ] = None,
     rubric: Annotated[
-        str, Flag("How the judge judges: a rubric's name or file, of two levels.")
+        str,
+        Flag(
+            "--rubric",
+            "How the judge judges: a rubric's name or file, of two levels.",
+            group=LABELS,
+        ),
     ] = "verdict",
     of: Annotated[
         str,
-        Flag("Whose answers to the neighbours: best (the input's) or references."),
+        Flag("--of", "Whose answers to the neighbours: best (the input's) or references."),
     ] = "best",
     references: ReferenceOptions,
     running: ExperimentOptions,
@@ -184,13 +198,16 @@ def five_choice(
     model: Annotated[
         list[str],
         Flag(
+            "--model",
             "A model that answers, a URI as for score. May be given more than once.",
             metavar="[NAME=]URI",
+            group=MODELS,
         ),
     ],
     outputs: Annotated[
         list[str],
         Flag(
+            "--outputs",
             "Results that haltt4llm published for a model. May be given more than once.",
             metavar="NAME=FILE",
         ),
@@ -198,12 +215,14 @@ def five_choice(
     reference: Annotated[
         list[str],
         Flag(
+            "--reference",
             "A model whose answers become the references in answers.jsonl; without one each "
             "model has the others.",
             metavar="[NAME=]URI",
+            group=MODELS,
         ),
     ],
-    shuffle: Annotated[bool, Flag("Show the choices in a random order.", name="--shuffle")] = False,
+    shuffle: Annotated[bool, Flag("--shuffle", "Show the choices in a random order.")] = False,
     running: ExperimentOptions,
 ) -> None:
     """Put questions with choices to models and grade them: the true accuracies of Table 4.
@@ -250,7 +269,7 @@ def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
 
 JudgeUri = Annotated[
     str,
-    Flag("The judge of the win rates, a URI as for score.", metavar="URI"),
+    Flag("--judge", "The judge of the win rates, a URI as for score.", metavar="URI", group=MODELS),
 ]
 
 
@@ -261,14 +280,16 @@ def fewl_icl(
     *,
     model: Annotated[
         str,
-        Flag("The model that answers, a URI as for score.", metavar="URI"),
+        Flag("--model", "The model that answers, a URI as for score.", metavar="URI", group=MODELS),
     ],
     judge: JudgeUri,
     questions: Annotated[
         Path | None,
-        Flag("The questions to ask. Default: those of the input."),
+        Flag("--questions", "The questions to ask. Default: those of the input.", group=INPUT),
     ] = None,
-    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
+    examples: Annotated[
+        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
+    ] = 5,
     max_tokens: MaxTokens = 300,
     references: ReferenceOptions,
     running: ExperimentOptions,
@@ -300,23 +321,23 @@ def fewl_sft(
     *,
     model: Annotated[
         str,
-        Flag("The model that is tuned: hf:ID, or a folder."),
+        Flag("--model", "The model that is tuned: hf:ID, or a folder.", group=MODELS),
     ],
     judge: JudgeUri,
-    full: Annotated[
-        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
-    ] = False,
-    epochs: Annotated[float, Flag("Passes over the data.")] = 10.0,
+    full: Annotated[bool, Flag("--full", "Train all weights in place of LoRA adapters.")] = False,
+    epochs: Annotated[float, Flag("--epochs", "Passes over the data.")] = 10.0,
     steps: Annotated[
         int | None,
-        Flag("Steps of the optimizer, in place of --epochs.", least=1),
+        Flag("--steps", "Steps of the optimizer, in place of --epochs.", least=1),
     ] = None,
-    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
+    batch: Annotated[int, Flag("--batch", "Conversations of a step.", least=1)] = 8,
     learning_rate: Annotated[
         float | None,
-        Flag("Default: 2e-4, with --full 2e-5."),
+        Flag("--learning-rate", "Default: 2e-4, with --full 2e-5."),
     ] = None,
-    test_share: Annotated[float, Flag("Share of the questions to test with.")] = 0.2,
+    test_share: Annotated[
+        float, Flag("--test-share", "Share of the questions to test with.")
+    ] = 0.2,
     max_tokens: MaxTokens = 300,
     references: ReferenceOptions,
     running: ExperimentOptions,

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from trustassay.cli import common
 from trustassay.report.terminal import one_line, print_json, say, show_table
-from trustassay.runs.options import Argument, Flag, RecordOptions, Seed, SpendingOptions
+from trustassay.runs.options import (
+    INPUT,
+    MODELS,
+    OUTPUT,
+    Flag,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
+)
 
 if TYPE_CHECKING:
     from trustassay.papers.experiments.answers import RecordSelection as ReadRecords
@@ -30,49 +38,63 @@ class ReferenceOptions:
     reference: Annotated[
         list[str],
         Flag(
+            "--reference",
             "A model whose answers are compared, a URI as for score --model. May be given "
             "more than once. Without one the input has `references`.",
             metavar="[NAME=]URI",
+            group=MODELS,
         ),
     ] = field(default_factory=list)
     answers: Annotated[
-        int, Flag("Different answers that each reference is asked for.", least=1)
+        int,
+        Flag(
+            "--answers", "Different answers that each reference is asked for.", group=INPUT, least=1
+        ),
     ] = 1
     generator: Annotated[
         str | None,
         Flag(
+            "--generator",
             "A model that writes wrong and corrected answers, where the input has none.",
             metavar="URI",
+            group=MODELS,
         ),
     ] = None
     pairs: Annotated[
-        int, Flag("Wrong and corrected answers that count for a question.", least=1)
+        int, Flag("--pairs", "Wrong and corrected answers that count for a question.", least=1)
     ] = 25
     embedder: Annotated[
         str | None,
         Flag(
+            "--embedder",
             "The embedding model by which neighbours are found: embedded (the default), "
             "openai:MODEL[@BASE_URL], hf:ID-or-path.",
             metavar="URI",
+            group=MODELS,
         ),
     ] = None
     similarity: Annotated[
         list[str],
         Flag(
+            "--similarity",
             "A similarity, as of score; each gives a block of rows. May be given more than once.",
             metavar="URI",
+            group=MODELS,
         ),
     ] = field(default_factory=lambda: ["cosine"])
-    neighbours: Annotated[int, Flag("Questions behind a penalty.", least=1)] = 10
+    neighbours: Annotated[int, Flag("--neighbours", "Questions behind a penalty.", least=1)] = 10
     max_similarity: Annotated[
-        float, Flag("Cosine from which questions are too alike to be neighbours.")
+        float,
+        Flag("--max-similarity", "Cosine from which questions are too alike to be neighbours."),
     ] = 0.8
     weight_temperature: Annotated[
-        float, Flag("Divides the expertise before its exponential is taken.")
+        float,
+        Flag("--weight-temperature", "Divides the expertise before its exponential is taken."),
     ] = 1.0
     single: Annotated[
         str | None,
         Flag(
+            "--single",
             "The reference that counts where one alone does. Default: the first one.",
             metavar="NAME",
         ),
@@ -103,10 +125,10 @@ class ReferenceOptions:
 
 Source = Annotated[
     Path,
-    Argument(
+    Flag(
+        "INPUT",
         "Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
         "published.",
-        metavar="INPUT",
     ),
 ]
 
@@ -119,7 +141,11 @@ class ExperimentOptions:
     spending: SpendingOptions
     out: Annotated[
         Path | None,
-        Flag("The folder of the experiment: its table, and the runs behind it."),
+        Flag(
+            "--out",
+            "The folder of the experiment: its table, and the runs behind it.",
+            group=OUTPUT,
+        ),
     ] = None
     seed: Seed
     as_json: common.Json = False

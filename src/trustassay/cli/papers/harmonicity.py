@@ -14,7 +14,10 @@ from trustassay.errors import UsageError
 from trustassay.input.places import name_of
 from trustassay.report.terminal import complain, one_line, print_json, say, show_rows
 from trustassay.runs.options import (
-    Argument,
+    COST,
+    INPUT,
+    MODELS,
+    OUTPUT,
     Fields,
     Flag,
     Limit,
@@ -35,6 +38,7 @@ MAX_ANSWER_CHARS = 60
 Length = Annotated[
     int,
     Flag(
+        "--length",
         "Maximum number of characters that a perturbation adds or mistypes, or of words that it "
         "changes.",
         least=1,
@@ -43,47 +47,59 @@ Length = Annotated[
 ]
 LastCode = Annotated[
     int,
-    Flag("The highest code point that the perturbation codes draws.", name="--range", least=0),
+    Flag("--range", "The highest code point that the perturbation codes draws.", least=0),
 ]
 
 
 @with_options
 def attack(
-    prompt: Annotated[str, Argument("The prompt that the search starts from.", metavar="PROMPT")],
+    prompt: Annotated[str, Flag("PROMPT", "The prompt that the search starts from.")],
     *,
-    model: Annotated[str, Flag("The model to test, a URI as for score.", metavar="URI")],
-    out: Annotated[Path, Flag("Folder for the page, the trace and all calls.")],
+    model: Annotated[
+        str, Flag("--model", "The model to test, a URI as for score.", metavar="URI", group=MODELS)
+    ],
+    out: Annotated[
+        Path, Flag("--out", "Folder for the page, the trace and all calls.", group=OUTPUT)
+    ],
     embedder: common.Embedder,
-    steps: Annotated[int, Flag("Number of rounds.", least=1)] = 5,
-    candidates: Annotated[int, Flag("Candidates per round.", least=1)] = 8,
-    perturbations: Annotated[int, Flag("Perturbed prompts per gamma.", least=1)] = 10,
+    steps: Annotated[int, Flag("--steps", "Number of rounds.", least=1)] = 5,
+    candidates: Annotated[int, Flag("--candidates", "Candidates per round.", least=1)] = 8,
+    perturbations: Annotated[
+        int, Flag("--perturbations", "Perturbed prompts per gamma.", least=1)
+    ] = 10,
     perturbation: Annotated[
-        str, Flag("How they are made: unicode, codes, control, whitespace, typo, synonym.")
+        str,
+        Flag(
+            "--perturbation",
+            "How they are made: unicode, codes, control, whitespace, typo, synonym.",
+        ),
     ] = "unicode",
     candidate: Annotated[
         str,
         Flag(
+            "--candidate",
             "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
-            "perturbed prompts of the current prompt's gamma."
+            "perturbed prompts of the current prompt's gamma.",
         ),
     ] = "unicode",
     step_rule: Annotated[
         str,
         Flag(
+            "--step-rule",
             "uphill moves only to a better candidate, extremum always to a round's best.",
             metavar="uphill|extremum",
         ),
     ] = "uphill",
     length: Length = 3,
     last: LastCode = 31,
-    descend: Annotated[
-        bool, Flag("Search for prompts with stable answers.", name="--descend")
-    ] = False,
+    descend: Annotated[bool, Flag("--descend", "Search for prompts with stable answers.")] = False,
     calls: Annotated[
         int | None,
         Flag(
+            "--calls",
             "Maximum number of requests to the model. Failed tries count; replies from the cache "
             "do not.",
+            group=COST,
             least=2,
         ),
     ] = None,
@@ -91,7 +107,7 @@ def attack(
     seed: Seed,
     spending: SpendingOptions,
     as_json: Annotated[
-        bool, Flag("Print the points as JSON on standard output.", name="--json")
+        bool, Flag("--json", "Print the points as JSON on standard output.", group=OUTPUT)
     ] = False,
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
@@ -178,6 +194,7 @@ def isotropy(
     perturbation: Annotated[
         list[str],
         Flag(
+            "--perturbation",
             "control (the paper's), codes (with a space before, the authors' program), unicode, "
             "whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than once. "
             "Default: all but functions.",
@@ -185,16 +202,20 @@ def isotropy(
         ),
     ],
     embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
+    perturbations: Annotated[
+        int, Flag("--perturbations", "Perturbed versions per question.", least=1)
+    ] = 10,
     length: Length = 3,
     last: LastCode = 31,
-    draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
+    draw: Annotated[
+        int, Flag("--draw", "Questions to draw at random.", group=INPUT, least=1)
+    ] = 100,
     limit: Limit,
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
     spending: Annotated[SpendingOptions, Only("cache")],
-    out: Annotated[Path | None, Flag("Write a page with charts.")],
+    out: Annotated[Path | None, Flag("--out", "Write a page with charts.", group=OUTPUT)],
     as_json: common.Json,
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.

@@ -13,7 +13,10 @@ from trustassay.cli.results import score_run
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say
 from trustassay.runs.options import (
-    Argument,
+    ASKING,
+    INPUT,
+    MODELS,
+    OUTPUT,
     BackendChoices,
     Flag,
     RecordOptions,
@@ -28,22 +31,22 @@ app = typer.Typer(no_args_is_help=True)
 
 Scored = Annotated[
     Path,
-    Argument(
-        "A run's folder, or several answers to each question, which are scored first.",
-        metavar="INPUT",
-    ),
+    Flag("INPUT", "A run's folder, or several answers to each question, which are scored first."),
 ]
 MetricName = Annotated[
     str | None,
     Flag(
+        "--metric",
         "The metric, where the run has several; for answers what to score them with, as for "
         "score. Default: fewl:form=agreement.",
         metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
     ),
 ]
 By = Annotated[
     str,
     Flag(
+        "--by",
         "What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
         "alone), or a part of the metric (no_penalty).",
         metavar="WAY",
@@ -51,7 +54,7 @@ By = Annotated[
 ]
 RunFolder = Annotated[
     Path | None,
-    Flag("The folder of the run that scores answers.", name="--run"),
+    Flag("--run", "The folder of the run that scores answers."),
 ]
 
 
@@ -70,27 +73,36 @@ def group() -> None:
 def icl(
     source: Scored,
     *,
-    out: Annotated[Path, Flag("The prompts to write, JSON Lines.")],
+    out: Annotated[Path, Flag("--out", "The prompts to write, JSON Lines.", group=OUTPUT)],
     questions: Annotated[
         Path | None,
-        Flag("The questions to write prompts for. Default: those of the input."),
+        Flag(
+            "--questions",
+            "The questions to write prompts for. Default: those of the input.",
+            group=INPUT,
+        ),
     ] = None,
     metric: MetricName = None,
     by: By = "score",
     baseline: Annotated[
         str,
         Flag(
+            "--baseline",
             "Only questions for which this chooses another answer become examples; as --by.",
             metavar="WAY",
         ),
     ] = "single",
-    keep_all: Annotated[bool, Flag("Keep all questions as examples.", name="--all")] = False,
-    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
+    keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.")] = False,
+    examples: Annotated[
+        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
+    ] = 5,
     prompt: Annotated[
         Path | None,
         Flag(
+            "--prompt",
             "Your own template in place of the one that ships; filled with question, "
-            "examples and sample."
+            "examples and sample.",
+            group=ASKING,
         ),
     ] = None,
     backends: BackendChoices,
@@ -165,11 +177,17 @@ def sft(
     *,
     out: Annotated[
         Path,
-        Flag("The folder for train.jsonl, test.jsonl and test_questions.jsonl."),
+        Flag(
+            "--out",
+            "The folder for train.jsonl, test.jsonl and test_questions.jsonl.",
+            group=OUTPUT,
+        ),
     ],
     metric: MetricName = None,
     by: By = "score",
-    test_share: Annotated[float, Flag("Share of the questions to test with, 0 to below 1.")] = 0.2,
+    test_share: Annotated[
+        float, Flag("--test-share", "Share of the questions to test with, 0 to below 1.")
+    ] = 0.2,
     backends: BackendChoices,
     run: RunFolder = None,
     seed: Seed,
