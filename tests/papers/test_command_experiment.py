@@ -33,7 +33,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
         "--out",
         "out",
     ]
-    arguments += ["--generator", "python:scripted:pairs", "--json"]
+    arguments += ["--backend", "generator=python:scripted:pairs", "--json"]
     done = experiment(*arguments)
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)

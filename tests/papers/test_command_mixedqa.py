@@ -102,7 +102,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def mixed(cli: Cli, *arguments: str | Path) -> Said:
-    return cli("papers", "dataset", "mixedqa", "--cache", "off", *arguments)
+    return cli("papers", "dataset", "mixedqa", *arguments)
 
 
 def outputs(folder: Path) -> list[bytes]:
@@ -279,7 +279,7 @@ def test_killed_at_work_and_started_again(tmp_path: Path, kind: str) -> None:
     with LlmServer(latency_ms=10) as one:
         model = "python:scripted:sound" if kind == "function" else uri(one, concurrency=2)
         options = ["--model", model, "--model", "python:scripted:odd"]
-        options += ["--per-source", "7", "--cache", "off", "--out"]
+        options += ["--per-source", "7", "--out"]
         asking = command("papers", "dataset", "mixedqa", *files, *options)
 
         def asked() -> int:

@@ -23,6 +23,7 @@ from trustassay.runs.options import (
     INPUT,
     MODELS,
     OUTPUT,
+    TRAINING,
     AnswerOptions,
     Flag,
     RecordOptions,
@@ -59,6 +60,22 @@ Embedder = Annotated[
         default=DEFAULT_EMBEDDER,
         rare=True,
     ),
+]
+FullTraining = Annotated[
+    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING)
+]
+Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING)]
+TrainingSteps = Annotated[
+    int | None,
+    Flag("--steps", "Steps of the optimizer, in place of --epochs.", group=TRAINING, least=1),
+]
+BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
+LearningRate = Annotated[
+    float | None, Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING)
+]
+TestShare = Annotated[
+    float,
+    Flag("--test-share", "Share of the questions to test with, 0 to below 1.", group=TRAINING),
 ]
 Metrics = Annotated[
     list[str],

@@ -97,7 +97,7 @@ def compare(
         ),
     ],
     records: RecordOptions,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("budget")],
     dry_run: Annotated[
         bool,
         Flag(
@@ -250,14 +250,13 @@ def rank(
         ),
     ],
     labels: KnownLabelOptions,
-    backends: BackendChoices,
+    backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "backends")],
     out: Annotated[
         Path | None, Flag("--out", "The folder of the run that scores answers.", group=OUTPUT)
     ],
     page: Annotated[
         Path | None, Flag("--page", "Write a page with the ranking drawn.", group=OUTPUT)
     ],
-    seed: Seed,
     records: RecordOptions,
     as_json: Json,
 ) -> None:
@@ -277,11 +276,9 @@ def rank(
     from trustassay.compare import ranking
     from trustassay.compare.corrected import LabelFiles
 
-    folder, name, _ = score_run(
-        join_sources(sources), metric, backends, records, out=out, seed=seed
-    )
+    folder, name, _ = score_run(join_sources(sources), metric, backends, records, out=out, seed=0)
     label_files = LabelFiles.from_options(**labels)
-    result = ranking.rank(folder, metric=name, labels=label_files, seed=seed)
+    result = ranking.rank(folder, metric=name, labels=label_files, seed=0)
     with results_on_output(not as_json):
         _show_ranking(result)
     if page:
@@ -324,7 +321,7 @@ def audit(
             group=MODELS,
         ),
     ],
-    backends: Annotated[BackendChoices, Only("judge", "entailer", "model", "embedder")],
+    backends: Annotated[BackendChoices, Only("judge", "entailer", "backends")],
     out: Annotated[
         Path | None,
         Flag(
@@ -342,7 +339,7 @@ def audit(
     ],
     seed: Seed,
     records: RecordOptions,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("budget")],
     dry_run: Annotated[
         bool, Flag("--dry-run", "Show the calls that would be made.", group=OUTPUT, rare=True)
     ],
@@ -505,7 +502,6 @@ def gate(
         Path | None, Flag("--junit", "Write the result as JUnit XML.", metavar="FILE", group=OUTPUT)
     ],
     labels: KnownLabelOptions,
-    seed: Seed,
     as_json: Json,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against earlier runs.
@@ -554,7 +550,7 @@ def gate(
         for path in no_worse_than
     ]
     label_files = LabelFiles.from_options(**labels)
-    result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
+    result = gate_run(run, bounds, earlier, labels=label_files, seed=0, sequential=sequential)
     # ``--undecided fail`` fails an untestable rule too; no option lets one pass.
     strict = result.result == "untestable" and undecided == "fail"
     counted_result = undecided if result.result == "undecided" or strict else result.result

@@ -671,6 +671,8 @@ def _format_command(*arguments: object) -> str:
     return "trustassay " + shlex.join(map(str, arguments))
 
 
+MAX_DISPUTES = 10
+"""Items on which raters disagree that are listed, the largest disagreement first."""
 MAX_LEVELS_LISTED = 12
 """Levels that are listed one by one; of more, the first and the last are shown."""
 
@@ -740,16 +742,6 @@ def agree(
     page: Annotated[
         Path | None, Flag("--page", "Write a page with the variance drawn.", group=OUTPUT)
     ],
-    top: Annotated[
-        int,
-        Flag(
-            "--top",
-            "Items listed on which raters disagree, at most.",
-            group=OUTPUT,
-            default=10,
-            least=0,
-        ),
-    ],
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not.
@@ -776,7 +768,7 @@ def agree(
     units = read_units_of_items(run) if run else None
     result = measure_agreement(ratings, machines=judges, units=units, progress=True)
     disputes = add_report_links(run, result.disputes) if run else result.disputes
-    _show_agreement(result, disputes, top)
+    _show_agreement(result, disputes)
     if page:
         if document := build_document(result, source, run):
             document.write(page)
@@ -839,7 +831,7 @@ def _gather_ratings(
     return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
 
 
-def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute], top: int) -> None:
+def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]) -> None:
     from trustassay.people import agree_outputs as outputs
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
@@ -874,11 +866,11 @@ def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]
             say(one_line(note))
         say(one_line(agreement.variance.in_words()))
     # Disputed items are what people should talk about, so that they are listed.
-    if disputes and top:
+    if disputes:
         say(
             f"raters disagree on {len(disputes):,} of {agreement.items:,} items; the largest first:"
         )
-        for dispute in disputes[:top]:
+        for dispute in disputes[:MAX_DISPUTES]:
             values = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
             name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item
             say(one_line(f"  {name}: {values}" + (f"  {dispute.link}" if dispute.link else "")))

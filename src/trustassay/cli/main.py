@@ -15,10 +15,13 @@ from typer.core import TyperGroup
 from trustassay.cli.common import internal_error
 from trustassay.cli.completion import PROGRAM, prepare_completion
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.report.terminal import exit_output_failed, prepare_streams
+from trustassay.core.progress import silence
+from trustassay.report.terminal import exit_output_failed, only_last_line, prepare_streams
 
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which another package adds a command: a :class:`typer.Typer`."""
+QUIET = ("--quiet", "-q")
+"""The option of the program that may stand anywhere."""
 MORE = "More"
 """The group in ``--help`` of commands that name none."""
 
@@ -34,7 +37,7 @@ class CommandEntry(NamedTuple):
     group: str
     """The heading above it in ``trustassay --help``."""
     quiet: bool = True
-    """Whether it has ``--quiet``: not where all lines that it prints are its result."""
+    """Whether ``--quiet`` is taken: not where all lines that it prints are its result."""
 
 
 def _list_entries() -> dict[str, CommandEntry]:
@@ -133,6 +136,21 @@ class Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take ``--quiet`` out of the arguments, where it may stand anywhere, and read the rest."""
+        # Behind `--` all are values.
+        end = args.index("--") if "--" in args else len(args)
+        names = [word for word in args[:end] if word not in QUIET]
+        # A command that prints nothing but its result reads the option itself, and refuses it.
+        is_loud = bool(names) and names[0] in COMMANDS and not COMMANDS[names[0]].quiet
+        ctx.meta[QUIET] = len(names) < end and not is_loud
+        return super().parse_args(ctx, names + args[end:] if ctx.meta[QUIET] else args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the user named, quietly if ``--quiet`` is given."""
+        with silence(ctx.meta[QUIET]), only_last_line(ctx.meta[QUIET]):
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the user named; for an unknown name, suggest similar ones."""
         # Typer suggests names from ``commands``, where none is before it is used.
@@ -157,19 +175,16 @@ def _find_entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load_command(name: str) -> Any:
-    from trustassay.cli.options import quietable
-
     entry = COMMANDS[name]
     module, _, attribute = entry.target.partition(":")
     thing = getattr(importlib.import_module(f"trustassay.cli.{module}"), attribute)
     if isinstance(thing, typer.Typer):
-        thing.rich_markup_mode = None
+        thing.rich_markup_mode, thing._add_completion = None, False
         command: Any = typer.main.get_group(thing)
         command.short_help, command.rich_help_panel = entry.line, entry.group
     else:
-        application = typer.Typer(rich_markup_mode=None)
-        function = quietable(thing) if entry.quiet else thing
-        application.command(short_help=entry.line, rich_help_panel=entry.group)(function)
+        application = typer.Typer(rich_markup_mode=None, add_completion=False)
+        application.command(short_help=entry.line, rich_help_panel=entry.group)(thing)
         command = typer.main.get_command(application)
     command.name = name
     return command
@@ -210,6 +225,14 @@ def options(
     _: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+    __: Annotated[
+        bool,
+        typer.Option(
+            *QUIET,
+            help="Print faults and the last line alone, which names the result. It may stand "
+            "anywhere.",
+        ),
     ] = False,
 ) -> None:
     """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a

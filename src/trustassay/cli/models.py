@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, quietable, with_options
+from trustassay.cli.options import Only, with_options
 from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.report.text import with_interval
 from trustassay.runs.options import (
@@ -17,7 +17,6 @@ from trustassay.runs.options import (
     MODELS,
     OUTPUT,
     Flag,
-    Seed,
     SpendingOptions,
 )
 
@@ -111,7 +110,6 @@ def models(
 
 
 @group.command("get")
-@quietable
 @with_options
 def get(
     *,
@@ -218,8 +216,7 @@ def entailers(
             default="",
         ),
     ],
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
-    seed: Seed,
+    spending: Annotated[SpendingOptions, Only("budget")],
     as_json: common.Json,
 ) -> None:
     """Measure entailers on your own labelled pairs, side by side.
@@ -244,7 +241,7 @@ def entailers(
     result = measure_entailers(
         pairs,
         {uri: resolve.entailer(uri) for uri in uris},
-        seed=seed,
+        seed=0,
         options=CallOptions.of(**spending),
     )
     _show_entailers(result)

@@ -16,9 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_type
 import typer
 
 from trustassay.cli.common import errors_for_people
-from trustassay.core.progress import silence
-from trustassay.report.terminal import only_last_line
-from trustassay.runs.options import QUIET, UNSET, Flag, find_flag, read_annotation, read_pairs
+from trustassay.runs.options import UNSET, Flag, find_flag, read_annotation, read_pairs
 
 
 class Only:
@@ -179,27 +177,9 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
         with errors_for_people():
             return options.build(values)
 
-    return _present_to_typer(with_groups, [option.parameter() for option in options])
-
-
-def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command with the option ``--quiet``."""
-    parameters = [*inspect.signature(command).parameters.values()]
-    parameters.append(CommandOption.of("quiet", QUIET).parameter())
-
-    @wraps(command)
-    def with_quiet(*, quiet: bool, **values: Any) -> Any:
-        with silence(quiet), only_last_line(quiet):
-            return command(**values)
-
-    return _present_to_typer(with_quiet, parameters)
-
-
-def _present_to_typer(
-    command: Callable[..., Any], parameters: list[inspect.Parameter]
-) -> Callable[..., Any]:
     # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
-    del command.__wrapped__  # type: ignore[attr-defined]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
+    del with_groups.__wrapped__
+    parameters = [option.parameter() for option in options]
+    with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {item.name: item.annotation for item in parameters}
+    return with_groups

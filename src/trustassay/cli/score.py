@@ -315,7 +315,7 @@ def plan(
     drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
     pool: Pool,
     answers: AnswerOptions,
-    spending: Annotated[SpendingOptions, Only("cache", "prices")],
+    spending: Annotated[SpendingOptions, Only("prices")],
     as_json: common.Json,
 ) -> None:
     """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
@@ -351,7 +351,6 @@ def plan(
 RESCORED = Only(
     *(
         "unit",
-        "samples_at_once",
         "longest_answer",
         *SecondReadingOptions.__annotations__,
         "calibrator",
@@ -365,7 +364,9 @@ def rescore(
     *,
     out: Annotated[Path, Flag("--out", "The new run's folder.", group=OUTPUT)],
     metric: Metrics,
-    backends: BackendChoices,
+    backends: Annotated[
+        BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
+    ],
     seed: Annotated[
         int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0, rare=True)
     ],
@@ -407,7 +408,7 @@ def generate(
         bool, Flag("--again", "Also answer questions that already have an answer.", group=ASKING)
     ],
     records: RecordOptions,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:
     """Answer a file of questions. Run a stopped command again to continue: replies are cached.
 

@@ -262,14 +262,16 @@ Metrics = Annotated[
         default=["faithfulness"],
     ),
 ]
-Scoring = Annotated[ScorerOptions, Only("seed", "samples_at_once", "longest_answer")]
+Scoring = Annotated[ScorerOptions, Only("samples_at_once", "longest_answer")]
 
 
 @with_options
 def serve(
     *,
     metric: Metrics,
-    backends: BackendChoices,
+    backends: Annotated[
+        BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
+    ],
     out: Annotated[
         Path | None,
         Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),
@@ -352,7 +354,7 @@ def serve(
     integrations: Integrations,
     scoring: Scoring,
     fields: Fields,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
 
@@ -405,7 +407,10 @@ def serve(
 
 @with_options
 def mcp(
-    *, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: SpendingOptions
+    *,
+    metric: Metrics,
+    backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "embedder", "backends")],
+    spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.
 
@@ -420,8 +425,7 @@ def mcp(
     from trustassay import api
     from trustassay.live.mcp import serve_stdio
 
-    options: ScorerOptions = {**scoring, **spending, **backends}
-    serve_stdio(api.scorer(metrics=metric, **options))
+    serve_stdio(api.scorer(metrics=metric, **spending, **backends))
 
 
 @with_options

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import trustassay.ray
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import with_options
 from trustassay.input.places import name_of, scheme_of
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
@@ -13,7 +13,6 @@ from trustassay.runs.options import (
     OUTPUT,
     Flag,
     RecordOptions,
-    SpendingOptions,
 )
 from trustassay.text.words import amount
 
@@ -85,7 +84,6 @@ def merge(
             rare=True,
         ),
     ],
-    spending: Annotated[SpendingOptions, Only("prices")],
     as_json: common.Json,
 ) -> None:
     """Put the runs of all shards of an input together: summary, table and report as of one run.
@@ -97,13 +95,10 @@ def merge(
     trustassay merge runs/* --out whole
     trustassay merge runs/0 runs/1 --out whole --json > summary.json
     """
-    from trustassay.calls.client import CallOptions
     from trustassay.cli.results import show_run
 
-    # Prices only fill the table of costs here: merging asks no model.
-    price_table = CallOptions.of(**spending).prices if spending else None
     show_run(
-        trustassay.ray.merge(runs, out=out, pool=pool, prices=price_table, progress=True),
+        trustassay.ray.merge(runs, out=out, pool=pool, progress=True),
         as_json=as_json,
     )
 

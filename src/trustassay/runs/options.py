@@ -9,6 +9,7 @@ the options of the command line from it. Options of a single command are declare
 3. The checks of keywords and of bounds.
 """
 
+import dataclasses
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -72,6 +73,7 @@ SECOND_READER = "Second reader"
 ASKING = "Asking a model for answers"
 LABELS = "Labels and ratings by people"
 CHANCE = "Chance"
+TRAINING = "Training"
 COST = "Cost and speed"
 FOLLOWING = "Growing files"
 DISTRIBUTED = "Distributed runs"
@@ -145,6 +147,67 @@ def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
     return result
 
 
+BACKEND = Flag(
+    "--backend",
+    "A backend by its role: generator (writes wrong and corrected answers), similarity, retriever, "
+    "token-embedder, linker (finds entities), distractors (sources of words), or another one. May "
+    "be given more than once.",
+    metavar="ROLE=URI",
+    group=MODELS,
+    kind=list[str],
+    default=[],
+    rare=True,
+)
+BACKEND_ROLES: Mapping[str, str] = {
+    "generator": "generator",
+    "similarity": "similarity",
+    "retriever": "retriever",
+    "token-embedder": "token_embedder",
+    "linker": "linker",
+    "distractors": "distractors",
+    "reference": "references",
+    "second": "second",
+    "model": "model",
+    "judge": "judge",
+    "entailer": "entailer",
+    "embedder": "embedder",
+}
+"""The keyword in Python of each role that ``--backend`` takes."""
+
+
+def group_backends(
+    texts: Sequence[str], roles: Collection[str] = BACKEND_ROLES
+) -> dict[str, list[str]]:
+    """Return the URIs of ``--backend ROLE=URI`` by role.
+
+    Args:
+        roles: those that the command has.
+
+    Raises:
+        UsageError: a value is not of this form, or the command has no such role.
+    """
+    result: dict[str, list[str]] = {}
+    for text in texts:
+        role, _, uri = text.partition("=")
+        if not uri:
+            raise UsageError(f"--backend: expected ROLE=URI, got {text!r}")
+        if role not in roles:
+            raise UsageError(f"--backend: {did_you_mean('role', role, roles)}")
+        result.setdefault(role, []).append(uri)
+    return result
+
+
+def read_backends(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``--backend`` as keywords of Python functions."""
+    result: dict[str, Any] = {}
+    for role, uris in group_backends(texts).items():
+        # Several models can be judges and references; of every other role there is one.
+        if len(uris) > 1 and role not in ("reference", "judge"):
+            raise UsageError(f"--backend {role}: expected one, got {len(uris)}")
+        result[BACKEND_ROLES[role]] = uris if len(uris) > 1 or role == "reference" else uris[0]
+    return result
+
+
 class BackendChoices(TypedDict, total=False):
     """Backends: each a URI, or an object of the right protocol; ``None`` counts as not given.
 
@@ -173,17 +236,7 @@ class BackendChoices(TypedDict, total=False):
             read=lambda given: given[0] if len(given) == 1 else given,
         ),
     ]
-    generator: Annotated[
-        "Models",
-        Flag(
-            "--generator",
-            "A model that writes wrong and corrected answers, a URI as for --model.",
-            metavar="URI",
-            group=MODELS,
-            kind=str | None,
-            rare=True,
-        ),
-    ]
+    generator: "Models"
     references: Annotated[
         "Models",
         Flag(
@@ -213,8 +266,8 @@ class BackendChoices(TypedDict, total=False):
         "EntailerChoice | None",
         Flag(
             "--entailer",
-            f"The entailment model: {describe_forms('entailer', DEFAULT_ENTAILER, 'chat')}, or a chat model "
-            "(openai:MODEL[@BASE_URL][?repeats=N], chat:hf:ID, ...).",
+            f"The entailment model: {describe_forms('entailer', DEFAULT_ENTAILER, 'chat')}, "
+            "or a chat model (openai:MODEL[@BASE_URL][?repeats=N], chat:hf:ID, ...).",
             metavar="URI",
             group=MODELS,
             kind=str | None,
@@ -231,19 +284,7 @@ class BackendChoices(TypedDict, total=False):
             rare=True,
         ),
     ]
-    similarity: Annotated[
-        "SimilarityChoice | None",
-        Flag(
-            "--similarity",
-            "The similarity of two texts: cosine[:EMBEDDER] (the default), "
-            "consistency[:ENTAILER], bertscore:hf:ID-or-path[?layer=N], lexical; of two "
-            "answers to a question: novel, agreement[:ENTAILER]; python:MODULE:OBJECT.",
-            metavar="URI",
-            group=MODELS,
-            kind=str | None,
-            rare=True,
-        ),
-    ]
+    similarity: "SimilarityChoice | None"
     retriever: Annotated[
         "str | Retriever | None",
         Flag(
@@ -256,41 +297,13 @@ class BackendChoices(TypedDict, total=False):
             rare=True,
         ),
     ]
-    token_embedder: Annotated[
-        "str | TokenEmbedder | None",
-        Flag(
-            "--token-embedder",
-            "The token embedding model: embedded (the default), hf:ID-or-path[?layer=N].",
-            metavar="URI",
-            group=MODELS,
-            kind=str | None,
-            rare=True,
-        ),
+    token_embedder: "str | TokenEmbedder | None"
+    linker: "str | EntityLinker | None"
+    distractors: "WordSources"
+    backends: Annotated[
+        Mapping[str, Any],
+        dataclasses.replace(BACKEND, read=read_backends, several=True),
     ]
-    linker: Annotated[
-        "str | EntityLinker | None",
-        Flag(
-            "--linker",
-            f"The entity linker: {describe_forms('linker')}; spotlight[:URL], spacy[:MODEL].",
-            metavar="URI",
-            group=MODELS,
-            kind=str | None,
-            rare=True,
-        ),
-    ]
-    distractors: Annotated[
-        "WordSources",
-        Flag(
-            "--distractors",
-            "Sources of words for distractors: embedding,pos (the default), "
-            "python:MODULE:OBJECT, word2vec:FILE, dbpedia[:URL]; several with commas.",
-            metavar="URI",
-            group=MODELS,
-            kind=str | None,
-            rare=True,
-        ),
-    ]
-    backends: Mapping[str, Any]
 
 
 Limit = Annotated[
@@ -794,13 +807,6 @@ class AnswerOptions(TypedDict, total=False):
     ]
 
 
-QUIET = Annotated[
-    bool,
-    Flag(
-        "--quiet -q", "Print faults and the last line alone, which names the result.", group=OUTPUT
-    ),
-]
-
 CLUSTER = tuple(Cluster.__annotations__)
 """The keywords that only a run on a cluster takes."""
 
@@ -829,7 +835,9 @@ FLAGS = {
 
 def find_flag(name: str) -> str:
     """Return the command-line flag of an option, by its name in Python."""
-    return FLAGS.get(name, Flag()).name or f"--{name.replace('_', '-')}"
+    roles = [role for role, keyword in BACKEND_ROLES.items() if keyword == name]
+    other_flag = f"--backend {roles[0]}" if roles else f"--{name.replace('_', '-')}"
+    return FLAGS.get(name, Flag()).name or other_flag
 
 
 def check_bounds(options: Mapping[str, Any]) -> None:

@@ -81,7 +81,7 @@ def test_a_source_that_cannot_be_had_back_by_its_name_is_told(tmp_path: Path) ->
     (error,) = [a.error for a in more.assessments]
     assert error
     assert "the run's birds cannot be used here" in error
-    assert "give --distractors" in error
+    assert "give --backend distractors=URI" in error
 
 
 def test_answers_to_other_questions_stand_in(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import with_options
 from trustassay.cli.papers.ending import end_if_stopped, show_failed
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
@@ -15,7 +15,6 @@ from trustassay.runs.options import (
     OUTPUT,
     Flag,
     RecordOptions,
-    SpendingOptions,
 )
 
 
@@ -44,7 +43,6 @@ def cite(
         Flag("--only-uncited", "Leave answers that already cite something unchanged."),
     ] = False,
     records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache")],
 ) -> None:
     """Put citations into answers that have documents but do not cite them.
 
@@ -67,7 +65,7 @@ def cite(
         threshold=threshold,
         only_uncited=only_uncited,
         progress=True,
-        calls=CallOptions.of(**spending),
+        calls=CallOptions(),
         **records,
     )
     # Only the backend that --by names is loaded.

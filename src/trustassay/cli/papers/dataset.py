@@ -82,10 +82,10 @@ def mixedqa(
         ),
     ],
     per_source: Annotated[int, Flag("--per-source", "Questions kept of each set.", least=1)] = 200,
-    asking: Annotated[AnswerOptions, Only("prompt", "examples", "temperature", "max_tokens")],
+    asking: Annotated[AnswerOptions, Only("temperature", "max_tokens")],
     seed: Seed,
     skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("budget")],
     dry_run: Annotated[
         bool, Flag("--dry-run", "Say what would be asked at least; ask nothing.", group=OUTPUT)
     ] = False,
@@ -286,7 +286,7 @@ def trust_eval(
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
     """Build a grounded data set from questions, gold answers and a corpus.
 

@@ -20,10 +20,8 @@ from trustassay.runs.options import (
     OUTPUT,
     Fields,
     Flag,
-    Limit,
     MaxTokens,
     Seed,
-    SkipBad,
     SpendingOptions,
 )
 
@@ -105,7 +103,7 @@ def attack(
     ] = None,
     max_tokens: MaxTokens = 512,
     seed: Seed,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("budget")],
     as_json: Annotated[
         bool, Flag("--json", "Print the points as JSON on standard output.", group=OUTPUT)
     ] = False,
@@ -210,11 +208,8 @@ def isotropy(
     draw: Annotated[
         int, Flag("--draw", "Questions to draw at random.", group=INPUT, least=1)
     ] = 100,
-    limit: Limit,
     seed: Seed,
     fields: Fields,
-    skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache")],
     out: Annotated[Path | None, Flag("--out", "Write a page with charts.", group=OUTPUT)],
     as_json: common.Json,
 ) -> None:
@@ -251,9 +246,7 @@ def isotropy(
         if name in perturbation:
             raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
     chosen_families = resolve_families(dict.fromkeys(perturbation or FAMILIES), length, last)
-    samples = draw_samples(
-        source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
-    )
+    samples = draw_samples(source, draw, seed=seed, fields=dict(fields))
     versions_by_family = {
         family.name: perturb_samples(samples, family, perturbations, seed)
         for family in chosen_families
@@ -277,7 +270,7 @@ def isotropy(
         ],
         Backends.of(embed=resolve.embedder(embedder)),
         seed=seed,
-        options=CallOptions.of(**spending),
+        options=CallOptions(),
     )
     results = dict(zip(versions_by_family, figures, strict=True))
     # 3. Warnings, the table, and the page.

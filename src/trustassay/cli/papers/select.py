@@ -21,7 +21,7 @@ from trustassay.runs.options import (
     Flag,
     RecordOptions,
     Seed,
-    SpendingOptions,
+    find_flag,
 )
 
 if TYPE_CHECKING:
@@ -105,11 +105,9 @@ def icl(
             group=ASKING,
         ),
     ] = None,
-    backends: BackendChoices,
+    backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
-    seed: Seed,
     records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache")],
     as_json: common.Json,
 ) -> None:
     """Write prompts with the nearest examples of chosen answers, for trustassay generate.
@@ -130,7 +128,7 @@ def icl(
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
     # A run as it is; a file of answers is scored first, into a folder of its own.
     folder, name, status = score_run(
-        str(source), metric, scoring_backends, records, out=run, seed=seed
+        str(source), metric, scoring_backends, records, out=run, seed=0
     )
     # 2. Choose examples, and write the prompts.
     options = selecting.IclOptions(
@@ -141,7 +139,7 @@ def icl(
         prompt,
         records.get("fields", {}),
         progress=True,
-        calls=CallOptions.of(**spending),
+        calls=CallOptions(),
     )
     embedder = backends.get("embedder") or DEFAULT_EMBEDDER
     result = selecting.select_icl(folder, out, embedder, questions, options)
@@ -185,10 +183,8 @@ def sft(
     ],
     metric: MetricName = None,
     by: By = "score",
-    test_share: Annotated[
-        float, Flag("--test-share", "Share of the questions to test with, 0 to below 1.")
-    ] = 0.2,
-    backends: BackendChoices,
+    test_share: common.TestShare = 0.2,
+    backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
     seed: Seed,
     records: RecordOptions,
@@ -257,12 +253,12 @@ def _choose_scoring_backends(
         return scoring_backends
     other_options = {"limit": records.get("limit"), "skip-bad": records.get("skip_bad"), "run": run}
     useless_options = [
-        *scoring_backends,
-        *(name for name, value in other_options.items() if value is not None),
+        *map(find_flag, scoring_backends),
+        *(f"--{name}" for name, value in other_options.items() if value is not None),
     ]
     # Better an error than an option without effect.
     if useless_options:
-        raise UsageError(f"{source}: is scored already; --{useless_options[0]} has no effect")
+        raise UsageError(f"{source}: is scored already; {useless_options[0]} has no effect")
     return scoring_backends
 
 

@@ -35,17 +35,11 @@ def tune(
             group=OUTPUT,
         ),
     ],
-    full: Annotated[bool, Flag("--full", "Train all weights in place of LoRA adapters.")] = False,
-    epochs: Annotated[float, Flag("--epochs", "Passes over the data.")] = 3.0,
-    steps: Annotated[
-        int | None,
-        Flag("--steps", "Steps of the optimizer, in place of --epochs.", least=1),
-    ] = None,
-    batch: Annotated[int, Flag("--batch", "Conversations of a step.", least=1)] = 8,
-    learning_rate: Annotated[
-        float | None,
-        Flag("--learning-rate", "Default: 2e-4, with --full 2e-5."),
-    ] = None,
+    full: common.FullTraining = False,
+    epochs: common.Epochs = 3.0,
+    steps: common.TrainingSteps = None,
+    batch: common.BatchSize = 8,
+    learning_rate: common.LearningRate = None,
     max_length: Annotated[
         int,
         Flag("--max-length", "Tokens of a conversation; longer ones are left out.", least=2),
