@@ -42,7 +42,7 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
     for arguments, words in (
         (("--source", "embeding"), "did you mean embedding"),
         (("--source", "embedding:none.bin"), "none.bin: cannot be read"),
-        (("--source", "llm"), "name one with --generator"),
+        (("--source", "llm"), "name one with --backend generator=URI"),
         ((*SOURCE, "--backend", "linker=spacy:none"), "spacy:none"),
     ):
         said = cli("papers", "distractors", "a.jsonl", *arguments, "--out", "d.jsonl")

@@ -221,7 +221,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
         return " ".join(done.output.split())
 
     plain = [question(i) for i in range(3)]
-    assert "No such command 'fewl-pears'" in refused("fewl-pears", plain)
+    assert "unknown experiment 'fewl-pears'" in refused("fewl-pears", plain)
     assert "references: is missing" in refused("fewl-pairs", plain)
     without = [{k: v for k, v in row.items() if k != "incorrect_answers"} for row in plain]
     assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)

@@ -62,20 +62,34 @@ Embedder = Annotated[
     ),
 ]
 FullTraining = Annotated[
-    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING)
+    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING, rare=True)
 ]
-Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING)]
+Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING, rare=True)]
 TrainingSteps = Annotated[
     int | None,
-    Flag("--steps", "Steps of the optimizer, in place of --epochs.", group=TRAINING, least=1),
+    Flag(
+        "--steps",
+        "Steps of the optimizer, in place of --epochs.",
+        group=TRAINING,
+        least=1,
+        rare=True,
+    ),
 ]
-BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
+BatchSize = Annotated[
+    int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1, rare=True)
+]
 LearningRate = Annotated[
-    float | None, Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING)
+    float | None,
+    Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING, rare=True),
 ]
 TestShare = Annotated[
     float,
-    Flag("--test-share", "Share of the questions to test with, 0 to below 1.", group=TRAINING),
+    Flag(
+        "--test-share",
+        "Share of the questions to test with, 0 to below 1.",
+        group=TRAINING,
+        rare=True,
+    ),
 ]
 Metrics = Annotated[
     list[str],

@@ -117,7 +117,8 @@ def compare(
 
     \b
     trustassay compare runs/monday runs/tuesday
-    trustassay compare runs/monday runs/tuesday --labels monday.jsonl --labels tuesday.jsonl
+    trustassay compare runs/monday runs/tuesday --labels monday.jsonl \\
+        --labels tuesday.jsonl
     trustassay compare runs/monday runs/tuesday --metric harmonicity \\
         --page change.html
     trustassay compare tuned.jsonl vanilla.jsonl --judge openai:gpt-4o-mini \\
@@ -353,7 +354,8 @@ def audit(
     beside that of a planted error, which must matter. INPUT may be a run, whose replies are used.
 
     \b
-    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 --dry-run
+    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
+        --dry-run
     trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
         --budget 2usd
     trustassay audit answers.jsonl --metric faithfulness --entailer embedded
@@ -526,10 +528,13 @@ def gate(
 
     \b
     trustassay gate runs/new --max failed=10% --max not_answered=5%
-    trustassay gate runs/new --min grounding.trust_score=60 --max grounding.errors=0
+    trustassay gate runs/new --min grounding.trust_score=60 \\
+        --max grounding.errors=0
     trustassay gate runs/new --labels ratings.jsonl --min faithfulness.right=80%
-    trustassay gate runs/new --no-worse-than runs/main --margin 5 --markdown gate.md
-    trustassay gate runs/new --no-worse-than runs/main --junit gate.xml --undecided pass
+    trustassay gate runs/new --no-worse-than runs/main --margin 5 \\
+        --markdown gate.md
+    trustassay gate runs/new --no-worse-than runs/main --junit gate.xml \\
+        --undecided pass
     trustassay gate runs/new --no-worse-than runs/anchor --undecided pass
     """
     from trustassay.compare import gate_files, gate_rules

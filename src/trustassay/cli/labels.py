@@ -139,9 +139,12 @@ def study(
 
     \b
     trustassay study runs/one --label label
-    trustassay study runs/one runs/two --label labels.correct --by source --by model
-    trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o --page study.html
-    trustassay study runs/one --ratings gold.csv --label verdict --positive grounded --table all.csv
+    trustassay study runs/one runs/two --label labels.correct --by source \\
+        --by model
+    trustassay study runs/one --ratings ratings.jsonl --machine gpt-4o \\
+        --page study.html
+    trustassay study runs/one --ratings gold.csv --label verdict \\
+        --positive grounded --table all.csv
     """
     from trustassay.people.study import outputs
     from trustassay.people.study.command import study as run_study
@@ -365,9 +368,12 @@ def calibrate(
 
     \b
     trustassay calibrate runs/labelled --label label
-    trustassay calibrate runs/labelled --label correct --metric faithfulness.support --at-most 0.05
-    trustassay calibrate runs/one runs/two --label label --metric faithfulness --metric reference
-    trustassay calibrate runs/one --ratings ratings.jsonl --out good.json --page good.html
+    trustassay calibrate runs/labelled --label correct \\
+        --metric faithfulness.support --at-most 0.05
+    trustassay calibrate runs/one runs/two --label label \\
+        --metric faithfulness --metric reference
+    trustassay calibrate runs/one --ratings ratings.jsonl --out good.json \\
+        --page good.html
     trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
     """
     from trustassay.people.calibrate import command
@@ -532,8 +538,9 @@ def label(
     `annotate --plan` shows its answers in order.
 
     \b
-    trustassay label runs/one                                    # proposes 50 answers
-    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna --rubric verdict
+    trustassay label runs/one                      # proposes 50 answers
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna \\
+        --rubric verdict
     trustassay label runs/one --ratings ratings.jsonl --width 0.1
     trustassay label runs/one --ratings ratings.jsonl --number 100
     trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b

@@ -175,16 +175,23 @@ def _find_entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load_command(name: str) -> Any:
+    from trustassay.cli.options import OptionsCommand
+
     entry = COMMANDS[name]
     module, _, attribute = entry.target.partition(":")
     thing = getattr(importlib.import_module(f"trustassay.cli.{module}"), attribute)
     if isinstance(thing, typer.Typer):
         thing.rich_markup_mode, thing._add_completion = None, False
+        for application in (thing, *(group.typer_instance for group in thing.registered_groups)):
+            for info in application.registered_commands if application else ():
+                info.cls = OptionsCommand
         command: Any = typer.main.get_group(thing)
         command.short_help, command.rich_help_panel = entry.line, entry.group
     else:
         application = typer.Typer(rich_markup_mode=None, add_completion=False)
-        application.command(short_help=entry.line, rich_help_panel=entry.group)(thing)
+        application.command(cls=OptionsCommand, short_help=entry.line, rich_help_panel=entry.group)(
+            thing
+        )
         command = typer.main.get_command(application)
     command.name = name
     return command

@@ -14,9 +14,19 @@ from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import typer
+from typer.core import TyperCommand
 
 from trustassay.cli.common import errors_for_people
-from trustassay.runs.options import UNSET, Flag, find_flag, read_annotation, read_pairs
+from trustassay.runs.options import (
+    ARGUMENTS,
+    HEADINGS,
+    HELP,
+    UNSET,
+    Flag,
+    find_flag,
+    read_annotation,
+    read_pairs,
+)
 
 
 class Only:
@@ -182,4 +192,47 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     parameters = [option.parameter() for option in options]
     with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {item.name: item.annotation for item in parameters}
+    with_groups.flags = {option.key: option.flag for option in options}  # type: ignore[attr-defined]
     return with_groups
+
+
+HELP_ALL = "--help-all"
+"""Shows all options of a command in place of the most used ones."""
+OPTIONS_SHOWN = 10
+"""Options that ``--help`` shows: rare ones are left out where a command has more."""
+
+
+class OptionsCommand(TyperCommand):
+    """A command whose ``--help`` shows the options under headings, and rare ones on request."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; ``--help-all`` is a ``--help`` with all options."""
+        ctx.meta[HELP_ALL] = HELP_ALL in args
+        return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options, each under its heading."""
+        flags: Mapping[str, Flag] = getattr(self.callback, "flags", {})
+        hidden = set() if ctx.meta.get(HELP_ALL) else find_hidden(flags)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            flag = flags.get(str(parameter.name), Flag(group=HELP))
+            if record is not None and parameter.name not in hidden:
+                is_argument = parameter.param_type_name == "argument"
+                sections[ARGUMENTS if is_argument else flag.group].append(record)
+        if hidden:
+            sections[HELP].append((HELP_ALL, f"Show {len(hidden)} more options, too."))
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def find_hidden(flags: Mapping[str, Flag]) -> set[str]:
+    """Return the options that ``--help`` leaves out: rare ones, where a command has many."""
+    options = [key for key, flag in flags.items() if flag.name.startswith("-")]
+    rare = [key for key in options if flags[key].rare]
+    # A command with few common options shows the first of its rare ones, too.
+    room = max(0, OPTIONS_SHOWN - (len(options) - len(rare)))
+    return set(rare[room:])

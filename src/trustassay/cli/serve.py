@@ -74,11 +74,19 @@ class Integrations:
         ),
     ]
     guardrail: Annotated[
-        bool, Flag("--guardrail", "Answer LiteLLM's generic guardrail API.", group=INTEGRATIONS)
+        bool,
+        Flag(
+            "--guardrail", "Answer LiteLLM's generic guardrail API.", group=INTEGRATIONS, rare=True
+        ),
     ]
     mcp: Annotated[
         bool,
-        Flag("--mcp", "Serve the tool check_answer to MCP clients at /mcp.", group=INTEGRATIONS),
+        Flag(
+            "--mcp",
+            "Serve the tool check_answer to MCP clients at /mcp.",
+            group=INTEGRATIONS,
+            rare=True,
+        ),
     ]
     otlp: Annotated[
         bool,
@@ -86,6 +94,7 @@ class Integrations:
             "--otlp",
             "Take traces as OTLP sends them at /v1/traces, and score each when it is complete.",
             group=INTEGRATIONS,
+            rare=True,
         ),
     ]
     settle: Annotated[
@@ -283,6 +292,7 @@ def serve(
             "The address to listen at; other than this machine needs a token.",
             group=SERVER,
             default="127.0.0.1",
+            rare=True,
         ),
     ],
     port: Annotated[
@@ -294,6 +304,7 @@ def serve(
             default=8770,
             least=0,
             most=65535,
+            rare=True,
         ),
     ],
     capacity: Annotated[
@@ -367,7 +378,8 @@ def serve(
     \b
     trustassay serve
     trustassay serve --metric faithfulness --metric grounding --out runs/live
-    trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    trustassay serve --metric harmonicity:perturbations=1 \\
+        --model openai:gpt-4o-mini
     trustassay serve --upstream https://api.openai.com/v1 \\
         --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
@@ -484,7 +496,8 @@ def monitor(
 
     \b
     trustassay monitor runs/2026-* --state monitor.json
-    trustassay monitor runs/today --state monitor.json --max faithfulness.failed=10%
+    trustassay monitor runs/today --state monitor.json \\
+        --max faithfulness.failed=10%
     trustassay monitor probes/* --fixed --state judge.json
     trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
         --webhook https://example.org/hook --prometheus trustassay.prom

@@ -50,7 +50,8 @@ def shard(
 
     \b
     trustassay shard answers.jsonl --into 8
-    trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl --out runs/0
+    trustassay score answers.jsonl.shards/answers.jsonl.shard-0-of-8.jsonl \\
+        --out runs/0
     trustassay merge runs/* --out whole
     trustassay shard answers.jsonl --into 8 --whole
     """

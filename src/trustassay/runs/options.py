@@ -65,15 +65,16 @@ Path_ = str | os.PathLike[str]
 # A marker other than None, which is a default that `--help` may have to show.
 UNSET: Any = inspect.Parameter.empty
 
-# Headings of options in `--help`, which shows them in this order; a command's own come first.
+# Headings in `--help`.
+ARGUMENTS = "Arguments"
 OPTIONS = "Options"
 INPUT = "Input"
 MODELS = "Metrics and models"
 SECOND_READER = "Second reader"
 ASKING = "Asking a model for answers"
+TRAINING = "Training"
 LABELS = "Labels and ratings by people"
 CHANCE = "Chance"
-TRAINING = "Training"
 COST = "Cost and speed"
 FOLLOWING = "Growing files"
 DISTRIBUTED = "Distributed runs"
@@ -81,6 +82,12 @@ SERVER = "Server"
 INTEGRATIONS = "Beside /v1/score"
 BLOCKING = "Withheld answers"
 OUTPUT = "Output"
+HELP = "Help"
+HEADINGS = (
+    *(ARGUMENTS, OPTIONS, INPUT, MODELS, SECOND_READER, ASKING, TRAINING, LABELS, CHANCE, COST),
+    *(FOLLOWING, DISTRIBUTED, SERVER, INTEGRATIONS, BLOCKING, OUTPUT, HELP),
+)
+"""All headings, in the order of ``--help``; options that only one command has come first."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ def cite(
     \b
     trustassay papers cite answers.jsonl --by entailment --entailer embedded \\
         --out cited.jsonl
-    trustassay papers cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
+    trustassay papers cite answers.jsonl --by bm25 --only-uncited \\
+        --out cited.jsonl
     """
     from trustassay.backends import resolve
     from trustassay.calls.backends import Backends

@@ -253,6 +253,7 @@ def trust_eval(
             "In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
             metavar="URI",
             group=MODELS,
+            rare=True,
         ),
     ] = None,
     words: Annotated[
@@ -262,6 +263,7 @@ def trust_eval(
             "Cut documents into passages of N words. Default: 100 for plain text; "
             "records are not cut.",
             least=1,
+            rare=True,
         ),
     ] = None,
     claims: Annotated[
@@ -270,17 +272,24 @@ def trust_eval(
             "--claims",
             "Gold claims: given (those in the records, else the gold answers), sentences (of "
             "the gold answers), or model (asked of --model).",
+            rare=True,
         ),
     ] = "given",
     entailer: common.Entailer,
     model: common.Model = None,
     candidates: Annotated[
-        int, Flag("--candidates", "Passages to retrieve for each question.", least=1)
+        int, Flag("--candidates", "Passages to retrieve for each question.", least=1, rare=True)
     ] = 100,
-    documents: Annotated[int, Flag("--documents", "Documents to keep of these.", least=1)] = 5,
+    documents: Annotated[
+        int, Flag("--documents", "Documents to keep of these.", least=1, rare=True)
+    ] = 5,
     threshold: Annotated[
         float,
-        Flag("--threshold", "Entailment probability from which a passage counts as supporting."),
+        Flag(
+            "--threshold",
+            "Entailment probability from which a passage counts as supporting.",
+            rare=True,
+        ),
     ] = 0.5,
     limit: Limit,
     seed: Seed,

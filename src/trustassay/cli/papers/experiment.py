@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from trustassay.cli import common
 from trustassay.cli.options import Only, list_given_flags, with_options
-from trustassay.errors import UsageError
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
 from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.runs.options import (
     BACKEND,
@@ -55,7 +55,10 @@ class ReferenceOptions:
     ] = 1
     backend: Annotated[list[str], BACKEND] = field(default_factory=list)
     pairs: Annotated[
-        int, Flag("--pairs", "Wrong and corrected answers that count for a question.", least=1)
+        int,
+        Flag(
+            "--pairs", "Wrong and corrected answers that count for a question.", least=1, rare=True
+        ),
     ] = 25
     embedder: Annotated[
         str | None,
@@ -67,14 +70,24 @@ class ReferenceOptions:
             group=MODELS,
         ),
     ] = None
-    neighbours: Annotated[int, Flag("--neighbours", "Questions behind a penalty.", least=1)] = 10
+    neighbours: Annotated[
+        int, Flag("--neighbours", "Questions behind a penalty.", least=1, rare=True)
+    ] = 10
     max_similarity: Annotated[
         float,
-        Flag("--max-similarity", "Cosine from which questions are too alike to be neighbours."),
+        Flag(
+            "--max-similarity",
+            "Cosine from which questions are too alike to be neighbours.",
+            rare=True,
+        ),
     ] = 0.8
     weight_temperature: Annotated[
         float,
-        Flag("--weight-temperature", "Divides the expertise before its exponential is taken."),
+        Flag(
+            "--weight-temperature",
+            "Divides the expertise before its exponential is taken.",
+            rare=True,
+        ),
     ] = 1.0
     single: Annotated[
         str | None,
@@ -82,6 +95,7 @@ class ReferenceOptions:
             "--single",
             "The reference that counts where one alone does. Default: the first one.",
             metavar="NAME",
+            rare=True,
         ),
     ] = None
 
@@ -159,6 +173,7 @@ class OwnOptions:
         Flag(
             "--agrees",
             "fewl-experts: similarity from which a reference says the same as another answer.",
+            rare=True,
         ),
     ] = 0.8
     rubric: Annotated[
@@ -166,6 +181,7 @@ class OwnOptions:
         Flag(
             "--rubric",
             "fewl-neighbours: how the judge judges, a rubric's name or file, of two levels.",
+            rare=True,
         ),
     ] = "verdict"
     of: Annotated[
@@ -173,6 +189,7 @@ class OwnOptions:
         Flag(
             "--of",
             "fewl-neighbours: whose answers to the neighbours, best (the input's) or references.",
+            rare=True,
         ),
     ] = "best"
     outputs: Annotated[
@@ -181,16 +198,21 @@ class OwnOptions:
             "--outputs",
             "five-choice: results that haltt4llm published for a model. May be given again.",
             metavar="NAME=FILE",
+            rare=True,
         ),
     ] = field(default_factory=list)
     shuffle: Annotated[
-        bool, Flag("--shuffle", "five-choice: show the choices in a random order.")
+        bool, Flag("--shuffle", "five-choice: show the choices in a random order.", rare=True)
     ] = False
     questions: Annotated[
         Path | None,
-        Flag("--questions", "fewl-icl: the questions to ask. Default: those of the input."),
+        Flag(
+            "--questions", "fewl-icl: the questions to ask. Default: those of the input.", rare=True
+        ),
     ] = None
-    examples: Annotated[int, Flag("--examples", "fewl-icl: examples in a prompt.", least=1)] = 5
+    examples: Annotated[
+        int, Flag("--examples", "fewl-icl: examples in a prompt.", least=1, rare=True)
+    ] = 5
     max_tokens: MaxTokens = 300
     full: common.FullTraining = False
     epochs: common.Epochs = 10.0
@@ -201,6 +223,7 @@ class OwnOptions:
 
 
 OPTIONS_OF: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("fewl-pairs", "fewl-best", "fewl-rank", "fewl-samples"), ()),
     "fewl-experts": ("--agrees",),
     "fewl-neighbours": ("--judge", "--rubric", "--of"),
     "five-choice": ("--model", "--outputs", "--shuffle"),
@@ -210,7 +233,7 @@ OPTIONS_OF: Mapping[str, Sequence[str]] = {
         *("--test-share", "--max-tokens"),
     ),
 }
-"""The flags of :class:`OwnOptions` that an experiment reads; the others have none."""
+"""All experiments, and the flags of :class:`OwnOptions` that each reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,20 +339,7 @@ class ExperimentOptions:
 
 @with_options
 def experiment(
-    name: Annotated[
-        Literal[
-            "fewl-pairs",
-            "fewl-best",
-            "fewl-rank",
-            "fewl-samples",
-            "fewl-experts",
-            "fewl-neighbours",
-            "five-choice",
-            "fewl-icl",
-            "fewl-sft",
-        ],
-        Flag("NAME", "The experiment, one of those above."),
-    ],
+    name: Annotated[str, Flag("NAME", "The experiment, one of those above.")],
     source: Annotated[
         Path,
         Flag(
@@ -349,29 +359,30 @@ def experiment(
     that the experiment does not read is refused. The tables and figures are those of FEWL.
 
     \b
-    fewl-pairs       compares right answers with wrong ones: Tables 1, 2, 8, 10 to 12
-    fewl-best        counts the questions whose best answer scores highest: Tables 3, 9
-    fewl-rank        ranks models (the field `model`) by mean score: Table 4
-    fewl-samples     orders two models' answers to each question, which have `model`,
-                     `answers` and `incorrect_answers`: Table 5
-    fewl-experts     says how many of the pairs each reference distinguishes, and how
-                     weights are spread: Figures 3 and 4, appendix C.5. The input may
-                     hold `reference_ratings`, {name: number}
-    fewl-neighbours  judges answers to neighbouring questions as answers to the
+    fewl-pairs       right answers against wrong ones: Tables 1, 2, 8, 10 to 12
+    fewl-best        questions whose best answer scores highest: Tables 3, 9
+    fewl-rank        models (the field `model`) by mean score: Table 4
+    fewl-samples     two models' answers to each question in order: Table 5; they
+                     have `model`, `answers` and `incorrect_answers`
+    fewl-experts     how many pairs each reference distinguishes, and how weights
+                     are spread: Figures 3, 4, appendix C.5; the input may have
+                     `reference_ratings`, {name: number}
+    fewl-neighbours  answers to neighbouring questions, judged as answers to the
                      question itself: Figure 2
-    five-choice      puts questions with choices to models and grades them, for the
-                     accuracies of Table 4; answers.jsonl is an input of fewl-rank
-    fewl-icl         compares answers after examples that FEWL chooses with answers
+    five-choice      the accuracies of Table 4, from questions with choices;
+                     its answers.jsonl is an input of fewl-rank
+    fewl-icl         answers after examples that FEWL chooses, against answers
                      without: Table 6
-    fewl-sft         compares a model tuned on answers that FEWL chooses with the model
-                     as it was: Table 7; needs pip install '.[papers]'
+    fewl-sft         a model tuned on answers that FEWL chooses, against the
+                     model as it was: Table 7; needs pip install '.[papers]'
 
     \b
     trustassay papers experiment fewl-pairs qa_data.json \\
         --reference openai:gpt-4o-mini --answers 5 \\
         --backend generator=openai:gpt-4o-mini \\
         --backend similarity=cosine --backend similarity=novel
-    trustassay papers experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
+    trustassay papers experiment fewl-neighbours TruthfulQA.csv \\
+        --judge openai:gpt-4o
     trustassay papers experiment five-choice truthfulqa_trivia_questions.json \\
         --model openai:gpt-4o-mini --shuffle
     trustassay papers experiment fewl-sft TruthfulQA.csv \\
@@ -404,8 +415,10 @@ def experiment(
 
 
 def _refuse_other_options(name: str, own: OwnOptions, references: ReferenceOptions) -> None:
-    """Raise UsageError for an option that the experiment does not read, or one that it lacks."""
-    flags = [flag for flag in list_given_flags(own) if flag not in OPTIONS_OF.get(name, ())]
+    """Refuse an unknown experiment, an option that it does not read, or one that it lacks."""
+    if name not in OPTIONS_OF:
+        raise UnknownNameError(did_you_mean("experiment", name, OPTIONS_OF))
+    flags = [flag for flag in list_given_flags(own) if flag not in OPTIONS_OF[name]]
     if name == "five-choice":
         # Nothing is compared: of the references only the models count.
         flags += [flag for flag in list_given_flags(references) if flag != "--reference"]

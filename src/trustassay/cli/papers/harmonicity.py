@@ -41,11 +41,14 @@ Length = Annotated[
         "changes.",
         least=1,
         most=1_000_000_000,
+        rare=True,
     ),
 ]
 LastCode = Annotated[
     int,
-    Flag("--range", "The highest code point that the perturbation codes draws.", least=0),
+    Flag(
+        "--range", "The highest code point that the perturbation codes draws.", least=0, rare=True
+    ),
 ]
 
 
@@ -61,7 +64,9 @@ def attack(
     ],
     embedder: common.Embedder,
     steps: Annotated[int, Flag("--steps", "Number of rounds.", least=1)] = 5,
-    candidates: Annotated[int, Flag("--candidates", "Candidates per round.", least=1)] = 8,
+    candidates: Annotated[
+        int, Flag("--candidates", "Candidates per round.", least=1, rare=True)
+    ] = 8,
     perturbations: Annotated[
         int, Flag("--perturbations", "Perturbed prompts per gamma.", least=1)
     ] = 10,
@@ -70,6 +75,7 @@ def attack(
         Flag(
             "--perturbation",
             "How they are made: unicode, codes, control, whitespace, typo, synonym.",
+            rare=True,
         ),
     ] = "unicode",
     candidate: Annotated[
@@ -78,6 +84,7 @@ def attack(
             "--candidate",
             "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
             "perturbed prompts of the current prompt's gamma.",
+            rare=True,
         ),
     ] = "unicode",
     step_rule: Annotated[
@@ -86,11 +93,14 @@ def attack(
             "--step-rule",
             "uphill moves only to a better candidate, extremum always to a round's best.",
             metavar="uphill|extremum",
+            rare=True,
         ),
     ] = "uphill",
     length: Length = 3,
     last: LastCode = 31,
-    descend: Annotated[bool, Flag("--descend", "Search for prompts with stable answers.")] = False,
+    descend: Annotated[
+        bool, Flag("--descend", "Search for prompts with stable answers.", rare=True)
+    ] = False,
     calls: Annotated[
         int | None,
         Flag(
@@ -99,6 +109,7 @@ def attack(
             "do not.",
             group=COST,
             least=2,
+            rare=True,
         ),
     ] = None,
     max_tokens: MaxTokens = 512,
@@ -120,7 +131,8 @@ def attack(
         --model openai:gpt-4o-mini --out attacks/one
     trustassay papers attack "Answer politely: ..." --model hf:MODEL --descend \\
         --out attacks/calm
-    trustassay papers attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
+    trustassay papers attack "Name the 9 quarks." --model hf:MODEL \\
+        --out attacks/paper \\
         --step-rule extremum --candidate ball --candidates 10 \\
         --perturbation codes --range 4095
     trustassay papers attack "Who built it?" --model hf:MODEL --candidate words \\

@@ -50,6 +50,7 @@ By = Annotated[
         "What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
         "alone), or a part of the metric (no_penalty).",
         metavar="WAY",
+        rare=True,
     ),
 ]
 RunFolder = Annotated[
@@ -90,11 +91,12 @@ def icl(
             "--baseline",
             "Only questions for which this chooses another answer become examples; as --by.",
             metavar="WAY",
+            rare=True,
         ),
     ] = "single",
-    keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.")] = False,
+    keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.", rare=True)] = False,
     examples: Annotated[
-        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
+        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1, rare=True)
     ] = 5,
     prompt: Annotated[
         Path | None,
@@ -103,6 +105,7 @@ def icl(
             "Your own template in place of the one that ships; filled with question, "
             "examples and sample.",
             group=ASKING,
+            rare=True,
         ),
     ] = None,
     backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
@@ -197,7 +200,8 @@ def sft(
 
     \b
     trustassay papers select sft runs/models --out chosen
-    trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 --out chosen
+    trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 \\
+        --out chosen
     """
     from trustassay.papers import select as selecting
 

@@ -52,7 +52,8 @@ def tune(
     Only the answers are learnt. The result is a whole model, which hf:FOLDER loads.
 
     \b
-    trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m --out tuned
+    trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m \\
+        --out tuned
     trustassay generate chosen/test_questions.jsonl --model hf:./tuned \\
         --out answers.jsonl
     """
