@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from trustassay.cli.compare import STATUS
+from trustassay.cli.gate import STATUS
 from trustassay.cli.main import app
 from trustassay.metrics.grounding.maths import VERDICT_REASONS
 from trustassay.metrics.grounding.options import PROFILES, Rules

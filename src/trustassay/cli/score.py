@@ -1,4 +1,4 @@
-"""``trustassay score`` (also for a file that grows), ``plan``, ``rescore`` and ``generate``."""
+"""``trustassay score``: score answers, also those of a file that grows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import Json, Metrics
 from trustassay.cli.options import Only, list_given_flags, with_options
 from trustassay.cli.results import show_plan, show_run
 from trustassay.errors import UsageError
-from trustassay.report.terminal import complain, one_line, say
+from trustassay.report.terminal import one_line, say
 from trustassay.runs.options import (
-    ASKING,
-    CHANCE,
     FOLLOWING,
     OUTPUT,
     AnswerOptions,
@@ -27,7 +24,6 @@ from trustassay.runs.options import (
     Flag,
     Pool,
     RecordOptions,
-    RescoreOptions,
     ScoreOptions,
     SecondReadingOptions,
     Seed,
@@ -298,163 +294,3 @@ def score(
         return
     run = api.score(source, engine=engine, **options, **cluster)
     show_run(run, as_json=as_json, open_report=open_report)
-
-
-@with_options
-def plan(
-    sources: common.Sources,
-    *,
-    metric: common.Metrics,
-    backends: BackendChoices,
-    out: Annotated[
-        Path | None,
-        Flag("--out", "The folder of the run, if it was already started.", group=OUTPUT),
-    ],
-    turns: Turns,
-    records: RecordOptions,
-    drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
-    pool: Pool,
-    answers: AnswerOptions,
-    spending: Annotated[SpendingOptions, Only("prices")],
-    as_json: common.Json,
-) -> None:
-    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
-
-    Calls that are already stored count with their stored replies, and cost nothing.
-
-    \b
-    trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
-    trustassay plan questions.jsonl --metric harmonicity \\
-        --model openai:gpt-4o-mini
-    """
-    from trustassay import api
-
-    source = common.join_sources(sources)
-    metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
-    result = api.plan(
-        source,
-        metrics=metric,
-        out=out,
-        answering=common.build_answering(answers),
-        turns=turns,
-        pool=pool,
-        progress=True,
-        **backends,
-        **records,
-        **drawn,
-        **spending,
-    )
-    show_plan(result, as_json=as_json)
-
-
-# Samples, backends and replies come from the run: only these options can change.
-RESCORED = Only(
-    *(
-        "unit",
-        "longest_answer",
-        *SecondReadingOptions.__annotations__,
-        "calibrator",
-    )
-)
-
-
-@with_options
-def rescore(
-    run: Annotated[Path, Flag("RUN", "A run's folder.")],
-    *,
-    out: Annotated[Path, Flag("--out", "The new run's folder.", group=OUTPUT)],
-    metric: Metrics,
-    backends: Annotated[
-        BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
-    ],
-    seed: Annotated[
-        int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0, rare=True)
-    ],
-    options: Annotated[RescoreOptions, RESCORED],
-    as_json: Json,
-) -> None:
-    """Score the samples of a run with other settings; stored replies are not requested again.
-
-    A metric or a backend that is not given is the run's own.
-
-    \b
-    trustassay rescore runs/one --metric grounding:threshold=0.8 --out runs/strict
-    trustassay rescore runs/two --metric harmonicity --embedder hf:MODEL \\
-        --out runs/other
-    """
-    from trustassay import api
-
-    rescore_options: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
-    rescored = api.rescore(run, metrics=metric or None, out=out, **rescore_options)
-    computed = sum(count.computed for count in rescored.outcome.counts.values())
-    stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
-    say(f"{stored_replies} replies were stored, {computed} were newly requested")
-    show_run(rescored, as_json=as_json)
-
-
-@with_options
-def generate(
-    source: common.Source,
-    *,
-    model: common.NeededModel,
-    out: Annotated[
-        Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
-    ],
-    answers: AnswerOptions,
-    repeats: Annotated[
-        int, Flag("--repeats", "Answers per question.", group=ASKING, default=1, least=1)
-    ],
-    again: Annotated[
-        bool, Flag("--again", "Also answer questions that already have an answer.", group=ASKING)
-    ],
-    records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
-) -> None:
-    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
-
-    \b
-    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
-        --out answers.jsonl
-    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
-        --out answers.jsonl
-    trustassay generate questions.csv \\
-        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
-        --examples chosen.jsonl --out answers.jsonl
-    """
-    from trustassay.calls.client import CallOptions
-    from trustassay.runs import generate as generating
-
-    answering = common.build_answering(answers)
-    options = generating.GenerateOptions(
-        answering=answering,
-        repeats=repeats,
-        again=again,
-        progress=True,
-        calls=CallOptions.of(**spending),
-        **records,
-    )
-    # Finished answers are written even if others failed.
-    result = generating.generate(source, model, out, options)
-    common.show_endpoints(result.endpoints)
-    for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
-        complain(one_line(f"  {sample_id}: {error}"))
-    total = result.written + len(result.failed)
-    # What the answers lack, each with the number of all that were asked.
-    if result.cut:
-        message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{result.cut:,} of {total:,} {message}")
-    if result.without_tokens:
-        message = "answers have no log-probabilities: the model gave none, or those of another text"
-        say(f"{result.without_tokens:,} of {total:,} {message}")
-    if result.empty:
-        say(f"{result.empty:,} of {total:,} answers were empty")
-    if result.written:
-        say(f"{result.written:,} answers in {out}")
-    if result.failed:
-        if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
-            complain(f"  ... and {more:,} more")
-        if not result.written:
-            complain(f"no question was answered; {out} was not written")
-        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
-        if not result.written:
-            raise typer.Exit(1)
