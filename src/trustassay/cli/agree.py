@@ -11,9 +11,7 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError, did_you_mean
 from trustassay.report.terminal import one_line, print_json, say, show_rows
 from trustassay.runs.options import (
-    INPUT,
     LABELS,
-    OUTPUT,
     Flag,
 )
 
@@ -42,16 +40,7 @@ def agree(
             "out if --run has votes of judges.",
         ),
     ],
-    fields: Annotated[
-        Mapping[str, str],
-        Flag(
-            "--field",
-            "If a column has another name: item=question_id; if FILE has several rubrics, "
-            "which one: rating=truthfulness. May be given again.",
-            metavar="NAME=COLUMN",
-            group=INPUT,
-        ),
-    ],
+    fields: common.RatingFields,
     rater: Annotated[
         list[str],
         Flag(
@@ -62,17 +51,7 @@ def agree(
             group=LABELS,
         ),
     ],
-    levels: Annotated[
-        str | None,
-        Flag(
-            "--levels",
-            "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas "
-            "between them. Needed for weights where the ratings do not use all levels. Other "
-            "words are categories without an order.",
-            metavar="LEVELS",
-            group=LABELS,
-        ),
-    ],
+    levels: common.Levels,
     run: Annotated[
         Path | None,
         Flag(
@@ -81,20 +60,8 @@ def agree(
             "its judges, if it has any, are ratings like those of FILE.",
         ),
     ],
-    machine: Annotated[
-        list[str],
-        Flag(
-            "--machine",
-            "A rater of FILE that is a judge and not a person: the variance of judges is given "
-            "separately. May be given more than once.",
-            metavar="RATER",
-            group=LABELS,
-            rare=True,
-        ),
-    ],
-    page: Annotated[
-        Path | None, Flag("--page", "Write a page with the variance drawn.", group=OUTPUT)
-    ],
+    machine: common.Machine,
+    page: common.Page,
     as_json: common.Json,
 ) -> None:
     """Say how far raters agree: each pair, all together, each with themselves; and where not.

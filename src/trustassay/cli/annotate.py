@@ -12,7 +12,6 @@ from trustassay.report.terminal import say
 from trustassay.runs.options import (
     LABELS,
     OUTPUT,
-    SERVER,
     Fields,
     Flag,
     Limit,
@@ -35,16 +34,7 @@ def annotate(
         list[str],
         Flag("--rater", "A person who rates; once for each.", metavar="NAME", group=LABELS),
     ],
-    rubric: Annotated[
-        list[str],
-        Flag(
-            "--rubric",
-            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or "
-            "a YAML file. Once for each that is rated. Default: answer; of pairs none.",
-            metavar="NAME|FILE",
-            group=LABELS,
-        ),
-    ],
+    rubric: Annotated[list[str], common.RUBRIC],
     out: Annotated[
         Path,
         Flag(
@@ -116,40 +106,9 @@ def annotate(
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
-    host: Annotated[
-        str,
-        Flag(
-            "--host",
-            "The address to listen at; other machines reach it at 0.0.0.0.",
-            group=SERVER,
-            default="127.0.0.1",
-            rare=True,
-        ),
-    ],
-    port: Annotated[
-        int,
-        Flag(
-            "--port",
-            "The port to listen at; 0 takes a free one.",
-            group=SERVER,
-            default=8765,
-            least=0,
-            most=65535,
-            rare=True,
-        ),
-    ],
-    public: Annotated[
-        str,
-        Flag(
-            "--public",
-            "The name under which a proxy shows the page, as rate.example.org; requests for "
-            "other names are refused.",
-            metavar="HOST",
-            group=SERVER,
-            default="",
-            rare=True,
-        ),
-    ],
+    host: common.Host,
+    port: common.Port = 8765,
+    public: common.Public = "",
     export: Annotated[
         Path | None,
         Flag(

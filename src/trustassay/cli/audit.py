@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from trustassay.cli import common
 from trustassay.cli.common import Json, Source, default_metrics, run_folder
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import show_plan
@@ -51,18 +52,11 @@ def audit(
             group=OUTPUT,
         ),
     ],
-    page: Annotated[
-        Path | None,
-        Flag(
-            "--page", "The page. Default: audit.html in the folder.", metavar="FILE", group=OUTPUT
-        ),
-    ],
+    page: common.Page,
     seed: Seed,
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("budget")],
-    dry_run: Annotated[
-        bool, Flag("--dry-run", "Show the calls that would be made.", group=OUTPUT, rare=True)
-    ],
+    dry_run: common.DryRun,
     as_json: Json,
 ) -> None:
     """Measure what moves a judge that must not: answers are changed in one thing at a time.

@@ -10,7 +10,6 @@ from trustassay.cli.options import with_options
 from trustassay.report.terminal import one_line, print_json, say, show_rows
 from trustassay.runs.options import (
     CHANCE,
-    LABELS,
     MODELS,
     OUTPUT,
     Flag,
@@ -24,18 +23,8 @@ if TYPE_CHECKING:
 @with_options
 def calibrate(
     *,
-    runs: Annotated[list[Path], Flag("RUN...", "Folders of finished runs with labelled answers.")],
-    label: Annotated[
-        str,
-        Flag(
-            "--label",
-            "The field of the samples that says whether an answer is right: two classes, as "
-            "study reads them. Or a column of --ratings.",
-            metavar="FIELD",
-            group=LABELS,
-            default="",
-        ),
-    ],
+    runs: common.FinishedRuns,
+    label: Annotated[str, common.LABEL] = "",
     metric: Annotated[
         list[str],
         Flag(
@@ -83,42 +72,10 @@ def calibrate(
             rare=True,
         ),
     ],
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "--ratings",
-            "Ratings by people, pooled to one label; or a table keyed by id, whose column "
-            "--label names. As of study.",
-            group=LABELS,
-        ),
-    ],
-    positive: Annotated[
-        list[str],
-        Flag(
-            "--positive",
-            "A word of the label that means right; all others then mean wrong. May be given again.",
-            metavar="WORD",
-            group=LABELS,
-        ),
-    ],
-    at_least: Annotated[
-        float | None,
-        Flag(
-            "--at-least",
-            "Labels are right from this number on, where they are numbers.",
-            group=LABELS,
-        ),
-    ],
-    machine: Annotated[
-        list[str],
-        Flag(
-            "--machine",
-            "A rater of --ratings that is a judge, and does not count. May be given again.",
-            metavar="RATER",
-            group=LABELS,
-            rare=True,
-        ),
-    ],
+    ratings: common.Ratings,
+    positive: common.Positive,
+    at_least: common.AtLeast,
+    machine: common.Machine,
     fields: common.RatingFields,
     out: Annotated[
         Path,
@@ -126,20 +83,8 @@ def calibrate(
             "--out", "The file to write.", metavar="FILE", group=OUTPUT, default="calibrator.json"
         ),
     ],
-    page: Annotated[
-        Path | None, Flag("--page", "Write a page with curves and tables.", group=OUTPUT)
-    ],
-    resamples: Annotated[
-        int,
-        Flag(
-            "--resamples",
-            "How often questions are drawn anew.",
-            group=CHANCE,
-            default=2000,
-            least=100,
-            rare=True,
-        ),
-    ],
+    page: common.Page,
+    resamples: common.Resamples,
     seed: Seed,
     as_json: common.Json,
 ) -> None:

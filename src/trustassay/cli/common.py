@@ -19,10 +19,15 @@ from trustassay.core.tracebacks import locate_error, write_internal_error
 from trustassay.errors import BackendError, FaultsError, UsageError
 from trustassay.report.terminal import INTERNAL, complain, one_line, say
 from trustassay.runs.options import (
+    AT_LEAST,
+    CHANCE,
     FLAGS,
     INPUT,
+    LABELS,
     MODELS,
     OUTPUT,
+    POSITIVE,
+    SERVER,
     TRAINING,
     AnswerOptions,
     Flag,
@@ -105,7 +110,7 @@ RatingFields = Annotated[
     Mapping[str, str],
     Flag(
         "--field",
-        "If a column of --ratings has another name: item=question_id; if it has several "
+        "If a column of the ratings has another name: item=question_id; if it has several "
         "rubrics, which one: rating=truthfulness. May be given again.",
         metavar="NAME=COLUMN",
         group=INPUT,
@@ -123,6 +128,112 @@ Domain = Annotated[
     ),
 ]
 OpenReport = Annotated[bool, Flag("--open", "Open the report in a browser.", group=OUTPUT)]
+FinishedRuns = Annotated[list[Path], Flag("RUN...", "Folders of finished runs.")]
+RankMetric = Annotated[
+    str | None,
+    Flag(
+        "--metric",
+        "The metric, where the run has several; for answers what to score them with, as for "
+        "score. Default: fewl:form=agreement.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
+    ),
+]
+Page = Annotated[
+    Path | None,
+    Flag("--page", "Write a page with tables and charts.", metavar="FILE", group=OUTPUT),
+]
+DryRun = Annotated[
+    bool,
+    Flag("--dry-run", "Show the calls that would be made; make none.", group=OUTPUT, rare=True),
+]
+LABEL = Flag(
+    "--label",
+    "The field of the samples that says whether an answer is right, or how good it is: 0 and 1, a "
+    "level, a number, or words such as yes and no; dots descend into objects. Or a column of "
+    "--ratings.",
+    metavar="FIELD",
+    group=LABELS,
+)
+RATINGS = Flag(
+    "--ratings",
+    "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one label; or a "
+    "table keyed by id, whose column --label names.",
+    group=LABELS,
+)
+Ratings = Annotated[Path | None, RATINGS]
+Positive = Annotated[list[str], POSITIVE]
+AtLeast = Annotated[float | None, AT_LEAST]
+Machine = Annotated[
+    list[str],
+    Flag(
+        "--machine",
+        "A rater that is a judge and not a person. May be given again.",
+        metavar="RATER",
+        group=LABELS,
+        rare=True,
+    ),
+]
+Levels = Annotated[
+    str | None,
+    Flag(
+        "--levels",
+        "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas between "
+        "them. Other words are categories without an order.",
+        metavar="LEVELS",
+        group=LABELS,
+    ),
+]
+RUBRIC = Flag(
+    "--rubric",
+    "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a YAML file. "
+    "Default: answer; of pairs none.",
+    metavar="NAME|FILE",
+    group=LABELS,
+)
+Resamples = Annotated[
+    int,
+    Flag(
+        "--resamples",
+        "How often questions are drawn anew.",
+        group=CHANCE,
+        default=2000,
+        least=100,
+        rare=True,
+    ),
+]
+Host = Annotated[
+    str,
+    Flag(
+        "--host",
+        "The address to listen at; other machines reach it at 0.0.0.0.",
+        group=SERVER,
+        default="127.0.0.1",
+        rare=True,
+    ),
+]
+Port = Annotated[
+    int,
+    Flag(
+        "--port",
+        "The port to listen at; 0 takes a free one.",
+        group=SERVER,
+        least=0,
+        most=65535,
+        rare=True,
+    ),
+]
+Public = Annotated[
+    str,
+    Flag(
+        "--public",
+        "The name under which a proxy shows the page, as rate.example.org; requests for other "
+        "names are refused.",
+        metavar="HOST",
+        group=SERVER,
+        rare=True,
+    ),
+]
 Source = Annotated[
     str,
     Flag(

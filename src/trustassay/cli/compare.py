@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from trustassay.cli import common
 from trustassay.cli.common import Json, run_folder
 from trustassay.cli.options import Only, list_given_flags, with_options
 from trustassay.cli.results import print_run, show_plan, show_worse
@@ -92,12 +93,7 @@ def compare(
     ],
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("budget")],
-    dry_run: Annotated[
-        bool,
-        Flag(
-            "--dry-run", "With --judge: show the calls that would be made.", group=OUTPUT, rare=True
-        ),
-    ],
+    dry_run: common.DryRun,
 ) -> None:
     """Compare two runs: what became of all questions, figures, and single answers; or answers by
     a judge.

@@ -13,7 +13,6 @@ from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.report.text import ends_text
 from trustassay.runs.options import (
     INPUT,
-    LABELS,
     Flag,
     Seed,
 )
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 @with_options
 def label(
     *,
-    runs: Annotated[list[Path], Flag("RUN...", "Folders of finished runs.")],
+    runs: common.FinishedRuns,
     number: Annotated[
         int | None,
         Flag(
@@ -41,42 +40,10 @@ def label(
         Path | None,
         Flag("--plan", "The file of the plan. Default: RUN.label.jsonl beside the first run."),
     ],
-    ratings: Annotated[
-        list[Path],
-        Flag(
-            "--ratings",
-            "Ratings as `annotate` writes them or `agree` reads them. May be given again.",
-            group=LABELS,
-        ),
-    ],
-    label: Annotated[
-        str,
-        Flag(
-            "--label",
-            "A field of the samples that says whether an answer is right, in place of "
-            "--ratings or beside them.",
-            metavar="FIELD",
-            group=LABELS,
-            default="",
-        ),
-    ],
-    at_least: Annotated[
-        float | None,
-        Flag(
-            "--at-least",
-            "Labels are right from this number on, where they are numbers.",
-            group=LABELS,
-        ),
-    ],
-    positive: Annotated[
-        list[str],
-        Flag(
-            "--positive",
-            "A word that means right; all others then mean wrong. May be given again.",
-            metavar="WORD",
-            group=LABELS,
-        ),
-    ],
+    ratings: Annotated[list[Path], common.RATINGS],
+    label: Annotated[str, common.LABEL] = "",
+    at_least: common.AtLeast,
+    positive: common.Positive,
     compare: Annotated[
         tuple[str, str] | None,
         Flag(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.runs.options import (
-    OUTPUT,
     Flag,
 )
 
@@ -113,14 +113,7 @@ def get(
         bool,
         Flag("--check", "Compare the SHA-256 also of a file that is here already; else its size."),
     ],
-    as_json: Annotated[
-        bool,
-        Flag(
-            "--json",
-            "Print path, bytes and SHA-256 as JSON on standard output; without a name, of each.",
-            group=OUTPUT,
-        ),
-    ],
+    as_json: common.Json,
 ) -> None:
     """Fetch a recommended model, which then serves by its name; without a name, list them.
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from trustassay.cli import common
 from trustassay.cli.common import Json, join_sources
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.results import score_run
@@ -14,7 +15,6 @@ from trustassay.report.terminal import (
     show_rows,
 )
 from trustassay.runs.options import (
-    MODELS,
     OUTPUT,
     BackendChoices,
     Flag,
@@ -37,24 +37,13 @@ def rank(
         ),
     ],
     *,
-    metric: Annotated[
-        str | None,
-        Flag(
-            "--metric",
-            "The metric, where the run has several; for answers what to score them with, as "
-            "for score. Default: fewl:form=agreement.",
-            metavar="NAME[:OPTION=VALUE,...]",
-            group=MODELS,
-        ),
-    ],
+    metric: common.RankMetric,
     labels: KnownLabelOptions,
     backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "backends")],
     out: Annotated[
         Path | None, Flag("--out", "The folder of the run that scores answers.", group=OUTPUT)
     ],
-    page: Annotated[
-        Path | None, Flag("--page", "Write a page with the ranking drawn.", group=OUTPUT)
-    ],
+    page: common.Page,
     records: RecordOptions,
     as_json: Json,
 ) -> None:

@@ -15,7 +15,6 @@ from trustassay.core.progress import StepProgress
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, say
 from trustassay.runs.options import (
-    LABELS,
     OUTPUT,
     CalibratorFile,
     Flag,
@@ -34,16 +33,7 @@ def report(
         Flag("RUN...", "A run's folder; several are shown together, by model and domain."),
     ],
     domain: common.Domain,
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "--ratings",
-            "Ratings of the answers by people, as agree reads them: shown with each answer, "
-            "and drawn against the scores.",
-            metavar="FILE",
-            group=LABELS,
-        ),
-    ],
+    ratings: common.Ratings,
     fields: common.RatingFields,
     calibrator: CalibratorFile,
     labels: KnownLabelOptions,

@@ -178,15 +178,7 @@ def score(
     engine: Engine,
     cluster: Cluster,
     following: Following,
-    dry_run: Annotated[
-        bool,
-        Flag(
-            "--dry-run",
-            "Show the calls that would be made; make none (see plan).",
-            group=OUTPUT,
-            rare=True,
-        ),
-    ],
+    dry_run: common.DryRun,
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:

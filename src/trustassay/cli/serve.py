@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from trustassay.cli import common
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import Only, with_options
 from trustassay.errors import UsageError
@@ -281,28 +282,8 @@ def serve(
         Path | None,
         Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),
     ],
-    host: Annotated[
-        str,
-        Flag(
-            "--host",
-            "The address to listen at; other than this machine needs a token.",
-            group=SERVER,
-            default="127.0.0.1",
-            rare=True,
-        ),
-    ],
-    port: Annotated[
-        int,
-        Flag(
-            "--port",
-            "The port to listen at; 0 takes a free one.",
-            group=SERVER,
-            default=8770,
-            least=0,
-            most=65535,
-            rare=True,
-        ),
-    ],
+    host: common.Host,
+    port: common.Port = 8770,
     capacity: Annotated[
         int,
         Flag(

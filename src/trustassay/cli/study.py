@@ -10,8 +10,6 @@ from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say, show_rows, show_table
 from trustassay.runs.options import (
-    CHANCE,
-    LABELS,
     OUTPUT,
     Flag,
     Seed,
@@ -33,29 +31,9 @@ MAX_DISAGREEMENTS = 8
 @with_options
 def study(
     *,
-    runs: Annotated[
-        list[Path], Flag("RUN...", "Folders of finished runs: of the same answers, or of others.")
-    ],
-    label: Annotated[
-        list[str],
-        Flag(
-            "--label",
-            "The field of the samples that says how good an answer is: 0 and 1, a level, a "
-            "number, or words such as yes and no; dots descend into objects. Or a column of "
-            "--ratings. May be given again.",
-            metavar="FIELD",
-            group=LABELS,
-        ),
-    ],
-    ratings: Annotated[
-        Path | None,
-        Flag(
-            "--ratings",
-            "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one "
-            "label; or a table keyed by id, whose columns --label names.",
-            group=LABELS,
-        ),
-    ],
+    runs: common.FinishedRuns,
+    label: Annotated[list[str], common.LABEL],
+    ratings: common.Ratings,
     by: Annotated[
         list[str],
         Flag(
@@ -65,61 +43,16 @@ def study(
             metavar="FIELD",
         ),
     ],
-    positive: Annotated[
-        list[str],
-        Flag(
-            "--positive",
-            "A word of a label that means right; all others of that label then mean wrong. May "
-            "be given again.",
-            metavar="WORD",
-            group=LABELS,
-        ),
-    ],
-    at_least: Annotated[
-        float | None,
-        Flag(
-            "--at-least",
-            "Labels are right from this number on, where they are numbers.",
-            group=LABELS,
-        ),
-    ],
-    levels: Annotated[
-        str | None,
-        Flag(
-            "--levels",
-            "Words of an ordinal scale, the lowest first, with commas between them.",
-            group=LABELS,
-        ),
-    ],
-    machine: Annotated[
-        list[str],
-        Flag(
-            "--machine",
-            "A rater of --ratings that is a judge: a score to be studied, not a label. May be "
-            "given again.",
-            metavar="RATER",
-            group=LABELS,
-            rare=True,
-        ),
-    ],
+    positive: common.Positive,
+    at_least: common.AtLeast,
+    levels: common.Levels,
+    machine: common.Machine,
     fields: common.RatingFields,
-    page: Annotated[
-        Path | None, Flag("--page", "Write a page with curves and tables.", group=OUTPUT)
-    ],
+    page: common.Page,
     table: Annotated[
         Path | None, Flag("--table", "Write all figures: .csv, .tsv or .md.", group=OUTPUT)
     ],
-    resamples: Annotated[
-        int,
-        Flag(
-            "--resamples",
-            "How often questions are drawn anew.",
-            group=CHANCE,
-            default=2000,
-            least=100,
-            rare=True,
-        ),
-    ],
+    resamples: common.Resamples,
     seed: Seed,
     as_json: common.Json,
 ) -> None:

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
+from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
-    LABELS,
-    SERVER,
     Flag,
 )
 
@@ -34,17 +33,7 @@ def view(
             default="",
         ),
     ],
-    rubric: Annotated[
-        str,
-        Flag(
-            "--rubric",
-            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
-            "YAML file.",
-            metavar="NAME|FILE",
-            group=LABELS,
-            default="answer",
-        ),
-    ],
+    rubric: Annotated[str, common.RUBRIC] = "answer",
     blind: Annotated[
         bool,
         Flag(
@@ -53,38 +42,9 @@ def view(
             default=True,
         ),
     ],
-    host: Annotated[
-        str,
-        Flag(
-            "--host",
-            "The address to listen at; other machines reach it at 0.0.0.0.",
-            group=SERVER,
-            default="127.0.0.1",
-        ),
-    ],
-    port: Annotated[
-        int,
-        Flag(
-            "--port",
-            "The port to listen at; 0 takes a free one.",
-            group=SERVER,
-            default=8766,
-            least=0,
-            most=65535,
-        ),
-    ],
-    public: Annotated[
-        str,
-        Flag(
-            "--public",
-            "The name under which a proxy shows the pages, as runs.example.org; requests for other "
-            "names are refused.",
-            metavar="HOST",
-            group=SERVER,
-            default="",
-            rare=True,
-        ),
-    ],
+    host: common.Host,
+    port: common.Port = 8766,
+    public: common.Public = "",
 ) -> None:
     """See, compare and rate the runs below a folder on a page of this machine.
 

@@ -689,6 +689,23 @@ class EngineOptions(ScoreOptions, Cluster, total=False):
     """Also those of a run on a cluster, of Ray."""
 
 
+AT_LEAST = Flag(
+    "--at-least",
+    "Labels are right from this number on, where they are numbers other than 0 and 1.",
+    metavar="NUMBER",
+    group=LABELS,
+    rare=True,
+)
+POSITIVE = Flag(
+    "--positive",
+    "A word of a label that means right; all others then mean wrong. May be given again.",
+    metavar="WORD",
+    group=LABELS,
+    kind=list[str],
+    rare=True,
+)
+
+
 class KnownLabelOptions(TypedDict, total=False):
     """Labels of some answers, which correct a judge's share of good ones."""
 
@@ -717,28 +734,8 @@ class KnownLabelOptions(TypedDict, total=False):
             rare=True,
         ),
     ]
-    right_from: Annotated[
-        float | None,
-        Flag(
-            "--at-least",
-            "With --labels: they mean right from this number on, where they are neither 0 nor 1.",
-            metavar="NUMBER",
-            group=LABELS,
-            rare=True,
-        ),
-    ]
-    right_words: Annotated[
-        Sequence[str],
-        Flag(
-            "--positive",
-            "With --labels: a word that means right; all others then mean wrong. May be given "
-            "again.",
-            metavar="WORD",
-            group=LABELS,
-            kind=list[str],
-            rare=True,
-        ),
-    ]
+    right_from: Annotated[float | None, AT_LEAST]
+    right_words: Annotated[Sequence[str], POSITIVE]
     label_columns: Annotated[
         Mapping[str, str],
         Flag(

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.cli.papers.ending import end_if_stopped, show_failed
 from trustassay.report.terminal import say
 from trustassay.runs.options import (
-    MODELS,
     OUTPUT,
     Flag,
     RecordOptions,
@@ -27,9 +25,7 @@ def cite(
         str, Flag("--by", "How support is judged: entailment, embedding, bm25.")
     ] = "entailment",
     entailer: common.Entailer,
-    embedder: Annotated[
-        str, Flag("--embedder", "The embedder for --by embedding.", metavar="URI", group=MODELS)
-    ] = DEFAULT_EMBEDDER,
+    embedder: common.Embedder,
     threshold: Annotated[
         float | None,
         Flag(

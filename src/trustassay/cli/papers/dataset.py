@@ -86,9 +86,7 @@ def mixedqa(
     seed: Seed,
     skip_bad: SkipBad,
     spending: Annotated[SpendingOptions, Only("budget")],
-    dry_run: Annotated[
-        bool, Flag("--dry-run", "Say what would be asked at least; ask nothing.", group=OUTPUT)
-    ] = False,
+    dry_run: common.DryRun = False,
 ) -> None:
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 

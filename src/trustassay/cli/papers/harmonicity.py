@@ -115,9 +115,7 @@ def attack(
     max_tokens: MaxTokens = 512,
     seed: Seed,
     spending: Annotated[SpendingOptions, Only("budget")],
-    as_json: Annotated[
-        bool, Flag("--json", "Print the points as JSON on standard output.", group=OUTPUT)
-    ] = False,
+    as_json: common.Json,
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 

@@ -15,7 +15,6 @@ from trustassay.report.terminal import one_line, print_json, say
 from trustassay.runs.options import (
     ASKING,
     INPUT,
-    MODELS,
     OUTPUT,
     BackendChoices,
     Flag,
@@ -33,16 +32,7 @@ Scored = Annotated[
     Path,
     Flag("INPUT", "A run's folder, or several answers to each question, which are scored first."),
 ]
-MetricName = Annotated[
-    str | None,
-    Flag(
-        "--metric",
-        "The metric, where the run has several; for answers what to score them with, as for "
-        "score. Default: fewl:form=agreement.",
-        metavar="NAME[:OPTION=VALUE,...]",
-        group=MODELS,
-    ),
-]
+
 By = Annotated[
     str,
     Flag(
@@ -83,7 +73,7 @@ def icl(
             group=INPUT,
         ),
     ] = None,
-    metric: MetricName = None,
+    metric: common.RankMetric = None,
     by: By = "score",
     baseline: Annotated[
         str,
@@ -184,7 +174,7 @@ def sft(
             group=OUTPUT,
         ),
     ],
-    metric: MetricName = None,
+    metric: common.RankMetric = None,
     by: By = "score",
     test_share: common.TestShare = 0.2,
     backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
