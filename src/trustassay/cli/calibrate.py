@@ -60,7 +60,6 @@ def calibrate(
             "How surely a promise about accepted answers holds.",
             group=CHANCE,
             default=0.95,
-            rare=True,
         ),
     ],
     method: Annotated[

@@ -67,34 +67,21 @@ Embedder = Annotated[
     ),
 ]
 FullTraining = Annotated[
-    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING, rare=True)
+    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING)
 ]
-Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING, rare=True)]
+Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING)]
 TrainingSteps = Annotated[
     int | None,
-    Flag(
-        "--steps",
-        "Steps of the optimizer, in place of --epochs.",
-        group=TRAINING,
-        least=1,
-        rare=True,
-    ),
+    Flag("--steps", "Steps of the optimizer, in place of --epochs.", group=TRAINING, least=1),
 ]
-BatchSize = Annotated[
-    int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1, rare=True)
-]
+BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
 LearningRate = Annotated[
     float | None,
-    Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING, rare=True),
+    Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING),
 ]
 TestShare = Annotated[
     float,
-    Flag(
-        "--test-share",
-        "Share of the questions to test with, 0 to below 1.",
-        group=TRAINING,
-        rare=True,
-    ),
+    Flag("--test-share", "Share of the questions to test with, 0 to below 1.", group=TRAINING),
 ]
 Metrics = Annotated[
     list[str],
@@ -194,12 +181,7 @@ RUBRIC = Flag(
 Resamples = Annotated[
     int,
     Flag(
-        "--resamples",
-        "How often questions are drawn anew.",
-        group=CHANCE,
-        default=2000,
-        least=100,
-        rare=True,
+        "--resamples", "How often questions are drawn anew.", group=CHANCE, default=2000, least=100
     ),
 ]
 Host = Annotated[
@@ -209,19 +191,11 @@ Host = Annotated[
         "The address to listen at; other machines reach it at 0.0.0.0.",
         group=SERVER,
         default="127.0.0.1",
-        rare=True,
     ),
 ]
 Port = Annotated[
     int,
-    Flag(
-        "--port",
-        "The port to listen at; 0 takes a free one.",
-        group=SERVER,
-        least=0,
-        most=65535,
-        rare=True,
-    ),
+    Flag("--port", "The port to listen at; 0 takes a free one.", group=SERVER, least=0, most=65535),
 ]
 Public = Annotated[
     str,
@@ -231,7 +205,6 @@ Public = Annotated[
         "names are refused.",
         metavar="HOST",
         group=SERVER,
-        rare=True,
     ),
 ]
 Source = Annotated[

@@ -9,7 +9,6 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.report.terminal import complain, one_line, say
 from trustassay.runs.options import (
-    ASKING,
     OUTPUT,
     AnswerOptions,
     Flag,
@@ -27,12 +26,8 @@ def generate(
         Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
     ],
     answers: AnswerOptions,
-    repeats: Annotated[
-        int, Flag("--repeats", "Answers per question.", group=ASKING, default=1, least=1)
-    ],
-    again: Annotated[
-        bool, Flag("--again", "Also answer questions that already have an answer.", group=ASKING)
-    ],
+    repeats: Annotated[int, Flag("--repeats", "Answers per question.", default=1, least=1)],
+    again: Annotated[bool, Flag("--again", "Also answer questions that already have an answer.")],
     records: RecordOptions,
     spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:

@@ -21,6 +21,7 @@ from trustassay.runs.options import (
     ARGUMENTS,
     HEADINGS,
     HELP,
+    RARE_HEADINGS,
     UNSET,
     Flag,
     find_flag,
@@ -232,7 +233,7 @@ class OptionsCommand(TyperCommand):
 def find_hidden(flags: Mapping[str, Flag]) -> set[str]:
     """Return the options that ``--help`` leaves out: rare ones, where a command has many."""
     options = [key for key, flag in flags.items() if flag.name.startswith("-")]
-    rare = [key for key in options if flags[key].rare]
+    rare = [key for key in options if flags[key].rare or flags[key].group in RARE_HEADINGS]
     # A command with few common options shows the first of its rare ones, too.
     room = max(0, OPTIONS_SHOWN - (len(options) - len(rare)))
     return set(rare[room:])

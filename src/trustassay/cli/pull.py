@@ -17,7 +17,7 @@ from trustassay.runs.options import (
 def pull(
     *,
     file: Annotated[Path, Flag("FILE", "Where to write them, as JSON Lines (.jsonl).")],
-    store: Annotated[Store, Flag("--from", KEYS, group=DISTRIBUTED, rare=True)],
+    store: Annotated[Store, Flag("--from", KEYS, group=DISTRIBUTED)],
     url: Url,
     project: Annotated[
         str,

@@ -37,7 +37,7 @@ def rescore(
         BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
     ],
     seed: Annotated[
-        int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0, rare=True)
+        int | None, Flag("--seed", "A seed other than the run's.", group=CHANCE, least=0)
     ],
     options: Annotated[RescoreOptions, RESCORED],
     as_json: Json,

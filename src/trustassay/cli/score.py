@@ -46,7 +46,6 @@ class Following:
             "--threshold. Metric: one, by default harmonicity:perturbations=3. Run the same "
             "command again to continue after the last record read.",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
     threshold: Annotated[
@@ -57,7 +56,6 @@ class Following:
             "and counted; with a per cent sign, of the range of the metric's scores.",
             metavar="SCORE[%]",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
     idle: Annotated[
@@ -66,7 +64,6 @@ class Following:
             "--idle",
             "With --follow: end after this many seconds without a new record.",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
     once: Annotated[
@@ -75,7 +72,6 @@ class Following:
             "--once",
             "With --follow: end after the records that are in the file now.",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
     opentelemetry: Annotated[
@@ -85,7 +81,6 @@ class Following:
             "With --follow: send each score as an event to OpenTelemetry, as it is configured "
             "by opentelemetry-instrument (see docs/live/tools.md).",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
     explanations: Annotated[
@@ -94,7 +89,6 @@ class Following:
             "--opentelemetry-explanations",
             "As --opentelemetry, with the reason of each score, which may quote the answer.",
             group=FOLLOWING,
-            rare=True,
         ),
     ]
 

@@ -142,7 +142,6 @@ class Integrations:
             "Withhold answers whose score of a metric is below this.",
             metavar="METRIC=SCORE",
             group=BLOCKING,
-            rare=True,
         ),
     ]
     block_above: Annotated[
@@ -152,17 +151,11 @@ class Integrations:
             "The same for a metric whose lower scores are better.",
             metavar="METRIC=SCORE",
             group=BLOCKING,
-            rare=True,
         ),
     ]
     block_unscored: Annotated[
         bool,
-        Flag(
-            "--block-unscored",
-            "Also withhold answers without a verdict.",
-            group=BLOCKING,
-            rare=True,
-        ),
+        Flag("--block-unscored", "Also withhold answers without a verdict.", group=BLOCKING),
     ]
     block_message: Annotated[
         str | None,
@@ -170,7 +163,6 @@ class Integrations:
             "--block-message",
             "What is said in place of an answer that is withheld.",
             group=BLOCKING,
-            rare=True,
         ),
     ]
 
@@ -292,7 +284,6 @@ def serve(
             group=SERVER,
             default=1024,
             least=1,
-            rare=True,
         ),
     ],
     per_minute: Annotated[
@@ -303,19 +294,11 @@ def serve(
             group=SERVER,
             default=6000,
             least=1,
-            rare=True,
         ),
     ],
     largest_body: Annotated[
         int,
-        Flag(
-            "--largest-body",
-            "Bytes of a request's body.",
-            group=SERVER,
-            default=2**22,
-            least=1,
-            rare=True,
-        ),
+        Flag("--largest-body", "Bytes of a request's body.", group=SERVER, default=2**22, least=1),
     ],
     connections: Annotated[
         int,
@@ -325,7 +308,6 @@ def serve(
             group=SERVER,
             default=2048,
             least=1,
-            rare=True,
         ),
     ],
     slow: Annotated[
@@ -336,7 +318,6 @@ def serve(
             group=SERVER,
             default=10.0,
             least=0.1,
-            rare=True,
         ),
     ],
     integrations: Integrations,

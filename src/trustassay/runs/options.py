@@ -88,6 +88,10 @@ HEADINGS = (
     *(FOLLOWING, DISTRIBUTED, SERVER, INTEGRATIONS, BLOCKING, OUTPUT, HELP),
 )
 """All headings, in the order of ``--help``; options that only one command has come first."""
+RARE_HEADINGS = frozenset(
+    {SECOND_READER, ASKING, TRAINING, CHANCE, FOLLOWING, DISTRIBUTED, SERVER, BLOCKING}
+)
+"""Headings of which all options are rare."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,8 @@ class Flag:
     several: bool = False
     """Whether ``read`` returns a mapping of several options."""
     rare: bool = False
-    """Whether ``--help-all`` alone shows it, where a command has many options."""
+    """Whether ``--help-all`` alone shows it, where a command has many options; all options below
+    :data:`RARE_HEADINGS` are rare."""
 
 
 def read_pairs(
@@ -318,7 +323,10 @@ Limit = Annotated[
     Flag("--limit", "Take only the first N records.", group=INPUT, least=1, most=1000000000),
 ]
 SkipBad = Annotated[
-    bool, Flag("--skip-bad", "Skip faulty records, and count them.", group=INPUT, rare=True)
+    bool,
+    Flag(
+        "--skip-bad", "Skip faulty records, and count them.", group=INPUT, default=False, rare=True
+    ),
 ]
 Fields = Annotated[
     Mapping[str, str],
@@ -343,7 +351,7 @@ Turns = Annotated[
     ),
 ]
 Seed = Annotated[
-    int, Flag("--seed", "Seed of all random choices.", group=CHANCE, default=0, least=0, rare=True)
+    int, Flag("--seed", "Seed of all random choices.", group=CHANCE, default=0, least=0)
 ]
 Unit = Annotated[
     str | None,
@@ -396,7 +404,6 @@ MaxTokens = Annotated[
         group=ASKING,
         default=300,
         least=1,
-        rare=True,
     ),
 ]
 CalibratorFile = Annotated[
@@ -417,7 +424,6 @@ SecondAlone = Annotated[
         "--second-alone",
         "Statements that the second reader read get its verdict alone.",
         group=SECOND_READER,
-        rare=True,
     ),
 ]
 
@@ -534,7 +540,6 @@ class SecondReadingOptions(TypedDict, total=False):
             default=0.1,
             least=0,
             most=1,
-            rare=True,
         ),
     ]
     second_budget: Annotated[
@@ -546,7 +551,6 @@ class SecondReadingOptions(TypedDict, total=False):
             "look or nearly do, and those in a language that the entailer does not read.",
             metavar="N|N%|SECONDSs",
             group=SECOND_READER,
-            rare=True,
         ),
     ]
     second_alone: SecondAlone
@@ -616,7 +620,6 @@ Engine = Annotated[
         metavar="local|ray[:ADDRESS]",
         group=DISTRIBUTED,
         default="local",
-        rare=True,
     ),
 ]
 """Where samples are scored: by this process, or by workers on a cluster."""
@@ -632,7 +635,6 @@ class Cluster(TypedDict, total=False):
             "Workers of --engine ray. Default: as many as have room.",
             group=DISTRIBUTED,
             least=1,
-            rare=True,
         ),
     ]
     cpus: Annotated[
@@ -646,7 +648,6 @@ class Cluster(TypedDict, total=False):
             least=0,
             read=_read_per_worker,
             several=True,
-            rare=True,
         ),
     ]
     gpus: Annotated[float, Flag(least=0)]
@@ -658,7 +659,6 @@ class Cluster(TypedDict, total=False):
             "would be larger than 5,000 samples.",
             group=DISTRIBUTED,
             least=1,
-            rare=True,
         ),
     ]
     store: Annotated[
@@ -669,7 +669,6 @@ class Cluster(TypedDict, total=False):
             "URL of fsspec (s3://..., gs://...). Not needed on one machine.",
             metavar="DIR|URL",
             group=DISTRIBUTED,
-            rare=True,
         ),
     ]
     scratch: Annotated[
@@ -680,7 +679,6 @@ class Cluster(TypedDict, total=False):
             "folder.",
             metavar="DIR",
             group=DISTRIBUTED,
-            rare=True,
         ),
     ]
 
@@ -761,17 +759,12 @@ class AnswerOptions(TypedDict, total=False):
             "closed-book.",
             group=ASKING,
             default="auto",
-            rare=True,
         ),
     ]
     prompt: Annotated[
         Path_ | None,
         Flag(
-            "--prompt",
-            "Your own template in place of the style's.",
-            group=ASKING,
-            kind=Path | None,
-            rare=True,
+            "--prompt", "Your own template in place of the style's.", group=ASKING, kind=Path | None
         ),
     ]
     examples: Annotated[
@@ -781,7 +774,6 @@ class AnswerOptions(TypedDict, total=False):
             "Answered questions to show before the question; a file like INPUT.",
             group=ASKING,
             kind=Path | None,
-            rare=True,
         ),
     ]
     temperature: Annotated[
@@ -792,7 +784,6 @@ class AnswerOptions(TypedDict, total=False):
             group=ASKING,
             default=0.0,
             least=0,
-            rare=True,
         ),
     ]
     max_tokens: MaxTokens
@@ -806,7 +797,6 @@ class AnswerOptions(TypedDict, total=False):
             kind=int | None,
             least=0,
             most=20,
-            rare=True,
         ),
     ]
 

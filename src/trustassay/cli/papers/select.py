@@ -86,7 +86,7 @@ def icl(
     ] = "single",
     keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.", rare=True)] = False,
     examples: Annotated[
-        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1, rare=True)
+        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
     ] = 5,
     prompt: Annotated[
         Path | None,
@@ -95,7 +95,6 @@ def icl(
             "Your own template in place of the one that ships; filled with question, "
             "examples and sample.",
             group=ASKING,
-            rare=True,
         ),
     ] = None,
     backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
