@@ -21,6 +21,7 @@ from trustassay.runs.options import (
     OUTPUT,
     Flag,
     KnownLabelOptions,
+    Seed,
 )
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ def gate(
         Path | None, Flag("--junit", "Write the result as JUnit XML.", metavar="FILE", group=OUTPUT)
     ],
     labels: KnownLabelOptions,
+    seed: Seed,
     as_json: Json,
 ) -> None:
     """Pass or fail a run, for continuous integration: by bounds, or against earlier runs.
@@ -189,7 +191,7 @@ def gate(
         for path in no_worse_than
     ]
     label_files = LabelFiles.from_options(**labels)
-    result = gate_run(run, bounds, earlier, labels=label_files, seed=0, sequential=sequential)
+    result = gate_run(run, bounds, earlier, labels=label_files, seed=seed, sequential=sequential)
     # ``--undecided fail`` fails an untestable rule too; no option lets one pass.
     strict = result.result == "untestable" and undecided == "fail"
     counted_result = undecided if result.result == "undecided" or strict else result.result

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def mcp(
     *,
     metric: Metrics,
-    backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "embedder", "backends")],
+    backends: Annotated[BackendChoices, Only("model", "judge", "entailer", "backends")],
     spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
     """Serve the tool check_answer to an MCP client, which starts this command itself.

@@ -20,6 +20,7 @@ from trustassay.runs.options import (
     Flag,
     KnownLabelOptions,
     RecordOptions,
+    Seed,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def rank(
         Path | None, Flag("--out", "The folder of the run that scores answers.", group=OUTPUT)
     ],
     page: common.Page,
+    seed: Seed,
     records: RecordOptions,
     as_json: Json,
 ) -> None:
@@ -63,9 +65,11 @@ def rank(
     from trustassay.compare import ranking
     from trustassay.compare.corrected import LabelFiles
 
-    folder, name, _ = score_run(join_sources(sources), metric, backends, records, out=out, seed=0)
+    folder, name, _ = score_run(
+        join_sources(sources), metric, backends, records, out=out, seed=seed
+    )
     label_files = LabelFiles.from_options(**labels)
-    result = ranking.rank(folder, metric=name, labels=label_files, seed=0)
+    result = ranking.rank(folder, metric=name, labels=label_files, seed=seed)
     with results_on_output(not as_json):
         _show_ranking(result)
     if page:

@@ -267,9 +267,7 @@ Scoring = Annotated[ScorerOptions, Only("samples_at_once", "longest_answer")]
 def serve(
     *,
     metric: Metrics,
-    backends: Annotated[
-        BackendChoices, Only("model", "judge", "second", "entailer", "embedder", "backends")
-    ],
+    backends: Annotated[BackendChoices, Only("model", "judge", "second", "entailer", "backends")],
     out: Annotated[
         Path | None,
         Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),

@@ -412,7 +412,9 @@ def _number_units(keys: NDArray[np.uint64]) -> Places | None:
 
 MIN_SHARE_WITHOUT_PASSAGES = 0.05
 """Share of answers without passages from which a remark mentions them."""
-_LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+_LANGUAGE_PATTERN = re.compile(
+    r"in another language \((\w+)\) .* give another (--backend \S+(?==)|--\w+)"
+)
 """Finds language and option in the reason of an assessment in another language: "the answer is in
 another language (de) than the entailer reads (en); give another --entailer"."""
 # Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.
@@ -524,11 +526,13 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{language} {number:,}" for language, number in languages.items()
             )
             # The model that is proposed here reads many languages.
-            other = LARGER_ENTAILER if option == "--entailer" else f"agreement:{LARGER_ENTAILER}"
+            proposal = f"--entailer {LARGER_ENTAILER}"
+            if option != "--entailer":
+                proposal = f"--backend similarity=agreement:{LARGER_ENTAILER}"
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
-                f"being in another language ({language_list}) than their judge reads; {option} "
-                f"{other} reads them"
+                f"being in another language ({language_list}) than their judge reads; "
+                f"{proposal} reads them"
             )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]

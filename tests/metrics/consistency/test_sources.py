@@ -132,7 +132,7 @@ def test_the_generator_is_asked_where_it_is_named() -> None:
     assert found.reason.endswith("; distractors: 5 llm")
     with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
         score(ROWS[2:], metrics=metric, model=Keeper())
-    with pytest.raises(ValueError, match="--distractors is given, but consistency does not use it"):
+    with pytest.raises(ValueError, match="--backend distractors=URI is given, but consistency does not use it"):
         plan(ROWS[2:], metrics=metric, model=Keeper(), generator=generator, distractors="pos")
 
 
