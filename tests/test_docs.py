@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from trustassay.cli.compare import STATUS
+from trustassay.cli.gate import STATUS
 from trustassay.cli.main import app
 from trustassay.metrics.grounding.maths import VERDICT_REASONS
 from trustassay.metrics.grounding.options import PROFILES, Rules
@@ -42,7 +42,7 @@ def test_the_workflow_of_the_documentation_runs_commands_that_exist() -> None:
     commands = [line.split()[1:] for line in lines if line.startswith("trustassay ")]
     assert [command for command, *_ in commands] == ["score", "gate", "gate"]
     for command, *rest in commands:
-        help_text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+        help_text = CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "200"}).output
         assert all(word in help_text for word in rest if word.startswith("--"))
     written = {word for command in commands for word in command if word.startswith("gate")}
     assert written == {"gate", "gate.md", "gate.xml", "gate-anchor.md"}

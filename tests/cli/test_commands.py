@@ -1,29 +1,49 @@
 """Which commands there are, and those of installed packages."""
 
-import inspect
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from tests.cli.conftest import Cli
-from trustassay import cli as cli_package
 from trustassay.cli import main
 from trustassay.cli.main import COMMANDS
-from trustassay.runs.options import ROW_OF_OPTION
-
-
-@pytest.fixture
-def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "_find_entry_points", dict)
 
 
 def test_help_shows_every_command_in_a_group(cli: Cli) -> None:
     shown = cli("--help").out
-    for title, names in COMMANDS.items():
-        section = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
-        lines = [line.split()[0] for line in section.splitlines()]
-        assert set(names) <= set(lines), title
-        assert "..." not in section, title
+    for name, entry in COMMANDS.items():
+        section = shown.partition(f"\n{entry.group}:\n")[2].partition("\n\n")[0]
+        assert name in [line.split()[0] for line in section.splitlines()]
+        assert "..." not in section, entry.group
+
+
+def test_help_shows_the_most_used_options_and_help_all_the_others(cli: Cli) -> None:
+    short, long = cli("score", "--help").out, cli("score", "--help-all").out
+    assert "--model" in short and "--longest-answer" not in short
+    assert "Show 40 more options, too." in short and "--help-all" not in long
+    assert "--longest-answer" in long.partition("\nCost and speed:\n")[2]
+    assert "--help-all" not in cli("view", "--help").out  # it has few
+
+
+def test_an_experiment_refuses_what_it_does_not_read(cli: Cli) -> None:
+    said = cli("papers", "experiment", "fewl-pairs", "x.jsonl", "--shuffle")
+    assert (said.status, said.err) == (
+        2,
+        "trustassay: --shuffle: has no effect with fewl-pairs\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("linkr=spacy", "--backend: unknown role 'linkr'; did you mean linker?"),
+        ("spacy", "--backend: expected ROLE=URI, got 'spacy'"),
+    ],
+)
+def test_a_backend_is_named_by_its_role(cli: Cli, value: str, says: str) -> None:
+    said = cli("score", "x.jsonl", "--backend", value)
+    assert said.status == 2
+    assert says in said.err
 
 
 @pytest.mark.parametrize(
@@ -46,49 +66,11 @@ def test_options_of_a_growing_file_and_of_a_whole_one_do_not_mix(
     assert says in said.err
 
 
-@pytest.mark.parametrize(
-    ("line", "folder"),
-    [
-        *((line, "papers") for line in ("papers", "papers --help", "papers select icl x --out y")),
-        *(("cite x", "papers"), ("probe attack x", "papers")),
-        *(("shard x --into 2", "cluster"), ("merge --help", "cluster")),
-        *(("serve --port 0", "serve"), ("serve --help", "serve"), ("mcp", "serve[mcp]")),
-        ("monitor x --state y", "serve"),
-    ],
-)
-def test_without_the_package_one_line_says_how_to_install_it(
-    cli: Cli, without_packages: None, line: str, folder: str
-) -> None:
-    said = cli(*line.split())
-    assert (said.status, said.out) == (2, "")
-    assert said.err.count("\n") == 1
-    assert f"pip install ./{folder}\n" in said.err
-
-
-def test_help_names_commands_that_are_not_installed(cli: Cli, without_packages: None) -> None:
-    shown = cli("--help").out
-    section = shown.partition("\nFor other programs:\n")[2].partition("\n\n")[0]
-    assert [line.split()[0] for line in section.splitlines()] == ["serve", "push", "pull", "mcp"]
-    assert "(pip install ./serve)" in section
-    assert "(pip install ./serve[mcp])" in section
-
-
 @pytest.mark.parametrize(("wrong", "right"), [("scroe", "score"), ("serv", "serve")])
-def test_a_misspelt_command_is_suggested_also_of_another_package(
-    cli: Cli, without_packages: None, wrong: str, right: str
-) -> None:
+def test_a_misspelt_command_is_suggested(cli: Cli, wrong: str, right: str) -> None:
     said = cli(wrong)
     assert said.status == 2
     assert f"Did you mean '{right}'" in said.err
-
-
-@pytest.mark.parametrize("line", ["cite", "probe attack", "probe isotropy", "probe distractors"])
-def test_a_command_that_moved_to_the_papers_is_still_found(cli: Cli, line: str) -> None:
-    said = cli(*line.split(), "--help")
-    assert said.status == 0
-    assert said.err.startswith(f"trustassay: {line.split(maxsplit=1)[0]} is now: trustassay papers")
-    assert said.err.count("\n") == 1
-    assert said.out.startswith(f"Usage: trustassay {line}")
 
 
 def test_a_package_adds_a_command_by_an_entry_point(
@@ -98,12 +80,3 @@ def test_a_package_adds_a_command_by_an_entry_point(
     monkeypatch.setattr(main, "_find_entry_points", lambda: {"extra": added})
     assert "icl" in cli("extra", "--help").out
     assert "extra " in cli("--help").out
-
-
-def test_every_row_of_the_table_of_options_is_one_of_a_command() -> None:
-    shown = set()
-    for module in filter(inspect.ismodule, vars(cli_package).values()):
-        for name, owner in vars(module).items():
-            word = name.lower() if inspect.isclass(owner) else name
-            shown |= {f"{word}.{key}" for key in getattr(owner, "__annotations__", ())}
-    assert {one for one in ROW_OF_OPTION if "." in one} <= shown

@@ -152,8 +152,6 @@ def test_killed_it_goes_on_and_asks_nothing_twice(
         uri,
         "--run",
         "run",
-        "--cache",
-        "off",
         "--json",
     ]
     process = subprocess.Popen(

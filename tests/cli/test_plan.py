@@ -21,6 +21,7 @@ def test_it_asks_nothing_writes_nothing_and_counts_what_is_at_hand(
     cli: Cli,
     tmp_path: Path,
     server: LlmServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     questions(tmp_path / "q.jsonl", 12)
     (tmp_path / "p.json").write_text('{"test": {"prompt": 1000, "reply": 2000}}')
@@ -45,7 +46,8 @@ def test_it_asks_nothing_writes_nothing_and_counts_what_is_at_hand(
     (answering,) = [part for part in found["parts"] if part["capability"] == "chat"]
     assert (answering["calls"], answering["cached"]) == (12, 5)
     assert answering["measured"]
-    off = json.loads(cli("plan", *asking, "--json", "--cache", "off").out)
+    monkeypatch.setenv("TRUSTASSAY_CACHE", "off")
+    off = json.loads(cli("plan", *asking, "--json").out)
     assert next(part for part in off["parts"] if part["capability"] == "chat")["cached"] == 0
     assert server.stats()["received"] == 5
 
@@ -131,7 +133,7 @@ def test_it_may_look_at_a_run_that_is_under_way_or_done(
     server: LlmServer,
 ) -> None:
     questions(tmp_path / "q.jsonl", 3)
-    asking = ("q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run", "--cache", "off")
+    asking = ("q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
     assert cli("score", *asking).status == 0
     files = {p: p.stat().st_size for p in sorted((tmp_path / "run").iterdir())}
     found = json.loads(cli("plan", *asking, "--json").out)

@@ -174,7 +174,7 @@ def commands(model: str) -> list[list[str]]:
         generate questions.jsonl --model {model} --out e.jsonl
         annotate answers.jsonl --rater anna --export sheet.csv
         compare e.jsonl resampled.jsonl --judge {model} --run nine
-        papers select icl several.jsonl --metric {METRIC} --similarity novel --all --run ten --out f
+        papers select icl several.jsonl --metric {METRIC} --backend similarity=novel --all --run ten --out f
         papers select sft ten --out chosen
     """
     return [line.split() for line in lines.strip().splitlines()]

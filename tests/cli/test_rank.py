@@ -43,7 +43,7 @@ METRIC = "fewl:form=agreement"
 @pytest.mark.slow
 def test_answers_are_scored_and_models_ranked(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
-    arguments = ["--similarity", "novel", "--out", str(tmp_path / "run"), "--json"]
+    arguments = ["--backend", "similarity=novel", "--out", str(tmp_path / "run"), "--json"]
     done = run_command(
         "rank", source, *arguments, "--page", tmp_path / "ranking.html", cwd=tmp_path
     )
@@ -70,7 +70,7 @@ def test_models_that_cannot_be_told_apart_are_named(tmp_path: Path) -> None:
         right = (i // 2) % 2 == i % 2
         row["response"] = (row["answers"] if right else row["incorrect_answers"])[0]
     source = jsonl(tmp_path / "answers.jsonl", rows)
-    arguments = ["--metric", "fewl:form=agreement,weights=uniform", "--similarity", "novel"]
+    arguments = ["--metric", "fewl:form=agreement,weights=uniform", "--backend", "similarity=novel"]
     done = run_command("rank", source, *arguments, "--out", tmp_path / "run", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
@@ -111,7 +111,7 @@ def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) ->
         "def alike(a, b):\n    return 9 if a == 'beyond' else a == b\n"
     )
     metric = "fewl:penalty=none,weights=uniform,divergence=kl"
-    given = ["--metric", metric, "--similarity", "python:odd:alike"]
+    given = ["--metric", metric, "--backend", "similarity=python:odd:alike"]
     folders = set()
     for arguments in ([], ["--limit", 12], ["--field", "question=asked"]):
         done = run_command("rank", source, *given, *arguments, cwd=tmp_path)

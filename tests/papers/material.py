@@ -94,7 +94,7 @@ def alike(first, second):
 
 Experiment = Callable[..., Result]
 
-SIMILARITY = ["--similarity", "python:scripted:alike"]
+SIMILARITY = ["--backend", "similarity=python:scripted:alike"]
 EMBEDDER = ["--embedder", "python:quick:embedder"]
 
 

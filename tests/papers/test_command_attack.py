@@ -147,13 +147,13 @@ def test_a_budget_of_calls_and_json(here: Path) -> None:
 # calls that leave
 
 
-def asked(server: LlmServer, out: str, *arguments: str, model: str = "") -> dict[str, Any]:
+def asked(
+    server: LlmServer, out: str, *arguments: str, model: str = "", cache: str = "off"
+) -> dict[str, Any]:
     """Attack a server with small rounds and without a shared cache; return what it says."""
     small = ("--candidates", "2", "--perturbations", "3", "--out", out, "--json")
     words = ["papers", "attack", "Say it.", "--model", model or uri(server), *small, *arguments]
-    if "--cache" not in arguments:
-        words += ["--cache", "off"]
-    result = CliRunner().invoke(app, words)
+    result = CliRunner().invoke(app, words, env={"TRUSTASSAY_CACHE": cache})
     assert result.exit_code in (0, 1), result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
@@ -211,7 +211,7 @@ def test_a_start_that_the_budget_does_not_reach(server: LlmServer, here: Path) -
         "--perturbations",
         "3",
     ]
-    arguments += ["--out", "one", "--cache", "off", "--calls"]
+    arguments += ["--out", "one", "--calls"]
     result = CliRunner().invoke(app, [*arguments, "5"])
     assert result.exit_code == 2
     assert "the budget of 5 calls is reached" in result.output
@@ -223,10 +223,10 @@ def test_a_start_that_the_budget_does_not_reach(server: LlmServer, here: Path) -
 
 
 def test_cached_replies_are_no_calls(server: LlmServer, here: Path) -> None:
-    first = asked(server, "one", "--steps", "2", "--cache", "shared")
+    first = asked(server, "one", "--steps", "2", cache="shared")
     received = server.stats()["received"]
     assert first["requests"] == received
-    again = asked(server, "two", "--steps", "2", "--cache", "shared", "--calls", "8")
+    again = asked(server, "two", "--steps", "2", "--calls", "8", cache="shared")
     assert server.stats()["received"] == received
     assert again["requests"] == 0
     assert [point["gamma"] for point in again["points"]] == [
@@ -277,12 +277,12 @@ def test_killed_at_any_point_it_ends_with_the_files_of_an_unbroken_one(tmp_path:
     files = ("trace.jsonl", "ascent.html", "session.json")
     arguments = ["--steps", "3", "--candidates", "3", "--perturbations", "4", "--calls", "43"]
     arguments += quick_embedder(tmp_path)
-    environment = os.environ | {"TRUSTASSAY_CACHE": str(tmp_path / "cache")}
+    environment = os.environ | {"TRUSTASSAY_CACHE": "off"}
     with LlmServer(latency_ms=15) as one:
         words = command(
             "papers", "attack", "Say it.", "--model", uri(one, concurrency=2), *arguments
         )
-        words += ["--cache", "off", "--out"]
+        words += ["--out"]
 
         def run(out: str) -> None:
             subprocess.run(

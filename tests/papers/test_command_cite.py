@@ -32,7 +32,7 @@ def test_each_sentence_gets_the_document_that_supports_it(
 ) -> None:
     text = "The bridge was opened in 1932. Bees make honey! Xylophones zigzag quietly."
     jsonl(tmp_path / "a.jsonl", [answer(text)])
-    said = cli("papers", "cite", "a.jsonl", "--by", by, "--out", "c.jsonl", "--cache", "off")
+    said = cli("papers", "cite", "a.jsonl", "--by", by, "--out", "c.jsonl")
     assert said.status == 0
     expected = "The bridge was opened in 1932 [1]. Bees make honey [2]! Xylophones zigzag quietly."
     assert responses(tmp_path / "c.jsonl") == [expected]
@@ -94,7 +94,7 @@ def test_an_answer_that_cannot_be_judged_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     jsonl(tmp_path / "a.jsonl", [answer("It is trouble."), answer("It is windy.", id="b")])
     uri = "python:failing_entailer:entails"
-    said = cli("papers", "cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl", "--cache", "off")
+    said = cli("papers", "cite", "a.jsonl", "--entailer", uri, "--out", "c.jsonl")
     assert said.status == 0
     assert "a: " in said.err
     assert "no idea" in said.err
@@ -146,7 +146,7 @@ def test_killed_at_work_and_started_again_then_what_failed(tmp_path: Path) -> No
     ]
     rows[70]["response"] = "Break the bridge."
     jsonl(tmp_path / "a.jsonl", rows)
-    options = ("--entailer", "python:slow:entails", "--cache", "off")
+    options = ("--entailer", "python:slow:entails")
 
     def ended(out: str, status: int, **environment: str) -> str:
         done = run_command(

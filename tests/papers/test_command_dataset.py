@@ -104,11 +104,11 @@ def test_killed_at_work_and_started_again(corpus: Path, tmp_path: Path) -> None:
     jsonl(tmp_path / "q.jsonl", rows)
     environment = os.environ | {
         "PYTHONPATH": str(tmp_path),
-        "TRUSTASSAY_CACHE": str(tmp_path / "c"),
+        "TRUSTASSAY_CACHE": "off",
     }
 
     def arguments(out: str) -> list[str]:
-        options = ("--entailer", "python:slow:entails", "--cache", "off", "--documents", "1")
+        options = ("--entailer", "python:slow:entails", "--documents", "1")
         return command("papers", "dataset", "q.jsonl", "--corpus", corpus, "--out", out, *options)
 
     part = tmp_path / ".d.jsonl.part"
@@ -135,9 +135,7 @@ def test_real_questions_find_their_passages(cli: Cli, tmp_path: Path) -> None:
         for i, r in enumerate(rows[:40])
     ]
     jsonl(tmp_path / "q.jsonl", questions)
-    said = cli(
-        "papers", "dataset", "q.jsonl", "--corpus", "c.jsonl", "--out", "d.jsonl", "--cache", "off"
-    )
+    said = cli("papers", "dataset", "q.jsonl", "--corpus", "c.jsonl", "--out", "d.jsonl")
     assert said.status == 0
     found = lines(tmp_path / "d.jsonl")
     hits = sum(row["id"] in {d["id"] for d in row["documents"]} for row in found)

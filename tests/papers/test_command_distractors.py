@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.conftest import Cli
 from tests.support import jsonl, lines
 
-SOURCE = ("--source", "mine=python:tests.papers.test_distractor_sets:LISTED", "--cache", "off")
+SOURCE = ("--source", "mine=python:tests.papers.test_distractor_sets:LISTED")
 RECORDS = [
     {"id": "a", "question": "who wrote it", "response": "Jane wrote it."},
     {"id": "b", "question": "? \x1b[31m", "response": "..."},
@@ -41,9 +41,9 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
     jsonl(tmp_path / "a.jsonl", RECORDS)
     for arguments, words in (
         (("--source", "embeding"), "did you mean embedding"),
-        (("--source", "word2vec:none.bin"), "none.bin: cannot be read"),
-        (("--source", "llm"), "name one with --generator"),
-        ((*SOURCE, "--linker", "spacy:none"), "spacy:none"),
+        (("--source", "embedding:none.bin"), "none.bin: cannot be read"),
+        (("--source", "llm"), "name one with --backend generator=URI"),
+        ((*SOURCE, "--backend", "linker=spacy:none"), "spacy:none"),
     ):
         said = cli("papers", "distractors", "a.jsonl", *arguments, "--out", "d.jsonl")
         assert words in said.err, said.err

@@ -33,7 +33,7 @@ def test_pairs_of_the_best_answer_and_the_first_wrong_one(
         "--out",
         "out",
     ]
-    arguments += ["--generator", "python:scripted:pairs", "--json"]
+    arguments += ["--backend", "generator=python:scripted:pairs", "--json"]
     done = experiment(*arguments)
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)
@@ -221,7 +221,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
         return " ".join(done.output.split())
 
     plain = [question(i) for i in range(3)]
-    assert "No such command 'fewl-pears'" in refused("fewl-pears", plain)
+    assert "unknown experiment 'fewl-pears'" in refused("fewl-pears", plain)
     assert "references: is missing" in refused("fewl-pairs", plain)
     without = [{k: v for k, v in row.items() if k != "incorrect_answers"} for row in plain]
     assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)

@@ -90,7 +90,7 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
 ) -> None:
     source, options = questions(tmp_path), scripted(tmp_path)
     arguments = ["fewl-experts", source, *options, *HALF, *TRUE, "--json", "--out", "out"]
-    done = experiment(*arguments, "--generator", "python:scripted:pairs")
+    done = experiment(*arguments, "--backend", "generator=python:scripted:pairs")
     assert done.exit_code == 0, done.stderr
     rows = rows_of(done.stdout)
     assert rows["true"]["told apart"] == {"mean": 1.0, "quartiles": [1.0, 1.0, 1.0]}
@@ -111,7 +111,9 @@ def test_experts_are_told_apart_by_wrong_and_corrected_answers(
     assert page.count("<svg") == 2 * 5
     lacking = experiment(*arguments[:2], *options, *TRUE, "--out", "lacking")
     assert lacking.exit_code == 2
-    assert "wrong_answers: is missing (expected answers, or --generator)" in lacking.stderr
+    assert (
+        "wrong_answers: is missing (expected answers, or --backend generator=URI)" in lacking.stderr
+    )
 
 
 def test_ratings_of_the_input_stand_beside_expertise(

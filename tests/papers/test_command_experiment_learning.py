@@ -51,13 +51,13 @@ def test_from_answers_to_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "experiment",
         "fewl-icl",
         str(source),
-        "--similarity",
-        "novel",
+        "--backend",
+        "similarity=novel",
         "--examples",
         "2",
     ]
     arguments += ["--embedder", "python:quick:embedder", "--model", "python:learner:model"]
-    arguments += ["--judge", "python:learner:judge", "--out", "out", "--json", "--cache", "off"]
+    arguments += ["--judge", "python:learner:judge", "--out", "out", "--json"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.stderr
     found = {row["name"]: row for row in json.loads(done.stdout)["rows"]}

@@ -182,7 +182,7 @@ def test_one_answer_a_question_leaves_nothing_to_choose(tmp_path: Path) -> None:
 def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     source = jsonl(tmp_path / "answers.jsonl", answers())
     embedder = quick_embedder(tmp_path)
-    metric = ["--metric", "fewl:form=agreement,penalty=none", "--similarity", "novel"]
+    metric = ["--metric", "fewl:form=agreement,penalty=none", "--backend", "similarity=novel"]
     arguments: list[str | Path] = [source, *metric, *embedder, "--run", "run", "--json"]
     done = run_command("papers", "select", "icl", *arguments, "--out", "p.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -79,8 +79,11 @@ def test_a_similarity_reads_what_its_entailer_reads(similarity: Any) -> None:
     metric = Fewl(form="agreement")
     run = score(RECORDS, metrics=metric, similarity=similarity(English()), cache=None)
     assert run.assessments[0].parts == {"other_language": 1.0}
-    assert "than the similarity reads (en); give another --similarity" in run.assessments[0].reason
-    words = f"fewl: {REMARK}--similarity agreement:openai:gpt-4o-mini reads them"
+    assert (
+        "than the similarity reads (en); give another --backend similarity=URI"
+        in run.assessments[0].reason
+    )
+    words = f"fewl: {REMARK}--backend similarity=agreement:openai:gpt-4o-mini reads them"
     assert words in write_remarks(run.summary_file, 2)
 
 

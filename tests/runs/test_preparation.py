@@ -229,7 +229,14 @@ def test_all_samples_may_move_before_the_merge(cli: Cli, tmp_path: Path) -> None
     said = cli("shard", "a.jsonl", "--into", "2", "--whole")
     assert "a.jsonl.whole.jsonl: all samples" in said.err
     home = tmp_path / "a.jsonl.shards"
-    words = ("--metric", "fewl:form=agreement", "--embedder", "embedded", "--similarity", "lexical")
+    words = (
+        "--metric",
+        "fewl:form=agreement",
+        "--embedder",
+        "embedded",
+        "--backend",
+        "similarity=lexical",
+    )
     for i in (0, 1):
         shard = str(home / f"a.jsonl.shard-{i}-of-2.jsonl")
         pool = ("--pool", str(home / "a.jsonl.whole.jsonl"))

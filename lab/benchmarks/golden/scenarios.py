@@ -202,7 +202,7 @@ def jobs(commands: Sequence[str]) -> dict[str, Job]:
     )
     found["answers/select"] = _job(
         "papers select icl answers.jsonl --out icl.jsonl --metric "
-        "fewl:form=agreement,weights=uniform --similarity novel --run runs/icl --json",
+        "fewl:form=agreement,weights=uniform --backend similarity=novel --run runs/icl --json",
         f"papers attack 'What is red?' {CHAT} {VECTORS} --steps 4 --out runs/attack",
         f"papers isotropy asked.jsonl {VECTORS} --json",
         "papers dataset asked.jsonl --corpus passages --entailer lexical --out d.jsonl",

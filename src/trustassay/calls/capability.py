@@ -401,7 +401,7 @@ COMPARE: Capability[TextTuple, float] = Capability(
     stand_in=lambda _: 0.5,
     load=partial(load, "similarity"),
     default=DEFAULT_SIMILARITY,
-    option="--similarity",
+    option="--backend similarity=URI",
     through=_find_delegate,
 )
 
@@ -459,7 +459,7 @@ LINK: Capability[str, tuple[Entity, ...]] = Capability(
     codec=_build_rows_codec(Entity),
     stand_in=lambda _: (),
     load=partial(load, "linker"),
-    option="--linker",
+    option="--backend linker=URI",
     **_build_lookup(EntityLinker, "link", _check_entities, "entities of each text"),
 )
 
@@ -561,7 +561,7 @@ TOKEN_VECTORS: Capability[str, TokenVectors] = Capability(
     codec=Codec(_token_vectors_to_json, _token_vectors_from_json),
     stand_in=lambda _: TokenVectors(("token",), np.ones((1, 2), dtype=np.float32)),
     load=partial(load, "token embedder"),
-    option="--token-embedder",
+    option="--backend token-embedder=URI",
     default=DEFAULT_EMBEDDER,
 )
 
@@ -595,7 +595,7 @@ SUBSTITUTE: Capability[SubstitutesRequest, TextTuple] = Capability(
     load=partial(load, "distractors"),
     choices=resolve_sources,
     default=DEFAULT_SOURCES,
-    option="--distractors",
+    option="--backend distractors=URI",
     **_build_lookup(
         SubstituteSource, "substitutes", _check_substitutes, "substitutes of each request"
     ),

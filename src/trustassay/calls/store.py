@@ -83,10 +83,13 @@ class Usage(NamedTuple):
     """Time that the paid calls took."""
 
 
-def default_cache() -> Path:
-    """Return the folder of the shared file: ``TRUSTASSAY_CACHE``, or one in the user's cache."""
+def default_cache() -> Path | None:
+    """Return the folder of the shared file: ``TRUSTASSAY_CACHE``, or one in the user's cache.
+
+    ``None`` if the variable is ``off``: no file is shared.
+    """
     if folder := os.environ.get("TRUSTASSAY_CACHE"):
-        return Path(folder)
+        return None if folder == "off" else Path(folder)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trustassay"
 
 

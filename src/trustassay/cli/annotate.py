@@ -1,17 +1,23 @@
-"""``trustassay annotate`` and ``rubric``: ratings by people, and the rubrics for them."""
+"""``trustassay annotate``: ratings by people, in the browser."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.report.terminal import say, show_table
-from trustassay.runs.options import Fields, Limit, Seed, SkipBad
+from trustassay.report.terminal import say
+from trustassay.runs.options import (
+    LABELS,
+    OUTPUT,
+    Fields,
+    Flag,
+    Limit,
+    Seed,
+    SkipBad,
+)
 
 if TYPE_CHECKING:
     from trustassay.people.annotate.project import AnnotationProject
@@ -21,29 +27,121 @@ if TYPE_CHECKING:
 @with_options
 def annotate(
     *,
-    source: Path | None,
-    rater: list[str],
-    rubric: list[str],
-    out: Path,
-    gold: bool | None,
-    together: bool,
-    pairs: tuple[Path, Path] | None,
-    double: float,
-    again: float,
-    per_group: int | None,
-    plan: Path | None,
+    source: Annotated[
+        Path | None, Flag("INPUT", "Answers: a file as of `score`, or a run's folder.")
+    ],
+    rater: Annotated[
+        list[str],
+        Flag("--rater", "A person who rates; once for each.", metavar="NAME", group=LABELS),
+    ],
+    rubric: Annotated[list[str], common.RUBRIC],
+    out: Annotated[
+        Path,
+        Flag(
+            "--out",
+            "The file of ratings; the same command continues it.",
+            group=OUTPUT,
+            default="ratings.jsonl",
+        ),
+    ],
+    gold: Annotated[
+        bool | None,
+        Flag(
+            "--gold/--no-gold",
+            "Show the gold answers as a guide. Default: if the rubric is about them.",
+            rare=True,
+        ),
+    ],
+    together: Annotated[bool, Flag("--together", "Show all answers to a question on one page.")],
+    pairs: Annotated[
+        tuple[Path, Path] | None,
+        Flag(
+            "--pairs",
+            "Two files or runs with answers to the same questions, side by side: which is "
+            "better? In place of INPUT.",
+            metavar="A B",
+        ),
+    ],
+    double: Annotated[
+        float,
+        Flag(
+            "--double",
+            "Share of the answers that all raters rate; the others are divided among them.",
+            default=1.0,
+            least=0,
+            most=1,
+            rare=True,
+        ),
+    ],
+    again: Annotated[
+        float,
+        Flag(
+            "--again",
+            "Share that a rater is shown a second time, later.",
+            default=0.0,
+            least=0,
+            most=1,
+            rare=True,
+        ),
+    ],
+    per_group: Annotated[
+        int | None,
+        Flag(
+            "--per-group",
+            "Draw this many answers of each model and domain (of questions of each domain, "
+            "with --together and --pairs).",
+            least=1,
+            rare=True,
+        ),
+    ],
+    plan: Annotated[
+        Path | None,
+        Flag(
+            "--plan",
+            "Rate the answers of a plan of `label` alone, in its order. The plan may grow.",
+        ),
+    ],
     domain: common.Domain,
     fields: Fields,
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
-    host: str,
-    port: int,
-    public: str,
-    export: Path | None,
-    sheets: list[Path],
+    host: common.Host,
+    port: common.Port = 8765,
+    public: common.Public = "",
+    export: Annotated[
+        Path | None,
+        Flag(
+            "--export",
+            "Write the answers as a CSV for each rater, and end.",
+            group=OUTPUT,
+            rare=True,
+        ),
+    ],
+    sheets: Annotated[
+        list[Path],
+        Flag(
+            "--import",
+            "Store the ratings of a filled CSV of --export, and end. Once for each.",
+            metavar="SHEET",
+            rare=True,
+        ),
+    ],
 ) -> None:
-    """Let people rate answers in the browser, each through a link of their own."""
+    """Let people rate answers in the browser, each through a link of their own.
+
+    Raters see no model, no score and no id. Ratings are stored at once. After an interruption run
+    the same command again: the links stay the same. `agree` reads the file.
+
+    \b
+    trustassay annotate answers.jsonl --rater anna --rater bela
+    trustassay annotate runs/one --rater anna --rubric truthfulness \\
+        --rubric informativeness --again 0.1
+    trustassay annotate --pairs runs/a runs/b --rater anna --rater bela \\
+        --out pairs.jsonl
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna
+    trustassay annotate answers.jsonl --rater anna --export sheet.csv
+    """
     from trustassay.metrics.judge import read_rubric
     from trustassay.people.annotate.items import RatingInputOptions
     from trustassay.people.annotate.project import AnnotateOptions, open_project
@@ -127,54 +225,3 @@ def _serve(project: "AnnotationProject", out: Path, host: str, port: int, public
             session, links, say, serving.AllowedHosts(host, public)
         )
         serving.serve(web_application, listener, session.drain)
-
-
-rubric = typer.Typer(no_args_is_help=True)
-
-# The sample with which a checked rubric is filled in.
-EXAMPLE = {
-    "question": "The question.",
-    "answers": [["The gold answer."]],
-    "response": "The answer to rate.",
-    "documents": [{"title": "A title", "text": "A passage."}],
-}
-
-
-@rubric.callback()
-def group() -> None:
-    """Look at the rubrics of the metric judge.
-
-    \b
-    trustassay rubric check mine.yaml
-    """
-
-
-@rubric.command("check")
-@with_options
-def check(*, file: str) -> None:
-    """Name all faults of a rubric's file, or show its levels and the prompt that it makes."""
-    from trustassay.core.sample import Sample
-    from trustassay.metrics.judge import read_rubric
-    from trustassay.metrics.judge.replies import read_reply
-    from trustassay.metrics.judge.votes import build_judge_prompt
-
-    result = read_rubric(file)
-    rows = []
-    for level in result.levels:
-        other_readings = ", ".join(word for word in level.words if word != level.label)
-        passes = level.value >= result.passes
-        rows.append((level.label, f"{level.value:g}", "yes" if passes else "no", other_readings))
-    say(f"{result.title} ({result.name}/{result.version})")
-    show_table(("level", "counts as", "passes", "also read as"), rows, {"also read as"})
-    for level in result.levels:
-        # The rubric is tried on replies that it invites: each must be read as its own level.
-        for reply_text in (f"{result.label}: {level.label}", *level.words):
-            reading = read_reply(reply_text, result)
-            if reading.label != level.label:
-                understood = reading.fault or reading.label
-                raise UsageError(
-                    f"{file}: the reply {reply_text!r} is read as {understood!r} and not as "
-                    f"{level.label!r}; take another word for it"
-                )
-    say("the prompt, filled in with a sample:\n")
-    say(build_judge_prompt(result, Sample.parse(EXAMPLE)))

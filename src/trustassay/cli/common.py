@@ -18,7 +18,21 @@ from trustassay.core.files import is_disk_full
 from trustassay.core.tracebacks import locate_error, write_internal_error
 from trustassay.errors import BackendError, FaultsError, UsageError
 from trustassay.report.terminal import INTERNAL, complain, one_line, say
-from trustassay.runs.options import FLAGS, AnswerOptions, Flag, RecordOptions, build_flag
+from trustassay.runs.options import (
+    AT_LEAST,
+    CHANCE,
+    FLAGS,
+    INPUT,
+    LABELS,
+    MODELS,
+    OUTPUT,
+    POSITIVE,
+    SERVER,
+    TRAINING,
+    AnswerOptions,
+    Flag,
+    RecordOptions,
+)
 
 if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
@@ -33,27 +47,186 @@ NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
 Entailer = Annotated[
     str,
     Flag(
+        "--entailer",
         f"The entailment model: {describe_forms('entailer', without='chat')}, or a chat model "
         "(openai:MODEL, chat:hf:ID, ...).",
         metavar="URI",
+        group=MODELS,
         default=DEFAULT_ENTAILER,
     ),
 ]
 Embedder = Annotated[
     str,
     Flag(
+        "--embedder",
         f"The embedding model: {describe_forms('embedder')}.",
         metavar="URI",
+        group=MODELS,
         default=DEFAULT_EMBEDDER,
+        rare=True,
     ),
 ]
-Metrics = Annotated[list[str], build_flag("metric", name="--metric")]
-RatingFields = Annotated[Mapping[str, str], build_flag("rating_fields")]
-Domain = Annotated[str, build_flag("domain")]
-OpenReport = Annotated[bool, build_flag("open_report")]
-Source = Annotated[str, build_flag("source")]
-Sources = Annotated[list[str], build_flag("sources")]
-Json = Annotated[bool, build_flag("as_json")]
+FullTraining = Annotated[
+    bool, Flag("--full", "Train all weights in place of LoRA adapters.", group=TRAINING)
+]
+Epochs = Annotated[float, Flag("--epochs", "Passes over the data.", group=TRAINING)]
+TrainingSteps = Annotated[
+    int | None,
+    Flag("--steps", "Steps of the optimizer, in place of --epochs.", group=TRAINING, least=1),
+]
+BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
+LearningRate = Annotated[
+    float | None,
+    Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING),
+]
+TestShare = Annotated[
+    float,
+    Flag("--test-share", "Share of the questions to test with, 0 to below 1.", group=TRAINING),
+]
+Metrics = Annotated[
+    list[str],
+    Flag(
+        "--metric",
+        "A metric and, after a colon, its options: grounding:profile=paper,correctness=em. "
+        "May be given more than once. Default: chosen by what the samples have.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
+    ),
+]
+RatingFields = Annotated[
+    Mapping[str, str],
+    Flag(
+        "--field",
+        "If a column of the ratings has another name: item=question_id; if it has several "
+        "rubrics, which one: rating=truthfulness. May be given again.",
+        metavar="NAME=COLUMN",
+        group=INPUT,
+        rare=True,
+    ),
+]
+Domain = Annotated[
+    str,
+    Flag(
+        "--domain",
+        "The field that holds a sample's domain; dots descend into objects.",
+        group=INPUT,
+        default="domain",
+        rare=True,
+    ),
+]
+OpenReport = Annotated[bool, Flag("--open", "Open the report in a browser.", group=OUTPUT)]
+FinishedRuns = Annotated[list[Path], Flag("RUN...", "Folders of finished runs.")]
+RankMetric = Annotated[
+    str | None,
+    Flag(
+        "--metric",
+        "The metric, where the run has several; for answers what to score them with, as for "
+        "score. Default: fewl:form=agreement.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
+    ),
+]
+Page = Annotated[
+    Path | None,
+    Flag("--page", "Write a page with tables and charts.", metavar="FILE", group=OUTPUT),
+]
+DryRun = Annotated[
+    bool,
+    Flag("--dry-run", "Show the calls that would be made; make none.", group=OUTPUT, rare=True),
+]
+LABEL = Flag(
+    "--label",
+    "The field of the samples that says whether an answer is right, or how good it is: 0 and 1, a "
+    "level, a number, or words such as yes and no; dots descend into objects. Or a column of "
+    "--ratings.",
+    metavar="FIELD",
+    group=LABELS,
+)
+RATINGS = Flag(
+    "--ratings",
+    "Ratings by people as `annotate` writes them or `agree` reads them, pooled to one label; or a "
+    "table keyed by id, whose column --label names.",
+    group=LABELS,
+)
+Ratings = Annotated[Path | None, RATINGS]
+Positive = Annotated[list[str], POSITIVE]
+AtLeast = Annotated[float | None, AT_LEAST]
+Machine = Annotated[
+    list[str],
+    Flag(
+        "--machine",
+        "A rater that is a judge and not a person. May be given again.",
+        metavar="RATER",
+        group=LABELS,
+        rare=True,
+    ),
+]
+Levels = Annotated[
+    str | None,
+    Flag(
+        "--levels",
+        "All levels of the scale: 1..5, numbers, or words, the lowest first, with commas between "
+        "them. Other words are categories without an order.",
+        metavar="LEVELS",
+        group=LABELS,
+    ),
+]
+RUBRIC = Flag(
+    "--rubric",
+    "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a YAML file. "
+    "Default: answer; of pairs none.",
+    metavar="NAME|FILE",
+    group=LABELS,
+)
+Resamples = Annotated[
+    int,
+    Flag(
+        "--resamples", "How often questions are drawn anew.", group=CHANCE, default=2000, least=100
+    ),
+]
+Host = Annotated[
+    str,
+    Flag(
+        "--host",
+        "The address to listen at; other machines reach it at 0.0.0.0.",
+        group=SERVER,
+        default="127.0.0.1",
+    ),
+]
+Port = Annotated[
+    int,
+    Flag("--port", "The port to listen at; 0 takes a free one.", group=SERVER, least=0, most=65535),
+]
+Public = Annotated[
+    str,
+    Flag(
+        "--public",
+        "The name under which a proxy shows the page, as rate.example.org; requests for other "
+        "names are refused.",
+        metavar="HOST",
+        group=SERVER,
+    ),
+]
+Source = Annotated[
+    str,
+    Flag(
+        "INPUT",
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder, a pattern in "
+        "quotes, s3://..., duckdb:SELECT ..., or - for standard input.",
+    ),
+]
+Sources = Annotated[
+    list[str],
+    Flag(
+        "INPUT...",
+        "Answers: .jsonl, .json, .csv, .tsv, .xlsx, .parquet, a folder, a pattern in "
+        "quotes, s3://..., duckdb:SELECT ..., or - for standard input. Several files are "
+        "pooled, as those of several models.",
+    ),
+]
+Json = Annotated[
+    bool, Flag("--json", "Print the summary as JSON on standard output.", group=OUTPUT)
+]
 
 
 @contextmanager

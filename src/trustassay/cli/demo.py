@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -21,6 +21,10 @@ from trustassay.cli.options import with_options
 from trustassay.cli.results import print_run, show_run
 from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, print_json, say
+from trustassay.runs.options import (
+    OUTPUT,
+    Flag,
+)
 
 if TYPE_CHECKING:
     from trustassay.runs.finished import Run
@@ -131,14 +135,38 @@ def _write_examples(folder: Path) -> None:
 @with_options
 def demo(
     *,
-    out: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag("--out", "The run's folder. Default: one in trustassay-runs.", group=OUTPUT),
+    ],
     entailer: Entailer,
     as_json: Json,
     open_report: common.OpenReport,
-    example_files: Path | None,
-    every: bool,
+    example_files: Annotated[
+        Path | None,
+        Flag(
+            "--files",
+            "Score nothing; write example files into this folder: 60 questions, answers, "
+            "ratings and scripted models.",
+            metavar="DIR",
+            group=OUTPUT,
+        ),
+    ],
+    every: Annotated[
+        bool,
+        Flag(
+            "--all",
+            "Score 60 recorded answers of a real model, by every method that asks a model too.",
+        ),
+    ],
 ) -> None:
-    """Score the bundled example: 32 cited answers, good ones and bad ones."""
+    """Score the bundled example: 32 cited answers, good ones and bad ones.
+
+    \b
+    trustassay demo --open
+    trustassay demo --all --open
+    trustassay demo --files .
+    """
     if example_files is not None:
         _write_examples(example_files)
         return

@@ -15,7 +15,9 @@ import typer
 
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
-from trustassay.runs.options import Argument
+from trustassay.runs.options import (
+    Flag,
+)
 
 BOOSTED_PAGES = ("errands/", "start", "which-metric")
 """Prefixes of pages that people look for most often; their scores are multiplied by ``BOOST``."""
@@ -143,10 +145,15 @@ MAX_PAGES_SHOWN = 5
 def help_command(
     words: Annotated[
         list[str] | None,
-        Argument("What to look for, or the name of a page, which is then printed."),
+        Flag("WORDS", "What to look for, or the name of a page, which is then printed."),
     ],
 ) -> None:
-    """Search the guide, which is installed with the program; without words, list its pages."""
+    """Search the guide, which is installed with the program; without words, list its pages.
+
+    \b
+    trustassay help compare two models
+    trustassay help errands/ci
+    """
     pages = {page.name: page for page in read_pages()}
     if not words:
         for page in pages.values():

@@ -15,10 +15,13 @@ from typer.core import TyperGroup
 from trustassay.cli.common import internal_error
 from trustassay.cli.completion import PROGRAM, prepare_completion
 from trustassay.cli.interrupting import INTERRUPTED
-from trustassay.report.terminal import exit_output_failed, prepare_streams
+from trustassay.core.progress import silence
+from trustassay.report.terminal import exit_output_failed, only_last_line, prepare_streams
 
 ENTRY_POINTS = "trustassay.commands"
 """The group of entry points by which another package adds a command: a :class:`typer.Typer`."""
+QUIET = ("--quiet", "-q")
+"""The option of the program that may stand anywhere."""
 MORE = "More"
 """The group in ``--help`` of commands that name none."""
 
@@ -34,7 +37,7 @@ class CommandEntry(NamedTuple):
     group: str
     """The heading above it in ``trustassay --help``."""
     quiet: bool = True
-    """Whether it has ``--quiet``: not where all lines that it prints are its result."""
+    """Whether ``--quiet`` is taken: not where all lines that it prints are its result."""
 
 
 def _list_entries() -> dict[str, CommandEntry]:
@@ -44,22 +47,22 @@ def _list_entries() -> dict[str, CommandEntry]:
     rows: dict[str, tuple[Any, ...]] = {
         "score": ("score:score", "Score files of answers; with --follow, as they arrive.", scores),
         "report": (
-            "results:report",
+            "report:report",
             "Write the report of a run again, or one page of several runs.",
             scores,
         ),
-        "gate": ("compare:gate", "Pass or fail a run, for continuous integration.", scores),
+        "gate": ("gate:gate", "Pass or fail a run, for continuous integration.", scores),
         "compare": (
             "compare:compare",
             "Compare two runs; with --judge, any two files of answers.",
             scores,
         ),
-        "rank": ("compare:rank", "Rank models by what became of the same questions.", scores),
-        "rescore": ("score:rescore", "Score the samples of a run with other settings.", scores),
+        "rank": ("rank:rank", "Rank models by what became of the same questions.", scores),
+        "rescore": ("rescore:rescore", "Score the samples of a run with other settings.", scores),
         "demo": ("demo:demo", "Score the bundled example.", scores),
-        "generate": ("score:generate", "Answer a file of questions with a model.", before),
+        "generate": ("generate:generate", "Answer a file of questions with a model.", before),
         "plan": (
-            "score:plan",
+            "plan:plan",
             "Show the calls, tokens, money and time that a run would need.",
             before,
         ),
@@ -69,14 +72,18 @@ def _list_entries() -> dict[str, CommandEntry]:
             before,
         ),
         "annotate": ("annotate:annotate", "Let people rate answers in the browser.", people, False),
-        "label": ("labels:label", "Choose the answers that people should rate next.", people),
-        "study": ("labels:study", "Say how far each score of a run agrees with labels.", people),
-        "calibrate": ("labels:calibrate", "Turn scores into probabilities of being right.", people),
-        "agree": ("labels:agree", "Say how far raters agree.", people),
-        "audit": ("compare:audit", "Say what moves a judge that must not.", people),
-        "rubric": ("annotate:rubric", "Look at the rubrics of the metric judge.", people),
+        "label": ("label:label", "Choose the answers that people should rate next.", people),
+        "study": ("study:study", "Say how far each score of a run agrees with labels.", people),
+        "calibrate": (
+            "calibrate:calibrate",
+            "Turn scores into probabilities of being right.",
+            people,
+        ),
+        "agree": ("agree:agree", "Say how far raters agree.", people),
+        "audit": ("audit:audit", "Say what moves a judge that must not.", people),
+        "rubric": ("rubric:rubric", "Look at the rubrics of the metric judge.", people),
         "entailers": (
-            "models:entailers",
+            "entailers:entailers",
             "Measure entailers on your own labelled pairs.",
             people,
             False,
@@ -94,14 +101,18 @@ def _list_entries() -> dict[str, CommandEntry]:
             scores,
             False,
         ),
-        "monitor": ("serve:monitor", "Say whether answers got worse, from one run a day.", scores),
-        "shard": ("shards:shard", "Divide an input into shards.", machines),
-        "merge": ("shards:merge", "Put the runs of all shards together.", machines),
-        "export": ("shards:export", "Write a run's table in folders, also to s3://.", machines),
+        "monitor": (
+            "monitor:monitor",
+            "Say whether answers got worse, from one run a day.",
+            scores,
+        ),
+        "shard": ("shard:shard", "Divide an input into shards.", machines),
+        "merge": ("merge:merge", "Put the runs of all shards together.", machines),
+        "export": ("export:export", "Write a run's table in folders, also to s3://.", machines),
         "serve": ("serve:serve", "Score answers over HTTP.", programs, False),
-        "push": ("traces:push", "Send scores to the traces in Langfuse or Phoenix.", programs),
-        "pull": ("traces:pull", "Read traces of Langfuse or Phoenix into a file.", programs),
-        "mcp": ("serve:mcp", "Serve a tool to MCP clients that checks answers.", programs, False),
+        "push": ("push:push", "Send scores to the traces in Langfuse or Phoenix.", programs),
+        "pull": ("pull:pull", "Read traces of Langfuse or Phoenix into a file.", programs),
+        "mcp": ("mcp:mcp", "Serve a tool to MCP clients that checks answers.", programs, False),
         "papers": ("papers:app", "Repeat experiments of papers, and make their data sets.", MORE),
     }
     return {name: CommandEntry(*row) for name, row in rows.items()}
@@ -133,6 +144,21 @@ class Commands(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take ``--quiet`` out of the arguments, where it may stand anywhere, and read the rest."""
+        # Behind `--` all are values.
+        end = args.index("--") if "--" in args else len(args)
+        names = [word for word in args[:end] if word not in QUIET]
+        # A command that prints nothing but its result reads the option itself, and refuses it.
+        is_loud = bool(names) and names[0] in COMMANDS and not COMMANDS[names[0]].quiet
+        ctx.meta[QUIET] = len(names) < end and not is_loud
+        return super().parse_args(ctx, names + args[end:] if ctx.meta[QUIET] else args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the user named, quietly if ``--quiet`` is given."""
+        with silence(ctx.meta[QUIET]), only_last_line(ctx.meta[QUIET]):
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the user named; for an unknown name, suggest similar ones."""
         # Typer suggests names from ``commands``, where none is before it is used.
@@ -157,19 +183,23 @@ def _find_entry_points() -> dict[str, EntryPoint]:
 
 @cache
 def _load_command(name: str) -> Any:
-    from trustassay.cli.options import quietable
+    from trustassay.cli.options import OptionsCommand
 
     entry = COMMANDS[name]
     module, _, attribute = entry.target.partition(":")
     thing = getattr(importlib.import_module(f"trustassay.cli.{module}"), attribute)
     if isinstance(thing, typer.Typer):
-        thing.rich_markup_mode = None
+        thing.rich_markup_mode, thing._add_completion = None, False
+        for application in (thing, *(group.typer_instance for group in thing.registered_groups)):
+            for info in application.registered_commands if application else ():
+                info.cls = OptionsCommand
         command: Any = typer.main.get_group(thing)
         command.short_help, command.rich_help_panel = entry.line, entry.group
     else:
         application = typer.Typer(rich_markup_mode=None, add_completion=False)
-        function = quietable(thing) if entry.quiet else thing
-        application.command(short_help=entry.line, rich_help_panel=entry.group)(function)
+        application.command(cls=OptionsCommand, short_help=entry.line, rich_help_panel=entry.group)(
+            thing
+        )
         command = typer.main.get_command(application)
     command.name = name
     return command
@@ -210,6 +240,14 @@ def options(
     _: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+    __: Annotated[
+        bool,
+        typer.Option(
+            *QUIET,
+            help="Print faults and the last line alone, which names the result. It may stand "
+            "anywhere.",
+        ),
     ] = False,
 ) -> None:
     """Exit status: 0 finished, also if samples failed; 1 nothing could be judged, or stopped by a

@@ -1,21 +1,20 @@
-"""``trustassay models``, ``trustassay models get`` and ``trustassay entailers``."""
+"""``trustassay models`` and ``models get``: backends that work here, and recommended judges."""
 
-from collections.abc import Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from trustassay.cli import common
-from trustassay.cli.options import Only, quietable, with_options
+from trustassay.cli.options import with_options
 from trustassay.report.terminal import one_line, print_json, say, show_table
-from trustassay.report.text import with_interval
-from trustassay.runs.options import Seed, SpendingOptions
+from trustassay.runs.options import (
+    Flag,
+)
 
 if TYPE_CHECKING:
-    from trustassay.people.entailers import EntailerEstimate, MeasuredEntailer, PassedCounts
+    pass
 
 
 UNNAMED = "list"
@@ -35,8 +34,39 @@ group = typer.Typer(cls=_ModelsGroup)
 
 @group.command(UNNAMED)
 @with_options
-def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
-    """List the backends that work here and the keys that are set; try the backends given."""
+def models(
+    *,
+    uris: Annotated[
+        list[str] | None,
+        Flag(
+            "[URI]...",
+            "Send each of these a small request and show how long it took: openai:MODEL, "
+            "hf:ID-or-path, lexical, ... Put chat=, embedder= or entailer= before a URI to "
+            "choose what it is tried as.",
+        ),
+    ],
+    check: Annotated[
+        bool,
+        Flag(
+            "--check", "Load each backend that needs no name, run its self-test, measure its speed."
+        ),
+    ],
+    plugins: Annotated[
+        bool,
+        Flag(
+            "--plugins", "List what installed packages add: schemes of backends, metrics, commands."
+        ),
+    ],
+) -> None:
+    """List the backends that work here and the keys that are set; try the backends given.
+
+    `trustassay models get NAME` fetches a recommended judge; without NAME it lists them.
+
+    \b
+    trustassay models --check
+    trustassay models openai:gpt-5-mini hf:Qwen/Qwen3-0.6B
+    trustassay models get qwen2.5-coder-1.5b
+    """
     from trustassay.backends import inventory
 
     # Installed packages first: an entry point that cannot be loaded is found here.
@@ -73,10 +103,29 @@ def models(*, uris: list[str] | None, check: bool, plugins: bool) -> None:
 
 
 @group.command("get")
-@quietable
 @with_options
-def get(*, name: str | None, check: bool, as_json: bool) -> None:
-    """Fetch a recommended model, which then serves by its name; without a name, list them."""
+def get(
+    *,
+    name: Annotated[
+        str | None, Flag("NAME", "A model of the list, which is shown without a name.")
+    ],
+    check: Annotated[
+        bool,
+        Flag("--check", "Compare the SHA-256 also of a file that is here already; else its size."),
+    ],
+    as_json: common.Json,
+) -> None:
+    """Fetch a recommended model, which then serves by its name; without a name, list them.
+
+    From the Hugging Face hub, or its mirror that HF_ENDPOINT names, into TRUSTASSAY_MODELS, else
+    ~/.local/share/trustassay/models. It goes on where it stopped, and checks the whole file. No
+    other command fetches one of these models.
+
+    \b
+    trustassay models get
+    trustassay models get qwen2.5-coder-1.5b
+    trustassay score answers.jsonl --second qwen2.5-coder-1.5b
+    """
     from trustassay.backends.fetch_model import fetch_model
     from trustassay.backends.recommended import find_recommended, load_recommended
     from trustassay.backends.registry import find_fault
@@ -110,95 +159,3 @@ def get(*, name: str | None, check: bool, as_json: bool) -> None:
         say(fault)
     if as_json:
         print_json(model.to_dict())
-
-
-@with_options
-def entailers(
-    *,
-    source: Path,
-    entailer: list[str],
-    fields: Mapping[str, str],
-    supported: str,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
-    seed: Seed,
-    as_json: common.Json,
-) -> None:
-    """Measure entailers on your own labelled pairs, side by side."""
-    from trustassay.backends import resolve
-    from trustassay.calls.client import CallOptions
-    from trustassay.input.labelled_pairs import read_pairs
-    from trustassay.people.entailers import measure_entailers
-
-    pairs = read_pairs(source, fields=fields, supported=supported)
-    # Without a choice, the two that need no download.
-    uris = list(dict.fromkeys(entailer or ["embedded", "lexical"]))
-    result = measure_entailers(
-        pairs,
-        {uri: resolve.entailer(uri) for uri in uris},
-        seed=seed,
-        options=CallOptions.of(**spending),
-    )
-    _show_entailers(result)
-    if as_json:
-        entailer_results = [measured.to_dict() for measured in result]
-        print_json({"pairs": len(pairs), "entailers": entailer_results})
-
-
-def _show_entailers(results: "Sequence[MeasuredEntailer]") -> None:
-    first = results[0].passed
-    say(f"{results[0].n:,} pairs, {first.supported:,} of them supported")
-    headings = ("entailer", "AUC", "balanced accuracy", "calibration error", "seconds")
-    rows = []
-    for result in results:
-        cells = map(
-            _format_estimate, (result.auc, result.balanced_accuracy, result.calibration_error)
-        )
-        rows.append((result.name, *cells, f"{result.seconds:.1f}"))
-    show_table(headings, rows, (), wide=True)
-    if any(result.contradictions for result in results):
-        _show_contradictions(results)
-    for result in results:
-        if result.failed:
-            say(
-                one_line(
-                    f"{result.name} failed on {result.failed:,} pairs; the first: {result.reason}"
-                )
-            )
-    # All entailers read the same pairs, so they have the same kinds.
-    kinds = list(results[0].kinds)
-    say("passed 0.5, of the supported / of the others:")
-    heads = ["kind", *(result.name for result in results)]
-    table = [[kind, *(_format_shares(result.kinds[kind]) for result in results)] for kind in kinds]
-    table.append(["all", *(_format_shares(result.passed) for result in results)])
-    show_table(heads, table, (), wide=True)
-
-
-def _show_contradictions(results: "Sequence[MeasuredEntailer]") -> None:
-    say("contradicted against not stated:")
-    headings = ("entailer", "AUC", "calibration error", "passed 0.5: contradicted / others")
-    rows = []
-    for result in results:
-        contradictions = result.contradictions
-        if contradictions:
-            # All pairs that are not contradicted.
-            other_count = contradictions.not_stated + result.passed.supported
-            share = contradictions.passed / contradictions.contradicted
-            other_share = contradictions.other_passed / other_count
-            auc = _format_estimate(contradictions.auc)
-            calibration_error = _format_estimate(contradictions.calibration_error)
-            rows.append((result.name, auc, calibration_error, f"{share:.2f} / {other_share:.2f}"))
-    show_table(headings, rows, (), wide=True)
-
-
-def _format_estimate(estimate: "EntailerEstimate") -> str:
-    return (
-        "undefined" if estimate.value is None else with_interval(estimate.value, estimate.interval)
-    )
-
-
-def _format_shares(passed: "PassedCounts") -> str:
-    def share(count: int, total: int) -> str:
-        return f"{count / total:.2f}" if total else "–"
-
-    supported = share(passed.supported_passed, passed.supported)
-    return f"{supported} / {share(passed.other_passed, passed.other)}"

@@ -1,30 +1,33 @@
 """Translate commands with typed options into what typer reads, and the values back.
 
 A parameter of a command is an option or a group of options. An option has its
-:class:`~trustassay.runs.options.Flag` in the annotation, or in ``options.csv`` under
-``COMMAND.PARAMETER``. A group is a typed dictionary or a dataclass. From a typed dictionary the
-command gets the options that the user gave, as keywords for Python. From a dataclass it gets all of
-them; ``options.csv`` has these under the name of the class in lower case.
+:class:`~trustassay.runs.options.Flag` in the annotation. A group is a typed dictionary or a
+dataclass: from a typed dictionary the command gets the options that the user gave, as keywords for
+Python; from a dataclass it gets all of them.
 """
 
 import dataclasses
 import inspect
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import wraps
-from importlib.resources import files
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import typer
+from typer.core import TyperCommand
 
 from trustassay.cli.common import errors_for_people
-from trustassay.core.progress import silence
-from trustassay.report.terminal import only_last_line
-from trustassay.runs.options import UNSET, Flag, build_flag, find_flag, read_annotation, read_pairs
-
-HELP = tomllib.loads(files("trustassay.cli").joinpath("help.toml").read_text(encoding="utf-8"))
-"""By command, the text and the examples in ``--help`` below its docstring."""
+from trustassay.runs.options import (
+    ARGUMENTS,
+    HEADINGS,
+    HELP,
+    RARE_HEADINGS,
+    UNSET,
+    Flag,
+    find_flag,
+    read_annotation,
+    read_pairs,
+)
 
 
 class Only:
@@ -34,70 +37,8 @@ class Only:
         self.names = names
 
 
-def list_given_flags(*groups: Any, **single_options: Any) -> list[str]:
-    """Return the flags of the options that the user set.
-
-    Args:
-        groups: groups of options; those with another value than their default count as set.
-        others: single options by name; true values count as set.
-    """
-    flags = [f"--{name.replace('_', '-')}" for name, value in single_options.items() if value]
-    for group in groups:
-        # A typed dictionary holds only the options that the user gave.
-        if isinstance(group, Mapping):
-            flags += map(find_flag, group)
-            continue
-        for option in _options(type(group)):
-            if getattr(group, option.key) != option.default:
-                flags.append(option.name)
-    return flags
-
-
-def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command as typer reads it, with errors turned into messages.
-
-    A group is a dataclass whose fields are options or groups, or a typed dictionary of options.
-    Errors are handled by :func:`~trustassay.cli.common.errors_for_people`.
-    """
-
-    @wraps(command)
-    def with_groups(**values: Any) -> Any:
-        with errors_for_people():
-            return _fill_group(command, values)
-
-    more = HELP.get(command.__name__, {})
-    # The character \b keeps click from joining the lines of the examples.
-    examples = f"\b\n{more['examples']}" if more else ""
-    texts = (inspect.getdoc(command), more.get("text"), examples)
-    with_groups.__doc__ = "\n\n".join(filter(None, texts))
-    return _present_to_typer(with_groups, [option.parameter() for option in _options(command)])
-
-
-def quietable(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the command with the option ``--quiet``."""
-    parameters = [*inspect.signature(command).parameters.values()]
-    parameters.append(_Option.of("quiet", Annotated[bool, build_flag("quiet")]).parameter())
-
-    @wraps(command)
-    def with_quiet(*, quiet: bool, **values: Any) -> Any:
-        with silence(quiet), only_last_line(quiet):
-            return command(**values)
-
-    return _present_to_typer(with_quiet, parameters)
-
-
-def _present_to_typer(
-    command: Callable[..., Any], parameters: list[inspect.Parameter]
-) -> Callable[..., Any]:
-    # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
-    del command.__wrapped__  # type: ignore[attr-defined]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return command
-
-
 @dataclass(frozen=True)
-class _Option:
+class CommandOption:
     """An option of a command."""
 
     key: str
@@ -109,46 +50,44 @@ class _Option:
     default: Any
 
     @classmethod
-    def of(cls, key: str, hint: Any, default: Any = UNSET, owner: str = "") -> "_Option":
+    def of(cls, key: str, hint: Any, default: Any = UNSET) -> "CommandOption":
+        """Read an option from its annotation.
+
+        Args:
+            default: that of the parameter, which takes precedence over the one of the flag.
+        """
         kind, flag = read_annotation(hint)
-        # No flag in the annotation: the row in options.csv has it.
-        if owner and flag == Flag():
-            flag = build_flag(f"{owner}.{key}")
-        default = flag.default if default is UNSET else default
         kind = flag.kind or kind
+        default = flag.default if default is UNSET else default
         # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
-            kind, name = list[str], flag.name
-            flag = replace(flag, read=lambda texts: read_pairs(texts, name))
+            kind = list[str]
+            flag = dataclasses.replace(flag, read=lambda texts: read_pairs(texts, flag.name))
         if default is UNSET:
             # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):
                 default = None
-            elif get_origin(kind) is list and not flag.positional:
+            elif get_origin(kind) is list and flag.name.startswith("-"):
                 default = []
             elif kind is bool:
                 default = False
         return cls(key, flag, kind, default)
 
-    @property
-    def name(self) -> str:
-        return self.flag.name.split()[0] if self.flag.name else f"--{self.key.replace('_', '-')}"
-
     def parameter(self) -> inspect.Parameter:
         """Return the parameter for typer."""
-        # "--out -o" gives two names; without a name typer makes one from the parameter.
-        flag, names = self.flag, self.flag.name.split()
-        if flag.positional:
-            typer_info = typer.Argument(metavar=flag.metavar, help=flag.help, show_default=False)
-        else:
+        flag = self.flag
+        if flag.name.startswith("-"):
             typer_info = typer.Option(
-                *(names or [self.name] if self.kind is bool else names),
+                # "--out -o" gives two names.
+                *flag.name.split(),
                 help=flag.help,
                 metavar=flag.metavar,
                 min=flag.least,
                 max=flag.most,
                 show_default=self.default not in (UNSET, None, "", []),
             )
+        else:
+            typer_info = typer.Argument(metavar=flag.name, help=flag.help, show_default=False)
         return inspect.Parameter(
             self.key,
             inspect.Parameter.KEYWORD_ONLY,
@@ -156,63 +95,145 @@ class _Option:
             annotation=Annotated[self.kind, typer_info],
         )
 
-    def value(self, values: dict[str, Any]) -> Any:
-        """Remove the option's value from the values that typer read, and return it."""
-        value = values.pop(self.key)
-        return self.flag.read(value) if self.flag.read else value
+
+@dataclass(frozen=True)
+class OptionGroup:
+    """The options of a command, of a dataclass or of a typed dictionary."""
+
+    owner: Callable[..., Any]
+    """The command, the dataclass or the typed dictionary."""
+    parts: Mapping[str, "CommandOption | OptionGroup"]
+    """By the name of the parameter, the field or the key."""
+
+    @classmethod
+    def of(cls, hint: Any) -> "OptionGroup":
+        """Read a group from its type hint, which may be annotated with :class:`Only`."""
+        owner, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if is_typeddict(owner):
+            chosen = next((item.names for item in metadata if isinstance(item, Only)), None)
+            keys = chosen or owner.__annotations__
+            options = (CommandOption.of(key, owner.__annotations__[key]) for key in keys)
+            # An option without a flag exists for Python users only.
+            return cls(owner, {option.key: option for option in options if option.flag.name})
+        hints = get_type_hints(owner, include_extras=True)
+        parts: dict[str, CommandOption | OptionGroup] = {}
+        for name, default in _read_defaults(owner).items():
+            kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
+            is_group = is_typeddict(kind) or dataclasses.is_dataclass(kind)
+            parts[name] = (
+                cls.of(hints[name]) if is_group else CommandOption.of(name, hints[name], default)
+            )
+        return cls(owner, parts)
+
+    def __iter__(self) -> Iterator[CommandOption]:
+        for part in self.parts.values():
+            yield from (part,) if isinstance(part, CommandOption) else part
+
+    def build(self, values: Mapping[str, Any]) -> Any:
+        """Build the group from the values of all options that typer read; or call the command."""
+        result: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            if isinstance(part, OptionGroup):
+                result[name] = part.build(values)
+                continue
+            value, flag = values[part.key], part.flag
+            # Left out of a typed dictionary, so that the default of the Python function applies.
+            if is_typeddict(self.owner) and value == part.default:
+                continue
+            value = flag.read(value) if flag.read else value
+            result |= value if flag.several else {name: value}
+        return self.owner(**result)
 
 
-def _read_parts(owner: Any) -> dict[str, Any]:
-    """Return the options and groups of a command, or of a dataclass, by name.
-
-    A group is returned as its type hint.
-    """
-    hints = get_type_hints(owner, include_extras=True)
-    fields = dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ()
-    factories = {field.name: field.default_factory for field in fields}
-    result = {}
-    for name, parameter in inspect.signature(owner).parameters.items():
-        # Annotated types carry the flag or the choice of options, and stand around the type itself.
-        kind = get_args(hints[name])[0] if get_origin(hints[name]) is Annotated else hints[name]
-        if is_typeddict(kind) or dataclasses.is_dataclass(kind):
-            result[name] = hints[name]
-            continue
+def _read_defaults(owner: Any) -> dict[str, Any]:
+    """Return the parameters of a function or a dataclass with their defaults."""
+    defaults = {
+        name: parameter.default for name, parameter in inspect.signature(owner).parameters.items()
+    }
+    for field in dataclasses.fields(owner) if dataclasses.is_dataclass(owner) else ():
         # The signature of a dataclass shows a placeholder for a default that a factory makes.
-        factory = factories.get(name, dataclasses.MISSING)
-        default = parameter.default if factory is dataclasses.MISSING else factory()
-        result[name] = _Option.of(name, hints[name], default, owner.__name__.lower())
-    return result
+        if field.default_factory is not dataclasses.MISSING:
+            defaults[field.name] = field.default_factory()
+    return defaults
 
 
-def _options(hint: Any) -> list[_Option]:
-    """Return all options of a group, or of a command, also those in nested groups."""
-    group, *metadata = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    if not is_typeddict(group):
-        result: list[_Option] = []
-        for part in _read_parts(group).values():
-            result += [part] if isinstance(part, _Option) else _options(part)
-        return result
-    only = next((item.names for item in metadata if isinstance(item, Only)), group.__annotations__)
-    every = [_Option.of(name, group.__annotations__[name]) for name in only]
-    # An option without help exists for Python users only.
-    return [option for option in every if option.flag.help]
+def list_given_flags(*groups: Any, **single_options: Any) -> list[str]:
+    """Return the flags of the options that the user set.
+
+    Args:
+        groups: groups of options; those with another value than their default count as set.
+        single_options: single options by name; true values count as set.
+    """
+    flags = [f"--{name.replace('_', '-')}" for name, value in single_options.items() if value]
+    for group in groups:
+        # A typed dictionary holds only the options that the user gave.
+        if isinstance(group, Mapping):
+            flags += map(find_flag, group)
+            continue
+        for option in OptionGroup.of(type(group)):
+            if getattr(group, option.key) != option.default:
+                flags.append(option.flag.name)
+    return flags
 
 
-def _fill_group(hint: Any, values: dict[str, Any]) -> Any:
-    """Build a group from its values, which are removed from ``values``; or call a command so."""
-    group = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    if not is_typeddict(group):
-        return group(
-            **{
-                name: part.value(values) if isinstance(part, _Option) else _fill_group(part, values)
-                for name, part in _read_parts(group).items()
-            }
-        )
-    result: dict[str, Any] = {}
-    for option in _options(hint):
-        # Left out, so that the default of the Python function applies.
-        if values[option.key] == option.default:
-            del values[option.key]
-        elif (value := option.value(values)) != option.default:
-            result |= value if option.flag.several else {option.key: value}
-    return result
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the command as typer reads it, with errors turned into messages.
+
+    Errors are handled by :func:`~trustassay.cli.common.errors_for_people`.
+    """
+    options = OptionGroup.of(command)
+
+    @wraps(command)
+    def with_groups(**values: Any) -> Any:
+        with errors_for_people():
+            return options.build(values)
+
+    # Typer would follow this attribute to the undecorated command, whose groups it cannot read.
+    del with_groups.__wrapped__
+    parameters = [option.parameter() for option in options]
+    with_groups.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {item.name: item.annotation for item in parameters}
+    with_groups.flags = {option.key: option.flag for option in options}  # type: ignore[attr-defined]
+    return with_groups
+
+
+HELP_ALL = "--help-all"
+"""Shows all options of a command in place of the most used ones."""
+OPTIONS_SHOWN = 10
+"""Options that ``--help`` shows: rare ones are left out where a command has more."""
+
+
+class OptionsCommand(TyperCommand):
+    """A command whose ``--help`` shows the options under headings, and rare ones on request."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; ``--help-all`` is a ``--help`` with all options."""
+        ctx.meta[HELP_ALL] = HELP_ALL in args
+        return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options, each under its heading."""
+        flags: Mapping[str, Flag] = getattr(self.callback, "flags", {})
+        hidden = set() if ctx.meta.get(HELP_ALL) else find_hidden(flags)
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            flag = flags.get(str(parameter.name), Flag(group=HELP))
+            if record is not None and parameter.name not in hidden:
+                is_argument = parameter.param_type_name == "argument"
+                sections[ARGUMENTS if is_argument else flag.group].append(record)
+        if hidden:
+            sections[HELP].append((HELP_ALL, f"Show {len(hidden)} more options, too."))
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def find_hidden(flags: Mapping[str, Flag]) -> set[str]:
+    """Return the options that ``--help`` leaves out: rare ones, where a command has many."""
+    options = [key for key, flag in flags.items() if flag.name.startswith("-")]
+    rare = [key for key in options if flags[key].rare or flags[key].group in RARE_HEADINGS]
+    # A command with few common options shows the first of its rare ones, too.
+    room = max(0, OPTIONS_SHOWN - (len(options) - len(rare)))
+    return set(rare[room:])

@@ -1,4 +1,4 @@
-"""Print runs, plans and changes for all commands; the command ``trustassay report``."""
+"""Print runs, plans and changes, for all commands."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trustassay.cli import common
 from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
-from trustassay.cli.options import with_options
-from trustassay.core.progress import StepProgress, format_duration
+from trustassay.core.progress import format_duration
 from trustassay.core.tracebacks import TRACEBACKS
-from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, print_json, say, show_table
 from trustassay.report.text import with_error
-from trustassay.runs.options import CalibratorFile, KnownLabelOptions, RecordOptions
+from trustassay.runs.options import (
+    RecordOptions,
+)
 from trustassay.text.words import amount
 
 if TYPE_CHECKING:
@@ -34,12 +33,20 @@ if TYPE_CHECKING:
 
 DEFAULT_RANK_METRIC = "fewl:form=agreement"
 """The metric of ``rank`` if the user names none."""
+
+
 WORST_SHOWN = 3
 """Answers that are listed; the report and ``run.worst`` have the others."""
+
+
 MAX_TEXT_CHARACTERS = 240
 """Characters of a question, and of a reason, that are printed."""
+
+
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
 """Groups, and answers that got worse, that are printed."""
+
+
 CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
 """Characters of each that are printed of a changed answer."""
 
@@ -75,9 +82,6 @@ def score_run(
         source, metrics=metric_text, out=folder, seed=seed, progress=True, **backends, **records
     )
     return folder, metric_text.partition(":")[0], print_run(run, as_json=False)
-
-
-# a run
 
 
 def show_run(run: Run, *, as_json: bool, open_report: bool = False) -> None:
@@ -326,9 +330,6 @@ def _show_failures(run: Run, failed_count: int) -> None:
         complain(f"tracebacks of failures that are the program's: {tracebacks}")
 
 
-# changed answers
-
-
 def show_worse(metric: str, answers: AnswerChanges) -> None:
     """Print how many answers changed, and those that got worse."""
 
@@ -344,9 +345,6 @@ def show_worse(metric: str, answers: AnswerChanges) -> None:
         say(f"    {change.in_words()}{': ' if reason else ''}{reason}")
     if (count := answers.counts["worse"]) > CHANGES_SHOWN:
         say(f"  ... and {count - CHANGES_SHOWN:,} more (--json lists them)")
-
-
-# a plan
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
@@ -401,78 +399,3 @@ def _format_range(values: tuple[float, float], format_value: Callable[[float], s
 def _format_money(value: float) -> str:
     """Return an amount of money; one below a cent with two significant digits."""
     return f"{value:,.2f}" if value == 0 or value >= 0.01 else f"{value:.2g}"
-
-
-@with_options
-def report(
-    *,
-    runs: list[Path],
-    domain: common.Domain,
-    ratings: Path | None,
-    fields: common.RatingFields,
-    calibrator: CalibratorFile,
-    labels: KnownLabelOptions,
-    out: Path | None,
-    open_report: common.OpenReport,
-) -> None:
-    """Write the report page of a finished run again, or one page of several runs."""
-    if fields and ratings is None:
-        raise UsageError("--field: is about the file of --ratings: name it")
-    # Several runs have a page of their own, without single settings of one run.
-    if len(runs) > 1:
-        if ratings is not None:
-            raise UsageError("--ratings: joins the answers of one run; got several runs")
-        if calibrator is not None or labels:
-            flag = "--labels" if labels else "--calibrator"
-            raise UsageError(f"{flag}: is applied to one run; got several runs")
-        from trustassay.runs.report import write_pooled
-
-        page = out or runs[0].parent / "pooled.html"
-        for line in write_pooled(runs, page, domain_field=domain, steps=StepProgress(visible=True)):
-            say(one_line(line))
-    # The report of one run has a fixed place, where other commands look for it.
-    elif out is not None:
-        raise UsageError("--out: names the page of several runs; one run has report.html")
-    else:
-        page = _write_report(runs[0], domain, ratings, fields, calibrator, labels)
-    say(f"report: {page}")
-    if open_report:
-        typer.launch(str(page))
-
-
-def _write_report(
-    run: Path,
-    domain: str,
-    ratings: Path | None,
-    fields: Mapping[str, str],
-    calibrator: CalibratorFile,
-    labels: KnownLabelOptions,
-) -> Path:
-    from trustassay.compare.corrected import LabelFiles, describe_corrected_shares
-    from trustassay.input.ratings import read_ratings
-    from trustassay.runs.calibrator import CALIBRATED, read_calibrator
-    from trustassay.runs.folder import RunFolder
-    from trustassay.runs.report import RunRatings, write_report
-    from trustassay.runs.results import apply_calibrator
-
-    folder = RunFolder(run)
-    rated = ratings and RunRatings(folder, read_ratings(ratings, fields=fields), ratings.name)
-    given_labels = LabelFiles.from_options(**labels)
-    notes = describe_corrected_shares(run, given_labels, domain) if given_labels else []
-    report_options: dict[str, Any] = {
-        "domain_field": domain,
-        "rated": rated,
-        "steps": StepProgress(visible=True),
-    }
-    if calibrator is not None:
-        calibrator_content = read_calibrator(Path(calibrator))
-        result = apply_calibrator(folder, calibrator_content, report=not notes, **report_options)
-        show_calibrated({CALIBRATED: result.to_dict()})
-    # With notes the page is written here, since the calibrator's own page would lack them.
-    if calibrator is None or notes:
-        write_report(folder, notes=notes, **report_options)
-    if rated:
-        say(one_line(f"ratings: {rated.summary.in_words}"))
-    for line in notes:
-        say(one_line(line))
-    return folder.report_path

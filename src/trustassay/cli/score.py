@@ -1,4 +1,4 @@
-"""``trustassay score`` (also for a file that grows), ``plan``, ``rescore`` and ``generate``."""
+"""``trustassay score``: score answers, also those of a file that grows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,21 +8,22 @@ from typing import Annotated, Any
 import typer
 
 from trustassay.cli import common
-from trustassay.cli.common import Json, Metrics
 from trustassay.cli.options import Only, list_given_flags, with_options
 from trustassay.cli.results import show_plan, show_run
 from trustassay.errors import UsageError
-from trustassay.report.terminal import complain, one_line, say
+from trustassay.report.terminal import one_line, say
 from trustassay.runs.options import (
+    FOLLOWING,
+    OUTPUT,
     AnswerOptions,
     BackendChoices,
     CalibratorFile,
     Cluster,
     DrawOptions,
     Engine,
+    Flag,
     Pool,
     RecordOptions,
-    RescoreOptions,
     ScoreOptions,
     SecondReadingOptions,
     Seed,
@@ -35,17 +36,61 @@ from trustassay.text.words import amount
 
 @dataclass(frozen=True)
 class Following:
-    """Options for scoring a growing file; all but the first need ``--follow``.
+    """Options for scoring a growing file; all but the first need ``--follow``."""
 
-    ``options.csv`` describes them under the name of this class.
-    """
-
-    follow: bool
-    threshold: str | None
-    idle: float | None
-    once: bool
-    opentelemetry: bool
-    explanations: bool
+    follow: Annotated[
+        bool,
+        Flag(
+            "--follow",
+            "Score one growing file, JSON Lines, as its answers arrive; needs --out and "
+            "--threshold. Metric: one, by default harmonicity:perturbations=3. Run the same "
+            "command again to continue after the last record read.",
+            group=FOLLOWING,
+        ),
+    ]
+    threshold: Annotated[
+        str | None,
+        Flag(
+            "--threshold",
+            "With --follow: answers with scores beyond this, on the worse side, are printed "
+            "and counted; with a per cent sign, of the range of the metric's scores.",
+            metavar="SCORE[%]",
+            group=FOLLOWING,
+        ),
+    ]
+    idle: Annotated[
+        float | None,
+        Flag(
+            "--idle",
+            "With --follow: end after this many seconds without a new record.",
+            group=FOLLOWING,
+        ),
+    ]
+    once: Annotated[
+        bool,
+        Flag(
+            "--once",
+            "With --follow: end after the records that are in the file now.",
+            group=FOLLOWING,
+        ),
+    ]
+    opentelemetry: Annotated[
+        bool,
+        Flag(
+            "--opentelemetry",
+            "With --follow: send each score as an event to OpenTelemetry, as it is configured "
+            "by opentelemetry-instrument (see docs/live/tools.md).",
+            group=FOLLOWING,
+        ),
+    ]
+    explanations: Annotated[
+        bool,
+        Flag(
+            "--opentelemetry-explanations",
+            "As --opentelemetry, with the reason of each score, which may quote the answer.",
+            group=FOLLOWING,
+        ),
+    ]
 
     def watch(
         self,
@@ -97,7 +142,16 @@ def score(
     *,
     metric: common.Metrics,
     backends: BackendChoices,
-    out: Path | None,
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The run's folder. Run the same command again with the same folder to continue a "
+            "stopped run. Default: one in trustassay-runs, named after the input and the "
+            "settings.",
+            group=OUTPUT,
+        ),
+    ],
     seed: Seed,
     unit: Unit,
     turns: Turns,
@@ -112,11 +166,44 @@ def score(
     engine: Engine,
     cluster: Cluster,
     following: Following,
-    dry_run: bool,
+    dry_run: common.DryRun,
     as_json: common.Json,
     open_report: common.OpenReport,
 ) -> None:
-    """Score files of answers; the report and all results go into the run's folder."""
+    """Score files of answers; the report and all results go into the run's folder.
+
+    With --follow a growing file is scored as its answers arrive, until --once or --idle ends it,
+    and answers beyond --threshold are printed. It has no alarm: trustassay monitor has one.
+
+    Without --metric: grounding where most answers cite their documents; else faithfulness, and
+    grounding of those that cite; for gold answers without documents judge:by=entailer. Questions
+    without an answer are first sent to --model.
+
+    \b
+    trustassay score answers.jsonl
+    trustassay score small-model.jsonl large-model.jsonl
+    trustassay score log.jsonl --sample 2000 --sample-by model
+    trustassay score log.jsonl --append --out runs/log
+    trustassay score answers.json --metric grounding:profile=paper \\
+        --entailer hf:MODEL
+    trustassay score ragas.parquet --out runs/one --json > summary.json
+    trustassay score mine.csv --field response=answer --field documents=contexts
+    trustassay score asked.jsonl --model openai:gpt-4o-mini --budget 2usd \\
+        --prices prices.json
+    trustassay score asked.jsonl --model openai:qwen3@http://127.0.0.1:8000/v1 \\
+        --dry-run
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --retriever bm25:passages.tsv
+    trustassay score questions.jsonl --model openai:gpt-4o-mini \\
+        --metric harmonicity
+    trustassay score new.jsonl --metric faithfulness --calibrator calibrator.json
+    trustassay score answers.jsonl --engine ray --workers 4 \\
+        --store /mnt/shared/store
+    trustassay score log.jsonl --follow --metric grounding --threshold 0.5 \\
+        --out runs/live
+    opentelemetry-instrument -- trustassay score log.jsonl --follow \\
+        --threshold 0.3 --out runs/live --opentelemetry
+    """
     # A growing file: options that only apply to a complete input are refused, not ignored.
     if following.follow:
         other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
@@ -181,125 +268,3 @@ def score(
         return
     run = api.score(source, engine=engine, **options, **cluster)
     show_run(run, as_json=as_json, open_report=open_report)
-
-
-@with_options
-def plan(
-    sources: common.Sources,
-    *,
-    metric: common.Metrics,
-    backends: BackendChoices,
-    out: Path | None,
-    turns: Turns,
-    records: RecordOptions,
-    drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
-    pool: Pool,
-    answers: AnswerOptions,
-    spending: Annotated[SpendingOptions, Only("cache", "prices")],
-    as_json: common.Json,
-) -> None:
-    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model."""
-    from trustassay import api
-
-    source = common.join_sources(sources)
-    metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
-    result = api.plan(
-        source,
-        metrics=metric,
-        out=out,
-        answering=common.build_answering(answers),
-        turns=turns,
-        pool=pool,
-        progress=True,
-        **backends,
-        **records,
-        **drawn,
-        **spending,
-    )
-    show_plan(result, as_json=as_json)
-
-
-# Samples, backends and replies come from the run: only these options can change.
-RESCORED = Only(
-    *(
-        "unit",
-        "samples_at_once",
-        "longest_answer",
-        *SecondReadingOptions.__annotations__,
-        "calibrator",
-    )
-)
-
-
-@with_options
-def rescore(
-    run: Path,
-    *,
-    out: Path,
-    metric: Metrics,
-    backends: BackendChoices,
-    seed: int | None,
-    options: Annotated[RescoreOptions, RESCORED],
-    as_json: Json,
-) -> None:
-    """Score the samples of a run with other settings; stored replies are not requested again."""
-    from trustassay import api
-
-    rescore_options: RescoreOptions = {**options, **backends, "seed": seed, "progress": True}
-    rescored = api.rescore(run, metrics=metric or None, out=out, **rescore_options)
-    computed = sum(count.computed for count in rescored.outcome.counts.values())
-    stored_replies = sum(count.from_store for count in rescored.outcome.counts.values())
-    say(f"{stored_replies} replies were stored, {computed} were newly requested")
-    show_run(rescored, as_json=as_json)
-
-
-@with_options
-def generate(
-    source: common.Source,
-    *,
-    model: common.NeededModel,
-    out: Path,
-    answers: AnswerOptions,
-    repeats: int,
-    again: bool,
-    records: RecordOptions,
-    spending: SpendingOptions,
-) -> None:
-    """Answer a file of questions. Run a stopped command again to continue: replies are cached."""
-    from trustassay.calls.client import CallOptions
-    from trustassay.runs import generate as generating
-
-    answering = common.build_answering(answers)
-    options = generating.GenerateOptions(
-        answering=answering,
-        repeats=repeats,
-        again=again,
-        progress=True,
-        calls=CallOptions.of(**spending),
-        **records,
-    )
-    # Finished answers are written even if others failed.
-    result = generating.generate(source, model, out, options)
-    common.show_endpoints(result.endpoints)
-    for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
-        complain(one_line(f"  {sample_id}: {error}"))
-    total = result.written + len(result.failed)
-    # What the answers lack, each with the number of all that were asked.
-    if result.cut:
-        message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
-        say(f"{result.cut:,} of {total:,} {message}")
-    if result.without_tokens:
-        message = "answers have no log-probabilities: the model gave none, or those of another text"
-        say(f"{result.without_tokens:,} of {total:,} {message}")
-    if result.empty:
-        say(f"{result.empty:,} of {total:,} answers were empty")
-    if result.written:
-        say(f"{result.written:,} answers in {out}")
-    if result.failed:
-        if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
-            complain(f"  ... and {more:,} more")
-        if not result.written:
-            complain(f"no question was answered; {out} was not written")
-        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
-        if not result.written:
-            raise typer.Exit(1)

@@ -1,7 +1,4 @@
-"""The commands that entry points add to trustassay: ``serve``, ``mcp``, ``monitor``, ``view``.
-
-The functions import what they need when they run, so that ``--help`` loads no server.
-"""
+"""``trustassay serve``: score answers over HTTP."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from trustassay.cli.common import Json
+from trustassay.cli import common
 from trustassay.cli.interrupting import INTERRUPTED
 from trustassay.cli.options import Only, with_options
-from trustassay.core.files import write_atomic
 from trustassay.errors import UsageError
-from trustassay.live.options import AlarmTargets, Monitoring
-from trustassay.report.terminal import complain, one_line, print_json, say, show_table
+from trustassay.report.terminal import say
 from trustassay.runs.options import (
-    Argument,
+    BLOCKING,
+    INTEGRATIONS,
+    MODELS,
+    OUTPUT,
+    SERVER,
     BackendChoices,
     Fields,
     Flag,
@@ -39,64 +38,132 @@ class Integrations:
     upstream: Annotated[
         str | None,
         Flag(
+            "--upstream",
             "Pass chats on to this address of OpenAI's API, and add verdicts to the answers: "
             "POST /v1/chat/completions.",
             metavar="URL",
+            group=INTEGRATIONS,
         ),
     ]
     upstream_key: Annotated[
         str,
         Flag(
+            "--upstream-key",
             "The environment variable with the key for --upstream. Default: the key that the "
             "client sends.",
             metavar="NAME",
+            group=INTEGRATIONS,
             default="",
+            rare=True,
         ),
     ]
     upstream_timeout: Annotated[
-        float, Flag("Seconds that --upstream has for an answer.", default=600.0, least=0.1)
+        float,
+        Flag(
+            "--upstream-timeout",
+            "Seconds that --upstream has for an answer.",
+            group=INTEGRATIONS,
+            default=600.0,
+            least=0.1,
+            rare=True,
+        ),
     ]
-    guardrail: Annotated[bool, Flag("Answer LiteLLM's generic guardrail API.")]
-    mcp: Annotated[bool, Flag("Serve the tool check_answer to MCP clients at /mcp.")]
+    guardrail: Annotated[
+        bool,
+        Flag(
+            "--guardrail", "Answer LiteLLM's generic guardrail API.", group=INTEGRATIONS, rare=True
+        ),
+    ]
+    mcp: Annotated[
+        bool,
+        Flag(
+            "--mcp",
+            "Serve the tool check_answer to MCP clients at /mcp.",
+            group=INTEGRATIONS,
+            rare=True,
+        ),
+    ]
     otlp: Annotated[
         bool,
-        Flag("Take traces as OTLP sends them at /v1/traces, and score each when it is complete."),
+        Flag(
+            "--otlp",
+            "Take traces as OTLP sends them at /v1/traces, and score each when it is complete.",
+            group=INTEGRATIONS,
+            rare=True,
+        ),
     ]
     settle: Annotated[
         float,
-        Flag("Seconds after its root until a trace of --otlp is complete.", default=5.0, least=0.0),
+        Flag(
+            "--settle",
+            "Seconds after its root until a trace of --otlp is complete.",
+            group=INTEGRATIONS,
+            default=5.0,
+            least=0.0,
+            rare=True,
+        ),
     ]
     events: Annotated[
         str | None,
         Flag(
+            "--events",
             "Where each score of --otlp goes as an event gen_ai.evaluation.result: the address of "
             "OTLP for logs (http://127.0.0.1:4318/v1/logs), or a file.",
             metavar="URL|FILE",
+            group=INTEGRATIONS,
+            rare=True,
         ),
     ]
     explanations: Annotated[
-        bool, Flag("Send the reasons of scores with --events, too; they may quote an answer.")
+        bool,
+        Flag(
+            "--explanations",
+            "Send the reasons of scores with --events, too; they may quote an answer.",
+            group=INTEGRATIONS,
+            rare=True,
+        ),
     ]
     documents_in: Annotated[
         list[str],
         Flag(
+            "--documents-in",
             "Whose messages in a chat are passages, besides its `documents`: tool, system. May be "
             "given more than once.",
             metavar="ROLE",
+            group=INTEGRATIONS,
             default=["tool"],
+            rare=True,
         ),
     ]
     block_below: Annotated[
         list[str],
-        Flag("Withhold answers whose score of a metric is below this.", metavar="METRIC=SCORE"),
+        Flag(
+            "--block-below",
+            "Withhold answers whose score of a metric is below this.",
+            metavar="METRIC=SCORE",
+            group=BLOCKING,
+        ),
     ]
     block_above: Annotated[
         list[str],
-        Flag("The same for a metric whose lower scores are better.", metavar="METRIC=SCORE"),
+        Flag(
+            "--block-above",
+            "The same for a metric whose lower scores are better.",
+            metavar="METRIC=SCORE",
+            group=BLOCKING,
+        ),
     ]
-    block_unscored: Annotated[bool, Flag("Also withhold answers without a verdict.")]
+    block_unscored: Annotated[
+        bool,
+        Flag("--block-unscored", "Also withhold answers without a verdict.", group=BLOCKING),
+    ]
     block_message: Annotated[
-        str | None, Flag("What is said in place of an answer that is withheld.")
+        str | None,
+        Flag(
+            "--block-message",
+            "What is said in place of an answer that is withheld.",
+            group=BLOCKING,
+        ),
     ]
 
     def build_parts(
@@ -184,47 +251,77 @@ class Integrations:
 Metrics = Annotated[
     list[str],
     Flag(
-        "A metric and its options. May be given more than once.",
         "--metric",
-        "NAME[:OPTION=VALUE,...]",
+        "A metric and its options. May be given more than once.",
+        metavar="NAME[:OPTION=VALUE,...]",
+        group=MODELS,
         default=["faithfulness"],
     ),
 ]
-Scoring = Annotated[ScorerOptions, Only("seed", "samples_at_once", "longest_answer")]
+
+
+Scoring = Annotated[ScorerOptions, Only("samples_at_once", "longest_answer")]
 
 
 @with_options
 def serve(
     *,
     metric: Metrics,
-    backends: BackendChoices,
-    out: Annotated[Path | None, Flag("A run's folder to which all samples and results are added.")],
-    host: Annotated[
-        str,
+    backends: Annotated[BackendChoices, Only("model", "judge", "second", "entailer", "backends")],
+    out: Annotated[
+        Path | None,
+        Flag("--out", "A run's folder to which all samples and results are added.", group=OUTPUT),
+    ],
+    host: common.Host,
+    port: common.Port = 8770,
+    capacity: Annotated[
+        int,
         Flag(
-            "The address to listen at; other than this machine needs a token.", default="127.0.0.1"
+            "--capacity",
+            "Samples accepted and not finished, at once.",
+            group=SERVER,
+            default=1024,
+            least=1,
         ),
     ],
-    port: Annotated[
-        int,
-        Flag("The port to listen at; 0 takes a free one.", default=8770, least=0, most=65535),
-    ],
-    capacity: Annotated[
-        int, Flag("Samples accepted and not finished, at once.", default=1024, least=1)
-    ],
     per_minute: Annotated[
-        int, Flag("Requests of one token or address in a minute.", default=6000, least=1)
+        int,
+        Flag(
+            "--per-minute",
+            "Requests of one token or address in a minute.",
+            group=SERVER,
+            default=6000,
+            least=1,
+        ),
     ],
-    largest_body: Annotated[int, Flag("Bytes of a request's body.", default=2**22, least=1)],
-    connections: Annotated[int, Flag("Connections that are open at once.", default=2048, least=1)],
+    largest_body: Annotated[
+        int,
+        Flag("--largest-body", "Bytes of a request's body.", group=SERVER, default=2**22, least=1),
+    ],
+    connections: Annotated[
+        int,
+        Flag(
+            "--connections",
+            "Connections that are open at once.",
+            group=SERVER,
+            default=2048,
+            least=1,
+        ),
+    ],
     slow: Annotated[
         float,
-        Flag("Seconds in which a client must have sent a request.", default=10.0, least=0.1),
+        Flag(
+            "--slow",
+            "Seconds in which a client must have sent a request.",
+            group=SERVER,
+            default=10.0,
+            least=0.1,
+        ),
     ],
     integrations: Integrations,
     scoring: Scoring,
     fields: Fields,
-    spending: SpendingOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
 
@@ -237,7 +334,8 @@ def serve(
     \b
     trustassay serve
     trustassay serve --metric faithfulness --metric grounding --out runs/live
-    trustassay serve --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
+    trustassay serve --metric harmonicity:perturbations=1 \\
+        --model openai:gpt-4o-mini
     trustassay serve --upstream https://api.openai.com/v1 \\
         --block-below faithfulness=0.5
     TRUSTASSAY_SERVE_TOKEN=... trustassay serve --host 0.0.0.0
@@ -273,126 +371,3 @@ def serve(
         say(f"interrupted{later}")
         # A second signal: accepted samples are lost, or wait in the folder for the next start.
         raise typer.Exit(INTERRUPTED)
-
-
-@with_options
-def mcp(
-    *, metric: Metrics, backends: BackendChoices, scoring: Scoring, spending: SpendingOptions
-) -> None:
-    """Serve the tool check_answer to an MCP client, which starts this command itself.
-
-    The client and the server talk over standard input and output (the transport "stdio"). Needs
-    pip install './serve[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
-
-    \b
-    trustassay mcp
-    trustassay mcp --metric faithfulness --metric grounding
-    trustassay mcp --metric harmonicity:perturbations=1 --model openai:gpt-4o-mini
-    """
-    from trustassay import api
-    from trustassay.live.mcp import serve_stdio
-
-    options: ScorerOptions = {**scoring, **spending, **backends}
-    serve_stdio(api.scorer(metrics=metric, **options))
-
-
-@with_options
-def monitor(
-    *,
-    runs: Annotated[
-        list[Path],
-        Argument(
-            "Folders of finished runs, one a day. Those that were counted before may be given "
-            "again; their day is the date in the name (2026-11-28), else the run's start in UTC.",
-            "RUN...",
-        ),
-    ],
-    state: Annotated[
-        Path, Flag("The file that keeps the days. The next call goes on with it.", metavar="FILE")
-    ],
-    watched: Monitoring,
-    restart: Annotated[
-        str,
-        Flag(
-            "Begin another baseline with this day, after an alarm that was dealt with.",
-            metavar="DAY",
-            default="",
-        ),
-    ],
-    acknowledge: Annotated[
-        str,
-        Flag(
-            "Alarms about the number of answers were dealt with, those of this day and before.",
-            metavar="DAY",
-            default="",
-        ),
-    ],
-    targets: AlarmTargets,
-    as_json: Json,
-) -> None:
-    """Say whether answers got worse since a baseline, from one run a day; may be asked daily.
-
-    Evidence is the gain of bets that something got worse. Without a change it reaches "alarm at" in
-    one year of a hundred at most (--promise), however often one looks. An alarm says since when,
-    lists answers, and stays until --restart.
-
-    It is also an alarm if a day has too few answers or several runs, a group vanished, a run has no
-    date or is left out (these stay until --acknowledge), or the last run is too old.
-
-    Exit status: 0 no alarm; 2 bad input or arguments, nothing was counted; 3 alarm.
-
-    \b
-    trustassay monitor runs/2026-* --state monitor.json
-    trustassay monitor runs/today --state monitor.json --max faithfulness.failed=10%
-    trustassay monitor probes/* --fixed --state judge.json
-    trustassay monitor runs/* --state monitor.json --restart 2026-11-14 \\
-        --webhook https://example.org/hook --prometheus trustassay.prom
-    """
-    from trustassay.live import monitor as monitoring
-    from trustassay.report.text import format_figure
-    from trustassay.text.words import amount
-
-    # The address is checked before a run is counted: a typo must not leave a changed state.
-    webhook = targets.webhook
-    if webhook and not webhook.startswith(("http://", "https://")):
-        raise UsageError("--webhook: expected an address that begins with http:// or https://")
-    result = monitoring.monitor(
-        runs, state, watched, restart, acknowledge, monitoring.current_day()
-    )
-    # Alarms are in the state before they are posted, so a crash here posts them at the next call.
-    notes = result.notes + (monitoring.post_alarms(webhook, state) if webhook else [])
-    # step 1: the table of figures
-    headings = ("figure", "group", "before", "now", "units now", "evidence", "alarm at")
-    rows = []
-    for stream in result.streams:
-        values = [
-            "none" if value is None else format_figure(value, stream.unit)
-            for value in (stream.before, stream.now)
-        ]
-        sizes = [f"{stream.units_now:,}", f"{stream.evidence:,.3g}", f"{stream.needed:,.0f}"]
-        rows.append([stream.figure, stream.group, *values, *sizes])
-    show_table(headings, rows, {"group"})
-    # step 2: alarms go to standard error, each with the verdicts that became more frequent
-    alarms = [stream for stream in result.streams if stream.alarm]
-    for stream in alarms:
-        complain(one_line(f"ALARM {stream.in_words()}"))
-        for line in monitoring.list_differences(stream, result.state, watched.by):
-            complain(f"  {one_line(line)}")
-    for alarm in result.volume_alarms:
-        complain(one_line(f"ALARM {alarm.kind}: {alarm.text}"))
-    for note in notes:
-        complain(one_line(note))
-    # step 3: the volume of the last days, and how old the last run is
-    say(monitoring.list_volumes(result.days))
-    say(result.staleness.in_words())
-    count = amount(len(alarms) + len(result.volume_alarms), "alarm")
-    first = 1 if watched.fixed else watched.baseline
-    say(f"{amount(len(result.days), 'day')}, {count}; changes are looked for after day {first}")
-    # step 4: files and JSON for other programs; the exit status comes last, after all are written
-    if targets.prometheus:
-        write_atomic(targets.prometheus, monitoring.prometheus_text(result).encode())
-    if as_json:
-        print_json(monitoring.json_content(result) | {"notes": notes})
-    # The exit status comes last: files and JSON are complete by then.
-    if alarms or result.volume_alarms:
-        raise typer.Exit(3)

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
+from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import say
-from trustassay.runs.options import Argument, Flag
+from trustassay.runs.options import (
+    Flag,
+)
 
 
 @with_options
@@ -14,55 +17,34 @@ def view(
     *,
     folder: Annotated[
         Path | None,
-        Argument(
+        Flag(
+            "FOLDER",
             "The folder below which runs are looked for, or a run's folder. Default: "
             "trustassay-runs if it is there, else the folder that you are in.",
-            "FOLDER",
         ),
     ],
     rate: Annotated[
         str,
         Flag(
+            "--rate",
             "Who rates on the pages; without it they can only be read. The ratings are those of "
             "`annotate`, in the folder of each run.",
             metavar="NAME",
             default="",
         ),
     ],
-    rubric: Annotated[
-        str,
-        Flag(
-            "The levels: truthfulness, informativeness, verdict, answer, code, categories, or a "
-            "YAML file.",
-            metavar="NAME|FILE",
-            default="answer",
-        ),
-    ],
+    rubric: Annotated[str, common.RUBRIC] = "answer",
     blind: Annotated[
         bool,
         Flag(
-            "Hide scores and other people's ratings until an answer is rated.",
             "--blind/--no-blind",
+            "Hide scores and other people's ratings until an answer is rated.",
             default=True,
         ),
     ],
-    host: Annotated[
-        str,
-        Flag("The address to listen at; other machines reach it at 0.0.0.0.", default="127.0.0.1"),
-    ],
-    port: Annotated[
-        int,
-        Flag("The port to listen at; 0 takes a free one.", default=8766, least=0, most=65535),
-    ],
-    public: Annotated[
-        str,
-        Flag(
-            "The name under which a proxy shows the pages, as runs.example.org; requests for other "
-            "names are refused.",
-            metavar="HOST",
-            default="",
-        ),
-    ],
+    host: common.Host,
+    port: common.Port = 8766,
+    public: common.Public = "",
 ) -> None:
     """See, compare and rate the runs below a folder on a page of this machine.
 

@@ -4,7 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from trustassay.runs.options import Flag
+from trustassay.runs.options import (
+    INPUT,
+    OUTPUT,
+    Flag,
+)
 
 
 @dataclass(frozen=True)
@@ -14,6 +18,7 @@ class Monitoring:
     figure: Annotated[
         list[str],
         Flag(
+            "--figure",
             "What to watch: METRIC.failed and METRIC.not_answered (shares of all questions), "
             "METRIC.mean, METRIC.not_scored. May be given again. Default: what failed, or the "
             "mean, and what has no answer or score.",
@@ -23,15 +28,16 @@ class Monitoring:
     at_most: Annotated[
         list[str],
         Flag(
+            "--max",
             "A line for a share, watched from the first day on: faithfulness.failed=10%. May be "
             "given again.",
-            "--max",
-            "FIGURE=SHARE%",
+            metavar="FIGURE=SHARE%",
         ),
     ]
     by: Annotated[
         list[str],
         Flag(
+            "--by",
             "Watch each value of a field by itself, too. May be given again. Default: model, "
             "domain.",
             metavar="FIELD",
@@ -40,6 +46,7 @@ class Monitoring:
     baseline: Annotated[
         int,
         Flag(
+            "--baseline",
             "Days, the first ones, that later ones are compared with. From 14 on weekdays may "
             "differ.",
             metavar="DAYS",
@@ -50,6 +57,7 @@ class Monitoring:
     promise: Annotated[
         float,
         Flag(
+            "--promise",
             "The probability of any false alarm in a year of daily looks, all figures together.",
             default=0.01,
             least=1e-6,
@@ -59,17 +67,21 @@ class Monitoring:
     unit: Annotated[
         Literal["day", "answer"],
         Flag(
+            "--unit",
             "day: days differ by themselves, too. answer: only answers do; changes of a busy "
             "service are told earlier.",
             metavar="day|answer",
+            group=INPUT,
             default="day",
+            rare=True,
         ),
     ]
     fixed: Annotated[
         bool,
         Flag(
+            "--fixed",
             "The runs are of the same probes with the same answers: a change is the judge's. Each "
-            "probe is compared with its first day."
+            "probe is compared with its first day.",
         ),
     ]
 
@@ -81,6 +93,7 @@ class AlarmTargets:
     webhook: Annotated[
         str,
         Flag(
+            "--webhook",
             "Post each alarm there as JSON, again at the next call if it fails. A key in "
             "TRUSTASSAY_WEBHOOK_KEY is sent as a bearer token.",
             metavar="URL",
@@ -89,5 +102,10 @@ class AlarmTargets:
     ]
     prometheus: Annotated[
         Path | None,
-        Flag("Write values and alarms for Prometheus's text file collector.", metavar="FILE"),
+        Flag(
+            "--prometheus",
+            "Write values and alarms for Prometheus's text file collector.",
+            metavar="FILE",
+            group=OUTPUT,
+        ),
     ]

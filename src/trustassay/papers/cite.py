@@ -131,7 +131,7 @@ SUPPORTS: dict[str, Support] = {
 
 @dataclass(frozen=True)
 class CiteOptions(FileOptions):
-    """How answers are cited: the options of ``cite`` in ``options.csv``."""
+    """How answers are cited: the options of ``papers cite``."""
 
     by: str = "entailment"
     threshold: float | None = None

@@ -39,7 +39,7 @@ RAY_FOLDER_PREFIX = "ta-ray-"
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where a run's workers are: the options of ``--engine ray`` in ``options.csv``, and
+    """Where a run's workers are: the options of ``--engine ray``, and
 
     address: of a Ray cluster; without one, and without ``RAY_ADDRESS``, one is started here.
     keep_every_s: seconds between two copies. retries: how often a shard is tried again whose worker

@@ -423,7 +423,9 @@ def read_rows(
         raise out_of_order(read.fields["id"])
 
 
-_LANGUAGE_PATTERN = re.compile(r"in another language \((\w+)\) .* give another (--\w+)")
+_LANGUAGE_PATTERN = re.compile(
+    r"in another language \((\w+)\) .* give another (--backend \S+(?==)|--\w+)"
+)
 """Finds language and option in the reason of an assessment in another language: "the answer is in
 another language (de) than the entailer reads (en); give another --entailer"."""
 # Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.

@@ -35,7 +35,7 @@ from trustassay.judging.second_reader import ROLE as SECOND
 ROLES: Mapping[str, tuple[str, str]] = {
     MODEL_ROLE: ("--model", "the model under assessment"),
     "judge": ("--judge", "a model that judges"),
-    "generator": ("--generator", "a model that makes wrong and corrected answers"),
+    "generator": ("--backend generator=URI", "a model that makes wrong and corrected answers"),
     "references": ("--reference", "models whose answers are compared"),
     SECOND: ("--second", "a second reader"),
 }
@@ -435,7 +435,7 @@ def load_recorded_backends(
             result[key] = _load_or_absent(resolve.chat, name, _AbsentChat, "--model")
         elif isinstance(name, Mapping):  # the sources of distractors, by name
             sources = partial(load, "distractors")
-            result[key] = _load_or_absent(sources, name, _AbsentSource, "--distractors")
+            result[key] = _load_or_absent(sources, name, _AbsentSource, "--backend distractors=URI")
         else:
             result[key] = name
     return result

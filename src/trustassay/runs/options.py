@@ -1,21 +1,19 @@
-"""The options of ``score`` and similar functions: name, type, flag, help and bounds of each.
+"""The options of ``score`` and similar functions: each is declared once, here.
 
 A group of options is a :class:`typing.TypedDict`. Type checkers read it as the keywords of a Python
-function, and :func:`check_keywords` checks them at run time. The :class:`Flag` of an option says
-how the command line takes it (:mod:`trustassay.cli.options`); a command gets the group with the
-options that an option belongs to (:class:`~trustassay.runs.intake.RunOptions` and its parts). The
-texts that people read about an option are in ``options.csv``, with its bounds and the default that
-``--help`` shows.
+function, :func:`check_keywords` checks them at run time, and :mod:`trustassay.cli.options` makes
+the options of the command line from it. Options of a single command are declared in its signature.
+
+1. :class:`Flag`, which says how the command line takes an option, and the headings of ``--help``.
+2. The options, in groups.
+3. The checks of keywords and of bounds.
 """
 
-import csv
+import dataclasses
 import inspect
-import io
-import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from numbers import Integral, Real
 from pathlib import Path
 from typing import (
@@ -67,17 +65,48 @@ Path_ = str | os.PathLike[str]
 # A marker other than None, which is a default that `--help` may have to show.
 UNSET: Any = inspect.Parameter.empty
 
+# Headings in `--help`.
+ARGUMENTS = "Arguments"
+OPTIONS = "Options"
+INPUT = "Input"
+MODELS = "Metrics and models"
+SECOND_READER = "Second reader"
+ASKING = "Asking a model for answers"
+TRAINING = "Training"
+LABELS = "Labels and ratings by people"
+CHANCE = "Chance"
+COST = "Cost and speed"
+FOLLOWING = "Growing files"
+DISTRIBUTED = "Distributed runs"
+SERVER = "Server"
+INTEGRATIONS = "Beside /v1/score"
+BLOCKING = "Withheld answers"
+OUTPUT = "Output"
+HELP = "Help"
+HEADINGS = (
+    *(ARGUMENTS, OPTIONS, INPUT, MODELS, SECOND_READER, ASKING, TRAINING, LABELS, CHANCE, COST),
+    *(FOLLOWING, DISTRIBUTED, SERVER, INTEGRATIONS, BLOCKING, OUTPUT, HELP),
+)
+"""All headings, in the order of ``--help``; options that only one command has come first."""
+RARE_HEADINGS = frozenset(
+    {SECOND_READER, ASKING, TRAINING, CHANCE, FOLLOWING, DISTRIBUTED, SERVER, BLOCKING}
+)
+"""Headings of which all options are rare."""
+
 
 @dataclass(frozen=True)
 class Flag:
     """How an option appears on the command line, and its bounds."""
 
-    help: str = ""
-    """Its text in ``--help``; without it the option exists in Python only."""
     name: str = ""
-    """The flag, if it is not derived from the option's name."""
+    """The flag, and its short form after a space; a name without dashes makes an argument. Without
+    a name the option exists in Python only."""
+    help: str = ""
+    """Its text in ``--help``."""
     metavar: str | None = None
     """The placeholder for its value in ``--help``."""
+    group: str = OPTIONS
+    """The heading above it in ``--help``."""
     kind: Any = None
     """The type that the command line reads, if not the option's own."""
     default: Any = UNSET
@@ -90,13 +119,9 @@ class Flag:
     """Converts what the command line read to the option's value."""
     several: bool = False
     """Whether ``read`` returns a mapping of several options."""
-    positional: bool = False
-    """Whether it is an argument and not an option."""
-
-
-def Argument(text: str, metavar: str | None = None) -> Flag:
-    """Return the :class:`Flag` of a positional argument."""
-    return Flag(text, metavar=metavar, positional=True)
+    rare: bool = False
+    """Whether ``--help-all`` alone shows it, where a command has many options; all options below
+    :data:`RARE_HEADINGS` are rare."""
 
 
 def read_pairs(
@@ -134,44 +159,65 @@ def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
     return result
 
 
-def _read_rows() -> dict[str, dict[str, Any]]:
-    """Return the fields of :class:`Flag` for each option; default and bounds are written as
-    JSON."""
-    text = files("trustassay.runs").joinpath("options.csv").read_text(encoding="utf-8")
-    convert = dict.fromkeys(("default", "least", "most"), json.loads)
-    result = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        option, name = row.pop("option"), row["name"]
-        # A name without dashes is the placeholder of an argument, and no flag.
-        if name and not name.startswith("-"):
-            row |= {"name": "", "metavar": name}
-        # Empty cells are left out, so that the defaults of Flag apply.
-        result[option] = {key: convert.get(key, str)(cell) for key, cell in row.items() if cell}
-        result[option]["positional"] = row["name"] != name
+BACKEND = Flag(
+    "--backend",
+    "A backend by its role: generator (writes wrong and corrected answers), similarity, retriever, "
+    "token-embedder, linker (finds entities), distractors (sources of words), or another one. May "
+    "be given more than once.",
+    metavar="ROLE=URI",
+    group=MODELS,
+    kind=list[str],
+    default=[],
+    rare=True,
+)
+BACKEND_ROLES: Mapping[str, str] = {
+    "generator": "generator",
+    "similarity": "similarity",
+    "retriever": "retriever",
+    "token-embedder": "token_embedder",
+    "linker": "linker",
+    "distractors": "distractors",
+    "reference": "references",
+    "second": "second",
+    "model": "model",
+    "judge": "judge",
+    "entailer": "entailer",
+    "embedder": "embedder",
+}
+"""The keyword in Python of each role that ``--backend`` takes."""
+
+
+def group_backends(
+    texts: Sequence[str], roles: Collection[str] = BACKEND_ROLES
+) -> dict[str, list[str]]:
+    """Return the URIs of ``--backend ROLE=URI`` by role.
+
+    Args:
+        roles: those that the command has.
+
+    Raises:
+        UsageError: a value is not of this form, or the command has no such role.
+    """
+    result: dict[str, list[str]] = {}
+    for text in texts:
+        role, _, uri = text.partition("=")
+        if not uri:
+            raise UsageError(f"--backend: expected ROLE=URI, got {text!r}")
+        if role not in roles:
+            raise UsageError(f"--backend: {did_you_mean('role', role, roles)}")
+        result.setdefault(role, []).append(uri)
     return result
 
 
-ROW_OF_OPTION = _read_rows()
-"""The content of ``options.csv``: fields of :class:`Flag` by option. Options of a single command
-have its name in front of theirs; a name without dashes makes an argument, which is shown by this
-name."""
-
-
-def build_flag(option: str, kind: Any = None, **other_fields: Any) -> Flag:
-    """Return the flag of an option in ``options.csv``.
-
-    Args:
-        option: its name. kind: the type that the command line reads.
-        other_fields: fields of :class:`Flag` that the table cannot express.
-    """
-    return Flag(kind=kind, **ROW_OF_OPTION[option] | other_fields)
-
-
-def _backend_flag(option: str, uri_forms: str = "") -> Flag:
-    """Return the flag of a backend; ``uri_forms`` lists the forms of its URIs for the help text."""
-    return build_flag(
-        option, str | None, help=ROW_OF_OPTION[option]["help"].replace("FORMS", uri_forms)
-    )
+def read_backends(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``--backend`` as keywords of Python functions."""
+    result: dict[str, Any] = {}
+    for role, uris in group_backends(texts).items():
+        # Several models can be judges and references; of every other role there is one.
+        if len(uris) > 1 and role not in ("reference", "judge"):
+            raise UsageError(f"--backend {role}: expected one, got {len(uris)}")
+        result[BACKEND_ROLES[role]] = uris if len(uris) > 1 or role == "reference" else uris[0]
+    return result
 
 
 class BackendChoices(TypedDict, total=False):
@@ -181,43 +227,205 @@ class BackendChoices(TypedDict, total=False):
     capabilities, by name.
     """
 
-    model: Annotated["Models", _backend_flag("model", describe_forms("chat model"))]
+    model: Annotated[
+        "Models",
+        Flag(
+            "--model",
+            f"The model to ask: {describe_forms('chat model')}.",
+            metavar="URI",
+            group=MODELS,
+            kind=str | None,
+        ),
+    ]
     judge: Annotated[
         "Models",
-        build_flag("judge", list[str], read=lambda given: given[0] if len(given) == 1 else given),
+        Flag(
+            "--judge",
+            "A judge, a URI as for --model. May be given more than once.",
+            metavar="[NAME=]URI",
+            group=MODELS,
+            kind=list[str],
+            read=lambda given: given[0] if len(given) == 1 else given,
+        ),
     ]
-    generator: Annotated["Models", _backend_flag("generator")]
-    references: Annotated["Models", build_flag("references", list[str])]
-    second: Annotated["EntailerChoice | None", _backend_flag("second")]
+    generator: "Models"
+    references: Annotated[
+        "Models",
+        Flag(
+            "--reference",
+            "A model whose answers are compared, a URI as for --model. May be given more than "
+            "once.",
+            metavar="[NAME=]URI",
+            group=MODELS,
+            kind=list[str],
+            rare=True,
+        ),
+    ]
+    second: Annotated[
+        "EntailerChoice | None",
+        Flag(
+            "--second",
+            "A second, better and slower entailer, a URI as for --entailer: it reads what the "
+            "first one flags or doubts, and a random part of the rest. Statements get the "
+            "verdict of both.",
+            metavar="URI",
+            group=MODELS,
+            kind=str | None,
+            rare=True,
+        ),
+    ]
     entailer: Annotated[
         "EntailerChoice | None",
-        _backend_flag("entailer", describe_forms("entailer", DEFAULT_ENTAILER, "chat")),
+        Flag(
+            "--entailer",
+            f"The entailment model: {describe_forms('entailer', DEFAULT_ENTAILER, 'chat')}, "
+            "or a chat model (openai:MODEL[@BASE_URL][?repeats=N], chat:hf:ID, ...).",
+            metavar="URI",
+            group=MODELS,
+            kind=str | None,
+        ),
     ]
     embedder: Annotated[
         "EmbedderChoice | None",
-        _backend_flag("embedder", describe_forms("embedder", DEFAULT_EMBEDDER)),
+        Flag(
+            "--embedder",
+            f"The embedding model: {describe_forms('embedder', DEFAULT_EMBEDDER)}.",
+            metavar="URI",
+            group=MODELS,
+            kind=str | None,
+            rare=True,
+        ),
     ]
-    similarity: Annotated["SimilarityChoice | None", _backend_flag("similarity")]
-    retriever: Annotated["str | Retriever | None", _backend_flag("retriever")]
-    token_embedder: Annotated["str | TokenEmbedder | None", _backend_flag("token_embedder")]
-    linker: Annotated[
-        "str | EntityLinker | None", _backend_flag("linker", describe_forms("linker"))
+    similarity: "SimilarityChoice | None"
+    retriever: Annotated[
+        "str | Retriever | None",
+        Flag(
+            "--retriever",
+            "The retriever, for samples without documents and for factcheck: "
+            "bm25:PATH[?index=FOLDER].",
+            metavar="URI",
+            group=MODELS,
+            kind=str | None,
+            rare=True,
+        ),
     ]
-    distractors: Annotated["WordSources", _backend_flag("distractors")]
-    backends: Mapping[str, Any]
+    token_embedder: "str | TokenEmbedder | None"
+    linker: "str | EntityLinker | None"
+    distractors: "WordSources"
+    backends: Annotated[
+        Mapping[str, Any],
+        dataclasses.replace(BACKEND, read=read_backends, several=True),
+    ]
 
 
-Limit = Annotated[int | None, build_flag("limit")]
-SkipBad = Annotated[bool, build_flag("skip_bad")]
-Fields = Annotated[Mapping[str, str], build_flag("fields")]
-Turns = Annotated[Literal["last", "all"], build_flag("turns", str)]
-Seed = Annotated[int, build_flag("seed")]
-Unit = Annotated[str | None, build_flag("unit")]
-Pool = Annotated[Path_ | None, build_flag("pool", Path | None)]
-SamplesAtOnce = Annotated[int | None, build_flag("samples_at_once")]
-LongestAnswer = Annotated[int, build_flag("longest_answer", default=MAX_ANSWER_CHARACTERS)]
-MaxTokens = Annotated[int, build_flag("max_tokens")]
-CalibratorFile = Annotated[Path_ | None, build_flag("calibrator", Path | None)]
+Limit = Annotated[
+    int | None,
+    Flag("--limit", "Take only the first N records.", group=INPUT, least=1, most=1000000000),
+]
+SkipBad = Annotated[
+    bool,
+    Flag(
+        "--skip-bad", "Skip faulty records, and count them.", group=INPUT, default=False, rare=True
+    ),
+]
+Fields = Annotated[
+    Mapping[str, str],
+    Flag(
+        "--field",
+        "Read a field from another name; dots descend into objects. May be given more than once.",
+        metavar="CANONICAL=THEIRS",
+        group=INPUT,
+    ),
+]
+Turns = Annotated[
+    Literal["last", "all"],
+    Flag(
+        "--turns",
+        "Which answers of a chat log are scored. With all, each has the passages up to it, "
+        "and the conversation is the unit.",
+        metavar="last|all",
+        group=INPUT,
+        kind=str,
+        default="last",
+        rare=True,
+    ),
+]
+Seed = Annotated[
+    int, Flag("--seed", "Seed of all random choices.", group=CHANCE, default=0, least=0)
+]
+Unit = Annotated[
+    str | None,
+    Flag(
+        "--unit",
+        "What is independent in an interval: question (all answers to one), answer, or a "
+        "field of the samples, as the number of a conversation. Default: question.",
+        metavar="FIELD",
+        group=INPUT,
+        rare=True,
+    ),
+]
+Pool = Annotated[
+    Path_ | None,
+    Flag(
+        "--pool",
+        "Samples for metrics that compare a sample with others. Default: those of the "
+        "input. For a shard, the file that shard --whole writes.",
+        group=INPUT,
+        kind=Path | None,
+        rare=True,
+    ),
+]
+SamplesAtOnce = Annotated[
+    int | None,
+    Flag(
+        "--samples-at-once",
+        "Samples in progress at once. Default: enough to keep the endpoints busy.",
+        group=COST,
+        least=1,
+        rare=True,
+    ),
+]
+LongestAnswer = Annotated[
+    int,
+    Flag(
+        "--longest-answer",
+        "Characters of the longest answer that is assessed, and a tenth of those of all passages.",
+        group=COST,
+        default=MAX_ANSWER_CHARACTERS,
+        least=1,
+        rare=True,
+    ),
+]
+MaxTokens = Annotated[
+    int,
+    Flag(
+        "--max-tokens",
+        "Maximum length of an answer, in tokens.",
+        group=ASKING,
+        default=300,
+        least=1,
+    ),
+]
+CalibratorFile = Annotated[
+    Path_ | None,
+    Flag(
+        "--calibrator",
+        "A file that calibrate wrote: answers get a probability of being right, and those "
+        "above its thresholds are accepted.",
+        metavar="FILE",
+        group=MODELS,
+        kind=Path | None,
+        rare=True,
+    ),
+]
+SecondAlone = Annotated[
+    bool,
+    Flag(
+        "--second-alone",
+        "Statements that the second reader read get its verdict alone.",
+        group=SECOND_READER,
+    ),
+]
 
 
 class RecordOptions(TypedDict, total=False):
@@ -231,9 +439,37 @@ class RecordOptions(TypedDict, total=False):
 class DrawOptions(TypedDict, total=False):
     """Which part of the samples is drawn at random, and how a grown input is treated."""
 
-    append: Annotated[bool, build_flag("append")]
-    sample: Annotated[str | int | None, build_flag("sample", str | None)]
-    sample_by: Annotated[str | None, build_flag("sample_by")]
+    append: Annotated[
+        bool,
+        Flag(
+            "--append",
+            "Score what was added to the input since --out was scored, and show the figures "
+            "before and now. A changed or missing record is an error.",
+            group=INPUT,
+            rare=True,
+        ),
+    ]
+    sample: Annotated[
+        str | int | None,
+        Flag(
+            "--sample",
+            "Draw answers at random: 2000 of them, or 1%. What belongs together (--unit) is "
+            "drawn whole.",
+            metavar="N|P%",
+            group=INPUT,
+            kind=str | None,
+        ),
+    ]
+    sample_by: Annotated[
+        str | None,
+        Flag(
+            "--sample-by",
+            "Draw the same share of each value of these fields: model,language.",
+            metavar="FIELD,...",
+            group=INPUT,
+            rare=True,
+        ),
+    ]
 
 
 class SpendingOptions(TypedDict, total=False):
@@ -244,13 +480,49 @@ class SpendingOptions(TypedDict, total=False):
 
     cache: Annotated[
         Path_ | None,
-        build_flag(
-            "cache", str, default="", read=lambda text: None if text == "off" else Path(text)
+        Flag(
+            "--cache",
+            "Folder of the cache in which runs share the replies of endpoints and GGUF models, "
+            "or off. Default: TRUSTASSAY_CACHE, else a folder in the user's cache.",
+            metavar="DIR|off",
+            group=COST,
+            kind=str,
+            default="",
+            read=lambda text: None if text == "off" else Path(text),
+            rare=True,
         ),
     ]
-    prices: Annotated["Prices | Path_ | None", build_flag("prices", Path | None)]
-    budget: Annotated["Budget | str | None", build_flag("budget", str | None)]
-    calls_at_once: Annotated[int | None, build_flag("calls_at_once")]
+    prices: Annotated[
+        "Prices | Path_ | None",
+        Flag(
+            "--prices",
+            'Prices by model, in US dollars per million tokens: {"MODEL": {"prompt": 1, '
+            '"reply": 4}}.',
+            group=COST,
+            kind=Path | None,
+            rare=True,
+        ),
+    ]
+    budget: Annotated[
+        "Budget | str | None",
+        Flag(
+            "--budget",
+            "Stop before more than this is spent: 5usd, or 200000 (tokens).",
+            metavar="USD|TOKENS",
+            group=COST,
+            kind=str | None,
+        ),
+    ]
+    calls_at_once: Annotated[
+        int | None,
+        Flag(
+            "--calls-at-once",
+            "Calls to one endpoint at once, at most. Default: as its URI says, else 64.",
+            group=COST,
+            least=1,
+            rare=True,
+        ),
+    ]
     policy: "BatchingPolicy"
 
 
@@ -258,9 +530,30 @@ class SecondReadingOptions(TypedDict, total=False):
     """How much a second reader reads:
     :class:`~trustassay.judging.second_reader.SecondReaderOptions`."""
 
-    second_share: Annotated[float, build_flag("second_share")]
-    second_budget: Annotated[str | None, build_flag("second_budget")]
-    second_alone: Annotated[bool, build_flag("second_alone")]
+    second_share: Annotated[
+        float,
+        Flag(
+            "--second-share",
+            "The share of all answers that the second reader reads at random, 20 at least; it "
+            "gives the share of answers that need a look an interval. 0: none.",
+            group=SECOND_READER,
+            default=0.1,
+            least=0,
+            most=1,
+        ),
+    ]
+    second_budget: Annotated[
+        str | None,
+        Flag(
+            "--second-budget",
+            "How many answers the second reader reads: 300, 25% of all, or as many as 600s "
+            "allow; what needs a look comes first. Default: the random ones, all that need a "
+            "look or nearly do, and those in a language that the entailer does not read.",
+            metavar="N|N%|SECONDSs",
+            group=SECOND_READER,
+        ),
+    ]
+    second_alone: SecondAlone
 
 
 class ScorerOptions(BackendChoices, SpendingOptions, total=False):
@@ -270,7 +563,7 @@ class ScorerOptions(BackendChoices, SpendingOptions, total=False):
     seed: Seed | None
     samples_at_once: SamplesAtOnce
     longest_answer: LongestAnswer
-    second_alone: Annotated[bool, build_flag("second_alone")]
+    second_alone: SecondAlone
     report: bool
 
 
@@ -318,44 +611,194 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     calls_from: Path | None
 
 
-Engine = Annotated[str, build_flag("engine")]
+Engine = Annotated[
+    str,
+    Flag(
+        "--engine",
+        "local, or ray for workers on a Ray cluster: the one at ADDRESS or RAY_ADDRESS, "
+        "else one that is started on this machine (see docs/big-runs.md).",
+        metavar="local|ray[:ADDRESS]",
+        group=DISTRIBUTED,
+        default="local",
+    ),
+]
 """Where samples are scored: by this process, or by workers on a cluster."""
 
 
 class Cluster(TypedDict, total=False):
     """What the workers on a cluster are, and where they keep their shards."""
 
-    workers: Annotated[int | None, build_flag("workers")]
-    cpus: Annotated[float, build_flag("cpus", list[str], read=_read_per_worker, several=True)]
+    workers: Annotated[
+        int | None,
+        Flag(
+            "--workers",
+            "Workers of --engine ray. Default: as many as have room.",
+            group=DISTRIBUTED,
+            least=1,
+        ),
+    ]
+    cpus: Annotated[
+        float,
+        Flag(
+            "--per-worker",
+            "What each worker takes: cpus=2, gpus=1 (or a part, gpus=0.5). Default: one CPU.",
+            metavar="cpus=N|gpus=N",
+            group=DISTRIBUTED,
+            kind=list[str],
+            least=0,
+            read=_read_per_worker,
+            several=True,
+        ),
+    ]
     gpus: Annotated[float, Flag(least=0)]
-    shards: Annotated[int | None, build_flag("shards")]
-    store: Annotated[str | None, build_flag("store")]
-    scratch: Annotated[str | None, build_flag("scratch")]
+    shards: Annotated[
+        int | None,
+        Flag(
+            "--shards",
+            "Shards of a new run of --engine ray. Default: four for each worker, more if they "
+            "would be larger than 5,000 samples.",
+            group=DISTRIBUTED,
+            least=1,
+        ),
+    ]
+    store: Annotated[
+        str | None,
+        Flag(
+            "--store",
+            "Where workers keep copies of their shards: a folder that all machines reach, or a "
+            "URL of fsspec (s3://..., gs://...). Not needed on one machine.",
+            metavar="DIR|URL",
+            group=DISTRIBUTED,
+        ),
+    ]
+    scratch: Annotated[
+        str | None,
+        Flag(
+            "--scratch",
+            "Folder on each machine's own disk for shards in progress. Default: the temporary "
+            "folder.",
+            metavar="DIR",
+            group=DISTRIBUTED,
+        ),
+    ]
 
 
 class EngineOptions(ScoreOptions, Cluster, total=False):
     """Also those of a run on a cluster, of Ray."""
 
 
+AT_LEAST = Flag(
+    "--at-least",
+    "Labels are right from this number on, where they are numbers other than 0 and 1.",
+    metavar="NUMBER",
+    group=LABELS,
+    rare=True,
+)
+POSITIVE = Flag(
+    "--positive",
+    "A word of a label that means right; all others then mean wrong. May be given again.",
+    metavar="WORD",
+    group=LABELS,
+    kind=list[str],
+    rare=True,
+)
+
+
 class KnownLabelOptions(TypedDict, total=False):
     """Labels of some answers, which correct a judge's share of good ones."""
 
-    labels: Annotated[Sequence[Path_], build_flag("labels", list[Path])]
-    labels_of: Annotated[Path_ | None, build_flag("labels_of", Path | None)]
-    right_from: Annotated[float | None, build_flag("right_from")]
-    right_words: Annotated[Sequence[str], build_flag("right_words", list[str])]
-    label_columns: Annotated[Mapping[str, str], build_flag("label_columns")]
+    labels: Annotated[
+        Sequence[Path_],
+        Flag(
+            "--labels",
+            "Ratings by people of some of the answers, drawn at random within each outcome, as "
+            "agree reads them: the share of right answers among all is estimated from them, by "
+            "outcome. Once for each of two runs, in their order; once if the ratings name "
+            "models.",
+            metavar="FILE",
+            group=LABELS,
+            kind=list[Path],
+        ),
+    ]
+    labels_of: Annotated[
+        Path_ | None,
+        Flag(
+            "--labels-of",
+            "Another run, judged in the same way, whose answers --labels rates: its errors "
+            "correct the share that passes here (Rogan-Gladen).",
+            metavar="RUN",
+            group=LABELS,
+            kind=Path | None,
+            rare=True,
+        ),
+    ]
+    right_from: Annotated[float | None, AT_LEAST]
+    right_words: Annotated[Sequence[str], POSITIVE]
+    label_columns: Annotated[
+        Mapping[str, str],
+        Flag(
+            "--label-field",
+            "If a column of --labels has another name: item=question_id; if it has several "
+            "rubrics, which one: rating=truthfulness. May be given again.",
+            metavar="NAME=COLUMN",
+            group=LABELS,
+            rare=True,
+        ),
+    ]
 
 
 class AnswerOptions(TypedDict, total=False):
     """How models are asked for answers: fields of :class:`~trustassay.runs.answering.Answering`."""
 
-    style: Annotated[str, build_flag("style")]
-    prompt: Annotated[Path_ | None, build_flag("prompt", Path | None)]
-    examples: Annotated[Path_ | None, build_flag("examples", Path | None)]
-    temperature: Annotated[float, build_flag("temperature")]
+    style: Annotated[
+        str,
+        Flag(
+            "--style",
+            "How the model is asked for answers: closed-book, rag, rag-refusal, icl, own; auto "
+            "takes own if there is own_prompt, rag-refusal if there are documents, else "
+            "closed-book.",
+            group=ASKING,
+            default="auto",
+        ),
+    ]
+    prompt: Annotated[
+        Path_ | None,
+        Flag(
+            "--prompt", "Your own template in place of the style's.", group=ASKING, kind=Path | None
+        ),
+    ]
+    examples: Annotated[
+        Path_ | None,
+        Flag(
+            "--examples",
+            "Answered questions to show before the question; a file like INPUT.",
+            group=ASKING,
+            kind=Path | None,
+        ),
+    ]
+    temperature: Annotated[
+        float,
+        Flag(
+            "--temperature",
+            "Sampling temperature; 0 for the most likely answer.",
+            group=ASKING,
+            default=0.0,
+            least=0,
+        ),
+    ]
     max_tokens: MaxTokens
-    logprobs: Annotated[int | None, build_flag("logprobs", int | None)]
+    logprobs: Annotated[
+        int | None,
+        Flag(
+            "--logprobs",
+            "Ask for the log-probabilities of the answer's tokens too, with this many "
+            "alternatives of each (0 to 20), for uncertainty.",
+            group=ASKING,
+            kind=int | None,
+            least=0,
+            most=20,
+        ),
+    ]
 
 
 CLUSTER = tuple(Cluster.__annotations__)
@@ -386,7 +829,9 @@ FLAGS = {
 
 def find_flag(name: str) -> str:
     """Return the command-line flag of an option, by its name in Python."""
-    return FLAGS.get(name, Flag()).name or f"--{name.replace('_', '-')}"
+    roles = [role for role, keyword in BACKEND_ROLES.items() if keyword == name]
+    other_flag = f"--backend {roles[0]}" if roles else f"--{name.replace('_', '-')}"
+    return FLAGS.get(name, Flag()).name or other_flag
 
 
 def check_bounds(options: Mapping[str, Any]) -> None:

@@ -59,11 +59,13 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{language} {number:,}" for language, number in languages.items()
             )
             # The model that is proposed here reads many languages.
-            other = LARGER_ENTAILER if option == "--entailer" else f"agreement:{LARGER_ENTAILER}"
+            proposal = f"--entailer {LARGER_ENTAILER}"
+            if option != "--entailer":
+                proposal = f"--backend similarity=agreement:{LARGER_ENTAILER}"
             result.append(
                 f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
-                f"being in another language ({language_list}) than their judge reads; {option} "
-                f"{other} reads them"
+                f"being in another language ({language_list}) than their judge reads; "
+                f"{proposal} reads them"
             )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]

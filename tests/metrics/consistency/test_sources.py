@@ -81,7 +81,7 @@ def test_a_source_that_cannot_be_had_back_by_its_name_is_told(tmp_path: Path) ->
     (error,) = [a.error for a in more.assessments]
     assert error
     assert "the run's birds cannot be used here" in error
-    assert "give --distractors" in error
+    assert "give --backend distractors=URI" in error
 
 
 def test_answers_to_other_questions_stand_in(tmp_path: Path) -> None:
@@ -132,7 +132,9 @@ def test_the_generator_is_asked_where_it_is_named() -> None:
     assert found.reason.endswith("; distractors: 5 llm")
     with pytest.raises(ValueError, match="needs a model that makes wrong and corrected answers"):
         score(ROWS[2:], metrics=metric, model=Keeper())
-    with pytest.raises(ValueError, match="--distractors is given, but consistency does not use it"):
+    with pytest.raises(
+        ValueError, match="--backend distractors=URI is given, but consistency does not use it"
+    ):
         plan(ROWS[2:], metrics=metric, model=Keeper(), generator=generator, distractors="pos")
 
 

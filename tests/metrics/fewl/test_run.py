@@ -38,7 +38,7 @@ def test_killed_it_goes_on_and_scored_anew_it_asks_nobody(tmp_path: Path) -> Non
             return f"openai:{name}@{server.base_url}?concurrency=4"
 
         who = ["--reference", f"one={asked('a')}", "--reference", f"two={asked('b')}"]
-        who += ["--generator", asked("g"), "--similarity", "novel"]
+        who += ["--backend", f"generator={asked('g')}", "--backend", "similarity=novel"]
         here: dict[str, Any] = {"cwd": tmp_path, "TRUSTASSAY_CACHE": str(tmp_path / "cache")}
         planned = run_command("plan", "in.jsonl", "--metric", METRIC, *who, "--json", **here)
         assert planned.returncode == 0, planned.stderr

@@ -1,10 +1,7 @@
-"""``trustassay papers``: the command line finds it by the entry point ``trustassay.commands``."""
-
-from __future__ import annotations
+"""``trustassay papers``: experiments of papers, and their data sets."""
 
 import typer
 
-from trustassay.cli.options import quietable
 from trustassay.cli.papers import cite, dataset, distractors, experiment, harmonicity, select, tune
 
 __all__ = ["app"]
@@ -23,16 +20,11 @@ def group() -> None:
     """
 
 
-app.add_typer(experiment.app, name="experiment")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(select.app, name="select")
+app.command("experiment")(experiment.experiment)
 app.command("tune")(tune.tune)
 app.command("cite")(cite.cite)
 app.command("distractors")(distractors.distractors)
 app.command("attack")(harmonicity.attack)
 app.command("isotropy")(harmonicity.isotropy)
-# Every command takes --quiet; typer keeps callbacks in lists, so it is added at the end.
-for subapp in (app, dataset.app, select.app, experiment.app):
-    for command in subapp.registered_commands:
-        if command.callback:
-            command.callback = quietable(command.callback)

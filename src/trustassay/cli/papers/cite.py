@@ -5,37 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from trustassay.backends import DEFAULT_EMBEDDER
 from trustassay.cli import common
-from trustassay.cli.options import Only, with_options
+from trustassay.cli.options import with_options
 from trustassay.cli.papers.ending import end_if_stopped, show_failed
 from trustassay.report.terminal import say
-from trustassay.runs.options import Flag, RecordOptions, SpendingOptions
+from trustassay.runs.options import (
+    OUTPUT,
+    Flag,
+    RecordOptions,
+)
 
 
 @with_options
 def cite(
     *,
     source: common.Source,
-    out: Annotated[Path, Flag("The cited answers, JSON Lines.")],
-    by: Annotated[str, Flag("How support is judged: entailment, embedding, bm25.")] = "entailment",
+    out: Annotated[Path, Flag("--out", "The cited answers, JSON Lines.", group=OUTPUT)],
+    by: Annotated[
+        str, Flag("--by", "How support is judged: entailment, embedding, bm25.")
+    ] = "entailment",
     entailer: common.Entailer,
-    embedder: Annotated[
-        str, Flag("The embedder for --by embedding.", metavar="URI")
-    ] = DEFAULT_EMBEDDER,
+    embedder: common.Embedder,
     threshold: Annotated[
         float | None,
         Flag(
+            "--threshold",
             "Cite a document if its support is at least this, and above 0. Default: 0.5 for "
-            "entailment and embedding, 0 for bm25."
+            "entailment and embedding, 0 for bm25.",
         ),
     ] = None,
     only_uncited: Annotated[
         bool,
-        Flag("Leave answers that already cite something unchanged.", name="--only-uncited"),
+        Flag("--only-uncited", "Leave answers that already cite something unchanged."),
     ] = False,
     records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache")],
 ) -> None:
     """Put citations into answers that have documents but do not cite them.
 
@@ -46,7 +49,8 @@ def cite(
     \b
     trustassay papers cite answers.jsonl --by entailment --entailer embedded \\
         --out cited.jsonl
-    trustassay papers cite answers.jsonl --by bm25 --only-uncited --out cited.jsonl
+    trustassay papers cite answers.jsonl --by bm25 --only-uncited \\
+        --out cited.jsonl
     """
     from trustassay.backends import resolve
     from trustassay.calls.backends import Backends
@@ -58,7 +62,7 @@ def cite(
         threshold=threshold,
         only_uncited=only_uncited,
         progress=True,
-        calls=CallOptions.of(**spending),
+        calls=CallOptions(),
         **records,
     )
     # Only the backend that --by names is loaded.

@@ -16,8 +16,10 @@ from trustassay.cli.results import show_plan
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, say, show_table
 from trustassay.runs.options import (
+    INPUT,
+    MODELS,
+    OUTPUT,
     AnswerOptions,
-    Argument,
     Fields,
     Flag,
     Limit,
@@ -30,47 +32,61 @@ if TYPE_CHECKING:
     from trustassay.papers.mixedqa.building import MixResult
 
 
-def _questions_flag(what: str) -> Any:
-    return Flag(what, metavar="[SPLIT=]PATH")
-
-
 @with_options
 def mixedqa(
     *,
     out: Annotated[
         Path,
-        Flag("Folder of the set, of what was dropped, of the report and of all calls."),
+        Flag(
+            "--out",
+            "Folder of the set, of what was dropped, of the report and of all calls.",
+            group=OUTPUT,
+        ),
     ],
     nq: Annotated[
         list[str],
-        _questions_flag("Natural Questions (open). SPLIT is test or dev. Default: by the name."),
+        Flag(
+            "--nq",
+            "Natural Questions (open). SPLIT is test or dev. Default: by the name.",
+            metavar="[SPLIT=]PATH",
+            group=INPUT,
+        ),
     ],
-    webq: Annotated[list[str], _questions_flag("WebQuestions.")],
-    triviaqa: Annotated[list[str], _questions_flag("TriviaQA.")],
-    hotpotqa: Annotated[list[str], _questions_flag("HotpotQA.")],
-    popqa: Annotated[list[str], _questions_flag("PopQA.")],
+    webq: Annotated[
+        list[str], Flag("--webq", "WebQuestions.", metavar="[SPLIT=]PATH", group=INPUT)
+    ],
+    triviaqa: Annotated[
+        list[str], Flag("--triviaqa", "TriviaQA.", metavar="[SPLIT=]PATH", group=INPUT)
+    ],
+    hotpotqa: Annotated[
+        list[str], Flag("--hotpotqa", "HotpotQA.", metavar="[SPLIT=]PATH", group=INPUT)
+    ],
+    popqa: Annotated[list[str], Flag("--popqa", "PopQA.", metavar="[SPLIT=]PATH", group=INPUT)],
     model: Annotated[
         list[str],
         Flag(
-            "A model that answers, a URI as of generate. More than once for several.", metavar="URI"
+            "--model",
+            "A model that answers, a URI as of generate. More than once for several.",
+            metavar="URI",
+            group=MODELS,
         ),
     ],
     answers: Annotated[
         list[str],
         Flag(
+            "--answers",
             "A file of answers that a model gave already, as INPUT of score. More than once "
             "for several.",
             metavar="NAME=FILE",
+            group=INPUT,
         ),
     ],
-    per_source: Annotated[int, Flag("Questions kept of each set.", least=1)] = 200,
-    asking: Annotated[AnswerOptions, Only("prompt", "examples", "temperature", "max_tokens")],
+    per_source: Annotated[int, Flag("--per-source", "Questions kept of each set.", least=1)] = 200,
+    asking: Annotated[AnswerOptions, Only("temperature", "max_tokens")],
     seed: Seed,
     skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
-    dry_run: Annotated[
-        bool, Flag("Say what would be asked at least; ask nothing.", name="--dry-run")
-    ] = False,
+    spending: Annotated[SpendingOptions, Only("budget")],
+    dry_run: common.DryRun = False,
 ) -> None:
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
@@ -213,52 +229,71 @@ def trust_eval(
     *,
     source: Annotated[
         Path,
-        Argument(
+        Flag(
+            "QUESTIONS",
             "Questions with gold answers or claims: .jsonl, .json, .csv, .tsv, .parquet, or "
             "a folder saved by datasets.",
-            metavar="QUESTIONS",
         ),
     ],
-    out: Annotated[Path, Flag("The data set to write, JSON Lines.")],
+    out: Annotated[Path, Flag("--out", "The data set to write, JSON Lines.", group=OUTPUT)],
     corpus: Annotated[
         Path | None,
         Flag(
+            "--corpus",
             "The source of the documents: a folder of texts, .jsonl, .csv, .tsv, .parquet, "
-            "or an index."
+            "or an index.",
         ),
     ] = None,
     retriever: Annotated[
         str | None,
-        Flag("In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.", metavar="URI"),
+        Flag(
+            "--retriever",
+            "In place of --corpus: bm25:PATH or bm25:PATH?index=FOLDER.",
+            metavar="URI",
+            group=MODELS,
+            rare=True,
+        ),
     ] = None,
     words: Annotated[
         int | None,
         Flag(
+            "--words",
             "Cut documents into passages of N words. Default: 100 for plain text; "
             "records are not cut.",
             least=1,
+            rare=True,
         ),
     ] = None,
     claims: Annotated[
         str,
         Flag(
+            "--claims",
             "Gold claims: given (those in the records, else the gold answers), sentences (of "
-            "the gold answers), or model (asked of --model)."
+            "the gold answers), or model (asked of --model).",
+            rare=True,
         ),
     ] = "given",
     entailer: common.Entailer,
     model: common.Model = None,
-    candidates: Annotated[int, Flag("Passages to retrieve for each question.", least=1)] = 100,
-    documents: Annotated[int, Flag("Documents to keep of these.", least=1)] = 5,
+    candidates: Annotated[
+        int, Flag("--candidates", "Passages to retrieve for each question.", least=1, rare=True)
+    ] = 100,
+    documents: Annotated[
+        int, Flag("--documents", "Documents to keep of these.", least=1, rare=True)
+    ] = 5,
     threshold: Annotated[
         float,
-        Flag("Entailment probability from which a passage counts as supporting."),
+        Flag(
+            "--threshold",
+            "Entailment probability from which a passage counts as supporting.",
+            rare=True,
+        ),
     ] = 0.5,
     limit: Limit,
     seed: Seed,
     fields: Fields,
     skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
     """Build a grounded data set from questions, gold answers and a corpus.
 

@@ -11,7 +11,16 @@ from trustassay.cli import common
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.papers.ending import end_if_stopped, show_failed
 from trustassay.report.terminal import exit_output_failed, one_line, say, visible
-from trustassay.runs.options import Flag, RecordOptions, Seed, SpendingOptions
+from trustassay.runs.options import (
+    BACKEND,
+    INPUT,
+    OUTPUT,
+    Flag,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
+    group_backends,
+)
 
 MAX_DISTRACTORS_SHOWN = 8
 """Distractors of an answer that are printed without --json."""
@@ -24,41 +33,28 @@ def distractors(
     sources: Annotated[
         str,
         Flag(
+            "--source",
             "Where substitutes come from, with commas: embedding (nearest words), pos (the same "
             "part of speech), word2vec:FILE, dbpedia[:URL] (entities of the same types; needs "
-            "--linker), llm (needs --generator), python:MODULE:OBJECT. In this order, but "
-            "embedding and pos last.",
-            name="--source",
+            "--backend linker=URI), llm (needs --backend generator=URI), python:MODULE:OBJECT. In "
+            "this order, but embedding and pos last.",
             metavar="NAME,...",
         ),
     ] = "embedding,pos",
-    linker: Annotated[
-        str | None,
-        Flag(
-            "Who finds entities: spotlight[:URL], spacy[:MODEL], python:MODULE:OBJECT. Without: "
-            "runs of capital letters and known names.",
-            metavar="URI",
-        ),
-    ] = None,
-    generator: Annotated[
-        str | None,
-        Flag(
-            "A chat model whose wrong answers come first, the source llm; a URI as of generate's "
-            "--model. Other sources then fill up to ten.",
-            metavar="URI",
-        ),
-    ] = None,
+    backend: Annotated[list[str], BACKEND],
     pool: Annotated[
-        bool, Flag("Also use answers to other questions of the file.", name="--pool")
+        bool, Flag("--pool", "Also use answers to other questions of the file.", group=INPUT)
     ] = False,
-    most: Annotated[int, Flag("Distractors of an answer, at most.", least=1)] = 40,
-    out: Annotated[Path | None, Flag("Write all as JSON Lines instead of printing.")] = None,
+    most: Annotated[int, Flag("--most", "Distractors of an answer, at most.", least=1)] = 40,
+    out: Annotated[
+        Path | None, Flag("--out", "Write all as JSON Lines instead of printing.", group=OUTPUT)
+    ] = None,
     as_json: Annotated[
-        bool, Flag("Print all as JSON Lines on standard output.", name="--json")
+        bool, Flag("--json", "Print all as JSON Lines on standard output.", group=OUTPUT)
     ] = False,
     seed: Seed,
     records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache", "prices", "budget")],
+    spending: Annotated[SpendingOptions, Only("budget")],
 ) -> None:
     """Show wrong answers that look like the given ones: what a consistency check is made of.
 
@@ -71,13 +67,15 @@ def distractors(
     trustassay papers distractors answers.jsonl \\
         --source embedding=word2vec:vectors.bin,pos --json
     trustassay papers distractors answers.jsonl --source dbpedia,embedding,pos \\
-        --linker spotlight
+        --backend linker=spotlight
     """
     from trustassay.calls.client import CallOptions
     from trustassay.papers import distractors as finding
     from trustassay.text.words import amount
 
     # 1. The sources and what they need.
+    roles = group_backends(backend, ("linker", "generator"))
+    linker, generator = (roles.get(role, [None])[-1] for role in ("linker", "generator"))
     backends, names = finding.load_backends(sources, linker, generator)
     options = finding.DistractorOptions(
         sources=names,

@@ -1,228 +1,452 @@
-"""``trustassay papers experiment``: the experiments of papers, each a command of the group."""
+"""``trustassay papers experiment``: the experiments of papers, by name."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from trustassay.cli.options import with_options
-from trustassay.cli.papers.experimenting import ExperimentOptions, ReferenceOptions, Source
-from trustassay.errors import UsageError
-from trustassay.runs.options import Flag, MaxTokens
+from trustassay.cli import common
+from trustassay.cli.options import Only, list_given_flags, with_options
+from trustassay.errors import UnknownNameError, UsageError, did_you_mean
+from trustassay.report.terminal import one_line, print_json, say, show_table
+from trustassay.runs.options import (
+    BACKEND,
+    INPUT,
+    MODELS,
+    OUTPUT,
+    Flag,
+    MaxTokens,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
+    group_backends,
+)
 
 if TYPE_CHECKING:
     from trustassay.papers.experiments.answers import RecordSelection
     from trustassay.papers.experiments.learning import LearningSetup
     from trustassay.papers.experiments.measuring import FewlSetup
     from trustassay.papers.experiments.results import ExperimentResult
-
-app = typer.Typer(no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """Repeat an experiment of a paper on your data and with your models.
-
-    Every reply is stored. Run the same command again to continue after an interruption.
-
-    \b
-    trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
-        --answers 5 \\
-        --generator openai:gpt-4o-mini
-    """
+    from trustassay.runs.intake import RunOptions
 
 
-@app.command("fewl-pairs")
-@with_options
-def fewl_pairs(
-    source: Source,
-    *,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Compare right answers with wrong ones: the paper's Tables 1, 2, 8, 10, 11, 12 in one.
+@dataclass(frozen=True)
+class ReferenceOptions:
+    """Who is asked, and by what answers are compared."""
 
-    \b
-    trustassay papers experiment fewl-pairs chale.json --reference openai:gpt-4o-mini \\
-        --answers 5
-    trustassay papers experiment fewl-pairs qa_data.json --reference openai:gpt-4o-mini \\
-        --generator openai:gpt-4o-mini --similarity cosine --similarity novel
-    """
-    from trustassay.papers.experiments.fewl import compare_pairs
-
-    running.run_fewl_experiment("fewl-pairs", compare_pairs, source, references)
-
-
-@app.command("fewl-best")
-@with_options
-def fewl_best(
-    source: Source,
-    *,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Count the questions whose best answer scores highest of all: the paper's Tables 3 and 9.
-
-    \b
-    trustassay papers experiment fewl-best TruthfulQA.csv \\
-        --reference openai:gpt-4o-mini --answers 5
-    """
-    from trustassay.papers.experiments.fewl import count_best_answers
-
-    running.run_fewl_experiment("fewl-best", count_best_answers, source, references)
-
-
-@app.command("fewl-rank")
-@with_options
-def fewl_rank(
-    source: Source,
-    *,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Rank models by mean score, against true accuracy where there are labels: Table 4.
-
-    Models are identified by the field `model`.
-
-    \b
-    trustassay papers experiment fewl-rank answers.jsonl --reference openai:gpt-4o-mini
-    """
-    from trustassay.papers.experiments.fewl import rank_models_by_score
-
-    running.run_fewl_experiment("fewl-rank", rank_models_by_score, source, references)
-
-
-@app.command("fewl-samples")
-@with_options
-def fewl_samples(
-    source: Source,
-    *,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Order two models' answers to each question, against TruthfulQA's metric: Table 5.
-
-    Answers have `model`, `answers` and `incorrect_answers`.
-
-    \b
-    trustassay papers experiment fewl-samples answers.jsonl --reference openai:gpt-4o
-    """
-    from trustassay.papers.experiments.fewl import order_samples
-
-    running.run_fewl_experiment("fewl-samples", order_samples, source, references)
-
-
-@app.command("fewl-experts")
-@with_options
-def fewl_experts(
-    source: Source,
-    *,
-    agrees: Annotated[
-        float,
-        Flag("Similarity from which a reference says the same as another answer."),
-    ] = 0.8,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Say how many of the pairs each reference distinguishes, and how weights are spread.
-
-    Figures 3 and 4 and appendix C.5; by the first --similarity. The input may hold
-    `reference_ratings`, {name: number}, of each question.
-
-    \b
-    trustassay papers experiment fewl-experts TruthfulQA.csv --reference openai:gpt-4o \\
-        --reference openai:gpt-4o-mini --generator openai:gpt-4o-mini
-    """
-    from trustassay.papers.experiments.experts import measure_experts
-
-    running.run_fewl_experiment("fewl-experts", measure_experts, source, references, agrees=agrees)
-
-
-@app.command("fewl-neighbours")
-@with_options
-def fewl_neighbours(
-    source: Source,
-    *,
-    judge: Annotated[
-        str | None,
-        Flag(
-            "A model that judges whether a neighbour's answer is right of the question. "
-            "Without one, answers count that the input itself calls right or wrong, word for word.",
-            metavar="URI",
-        ),
-    ] = None,
-    rubric: Annotated[
-        str, Flag("How the judge judges: a rubric's name or file, of two levels.")
-    ] = "verdict",
-    of: Annotated[
-        str,
-        Flag("Whose answers to the neighbours: best (the input's) or references."),
-    ] = "best",
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Judge answers to neighbouring questions as answers to the question itself: Figure 2.
-
-    \b
-    trustassay papers experiment fewl-neighbours TruthfulQA.csv --judge openai:gpt-4o
-    """
-    from trustassay.papers.experiments.neighbours import judge_neighbours
-
-    settings = {"judge": judge, "rubric": rubric, "of": of}
-    running.run_fewl_experiment("fewl-neighbours", judge_neighbours, source, references, **settings)
-
-
-@app.command("five-choice")
-@with_options
-def five_choice(
-    source: Source,
-    *,
-    model: Annotated[
-        list[str],
-        Flag(
-            "A model that answers, a URI as for score. May be given more than once.",
-            metavar="[NAME=]URI",
-        ),
-    ],
-    outputs: Annotated[
-        list[str],
-        Flag(
-            "Results that haltt4llm published for a model. May be given more than once.",
-            metavar="NAME=FILE",
-        ),
-    ],
     reference: Annotated[
         list[str],
         Flag(
-            "A model whose answers become the references in answers.jsonl; without one each "
-            "model has the others.",
+            "--reference",
+            "A model whose answers are compared, a URI as for score --model. May be given "
+            "more than once. Without one the input has `references`.",
             metavar="[NAME=]URI",
+            group=MODELS,
+        ),
+    ] = field(default_factory=list)
+    answers: Annotated[
+        int,
+        Flag(
+            "--answers", "Different answers that each reference is asked for.", group=INPUT, least=1
+        ),
+    ] = 1
+    backend: Annotated[list[str], BACKEND] = field(default_factory=list)
+    pairs: Annotated[
+        int,
+        Flag(
+            "--pairs", "Wrong and corrected answers that count for a question.", least=1, rare=True
+        ),
+    ] = 25
+    embedder: Annotated[
+        str | None,
+        Flag(
+            "--embedder",
+            "The embedding model by which neighbours are found: embedded (the default), "
+            "openai:MODEL[@BASE_URL], hf:ID-or-path.",
+            metavar="URI",
+            group=MODELS,
+        ),
+    ] = None
+    neighbours: Annotated[
+        int, Flag("--neighbours", "Questions behind a penalty.", least=1, rare=True)
+    ] = 10
+    max_similarity: Annotated[
+        float,
+        Flag(
+            "--max-similarity",
+            "Cosine from which questions are too alike to be neighbours.",
+            rare=True,
+        ),
+    ] = 0.8
+    weight_temperature: Annotated[
+        float,
+        Flag(
+            "--weight-temperature",
+            "Divides the expertise before its exponential is taken.",
+            rare=True,
+        ),
+    ] = 1.0
+    single: Annotated[
+        str | None,
+        Flag(
+            "--single",
+            "The reference that counts where one alone does. Default: the first one.",
+            metavar="NAME",
+            rare=True,
+        ),
+    ] = None
+
+    @property
+    def roles(self) -> Mapping[str, list[str]]:
+        """The backends by role; raise UsageError for a role that no experiment has."""
+        return group_backends(self.backend, ("generator", "similarity"))
+
+    @property
+    def similarities(self) -> list[str]:
+        """The similarities; each gives a block of rows."""
+        return self.roles.get("similarity", ["cosine"])
+
+    @property
+    def generator(self) -> str | None:
+        """The model that writes wrong and corrected answers, where the input has none."""
+        return self.roles.get("generator", [None])[-1]
+
+    def settings(self) -> dict[str, Any]:
+        """Return all options, which name the default folder."""
+        options = dataclasses.asdict(self)
+        del options["backend"]
+        return options | {"generator": self.generator, "similarity": self.similarities}
+
+    def build_setup(self, options: RunOptions) -> FewlSetup:
+        """Return the settings of an experiment; raise ValueError for options that do not fit."""
+        from trustassay.metrics.fewl import Fewl
+        from trustassay.papers.experiments.measuring import FewlSetup
+
+        return FewlSetup(
+            references=self.reference,
+            generator=self.generator,
+            embedder=self.embedder,
+            # The same similarity twice would give the same rows twice.
+            similarities=tuple(dict.fromkeys(self.similarities)),
+            metric=Fewl(
+                temperature=self.weight_temperature,
+                neighbours=self.neighbours,
+                max_similarity=self.max_similarity,
+                pairs=self.pairs,
+                answers=self.answers,
+            ),
+            single=self.single,
+            options=options,
+        )
+
+
+@dataclass(frozen=True)
+class OwnOptions:
+    """Options of some experiments: :data:`OPTIONS_OF` says of which."""
+
+    model: Annotated[
+        list[str],
+        Flag(
+            "--model",
+            "five-choice, fewl-icl: a model that answers, a URI as for score; fewl-sft: the model "
+            "that is tuned, hf:ID or a folder. For five-choice it may be given more than once.",
+            metavar="[NAME=]URI",
+            group=MODELS,
+        ),
+    ] = field(default_factory=list)
+    judge: Annotated[
+        str | None,
+        Flag(
+            "--judge",
+            "fewl-icl, fewl-sft: the judge of the win rates, a URI as for score; fewl-neighbours: "
+            "a model that judges whether a neighbour's answer is right of the question, else "
+            "answers count that the input itself calls right or wrong, word for word.",
+            metavar="URI",
+            group=MODELS,
+        ),
+    ] = None
+    agrees: Annotated[
+        float,
+        Flag(
+            "--agrees",
+            "fewl-experts: similarity from which a reference says the same as another answer.",
+            rare=True,
+        ),
+    ] = 0.8
+    rubric: Annotated[
+        str,
+        Flag(
+            "--rubric",
+            "fewl-neighbours: how the judge judges, a rubric's name or file, of two levels.",
+            rare=True,
+        ),
+    ] = "verdict"
+    of: Annotated[
+        str,
+        Flag(
+            "--of",
+            "fewl-neighbours: whose answers to the neighbours, best (the input's) or references.",
+            rare=True,
+        ),
+    ] = "best"
+    outputs: Annotated[
+        list[str],
+        Flag(
+            "--outputs",
+            "five-choice: results that haltt4llm published for a model. May be given again.",
+            metavar="NAME=FILE",
+            rare=True,
+        ),
+    ] = field(default_factory=list)
+    shuffle: Annotated[
+        bool, Flag("--shuffle", "five-choice: show the choices in a random order.", rare=True)
+    ] = False
+    questions: Annotated[
+        Path | None,
+        Flag(
+            "--questions", "fewl-icl: the questions to ask. Default: those of the input.", rare=True
+        ),
+    ] = None
+    examples: Annotated[
+        int, Flag("--examples", "fewl-icl: examples in a prompt.", least=1, rare=True)
+    ] = 5
+    max_tokens: MaxTokens = 300
+    full: common.FullTraining = False
+    epochs: common.Epochs = 10.0
+    steps: common.TrainingSteps = None
+    batch: common.BatchSize = 8
+    learning_rate: common.LearningRate = None
+    test_share: common.TestShare = 0.2
+
+
+OPTIONS_OF: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("fewl-pairs", "fewl-best", "fewl-rank", "fewl-samples"), ()),
+    "fewl-experts": ("--agrees",),
+    "fewl-neighbours": ("--judge", "--rubric", "--of"),
+    "five-choice": ("--model", "--outputs", "--shuffle"),
+    "fewl-icl": ("--model", "--judge", "--questions", "--examples", "--max-tokens"),
+    "fewl-sft": (
+        *("--model", "--judge", "--full", "--epochs", "--steps", "--batch", "--learning-rate"),
+        *("--test-share", "--max-tokens"),
+    ),
+}
+"""All experiments, and the flags of :class:`OwnOptions` that each reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOptions:
+    """How an experiment is carried out, and where its table goes."""
+
+    records: RecordOptions
+    spending: Annotated[SpendingOptions, Only("budget")]
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The folder of the experiment: its table, and the runs behind it.",
+            group=OUTPUT,
+        ),
+    ] = None
+    seed: Seed
+    as_json: common.Json = False
+
+    def run_fewl_experiment(
+        self,
+        name: str,
+        experiment: Callable[..., Coroutine[Any, Any, ExperimentResult]],
+        source: Path,
+        references: ReferenceOptions,
+        **arguments: Any,
+    ) -> None:
+        """Run an experiment on FEWL, and show its table.
+
+        ``arguments`` are passed to the experiment; they are also part of its default folder's name.
+        """
+        from trustassay.core.event_loop import run_anywhere
+
+        folder = self.choose_folder(name, source, references.settings() | arguments)
+        # Options are checked here, before a model is loaded.
+        setup, read = references.build_setup(self.build_run_options()), self.select_records()
+        result = run_anywhere(lambda: experiment(source, folder, setup, read, **arguments))
+        self.show(result, read, folder)
+
+    def build_run_options(self) -> RunOptions:
+        """Return the options of the experiment's runs."""
+        from trustassay.runs.intake import build_run_options
+
+        # Missing keys are options that the user did not set.
+        skip = self.records.get("skip_bad", False)
+        return build_run_options(seed=self.seed, skip_bad=skip, progress=True, **self.spending)
+
+    def select_records(self) -> RecordSelection:
+        """Return the part of the input that is read."""
+        from trustassay.papers.experiments.answers import RecordSelection
+
+        return RecordSelection(**self.records)
+
+    def choose_folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
+        """Return the experiment's folder; by default its name follows from the settings.
+
+        Raises:
+            RunFolderError: the folder holds the table of another experiment.
+        """
+        from trustassay.errors import RunFolderError
+        from trustassay.runs.folder import RunFolder
+        from trustassay.runs.intake import default_folder
+
+        if self.out is not None:
+            stored_name = (RunFolder(self.out).read_json("experiment") or {}).get(
+                "experiment", name
+            )
+            # The table of another experiment would be overwritten.
+            if stored_name != name:
+                message = f"holds the experiment {stored_name}, not {name}; choose another --out"
+                raise RunFolderError(f"{self.out}: {message}")
+            return self.out
+        # Everything that changes the result, so that two experiments never share a folder.
+        fields = [f"{name}={field}" for name, field in self.records.get("fields", {}).items()]
+        run_settings = {
+            "limit": self.records.get("limit"),
+            "field": fields,
+            "seed": self.seed,
+            **settings,
+        }
+        run_settings["skip_bad"] = self.records.get("skip_bad", False)
+        default = default_folder(source, experiment=name, **run_settings)
+        # The name of the experiment first, so that folders are found in a listing.
+        return default.with_name(f"{name}-{default.name}")
+
+    def show(self, result: ExperimentResult, read: RecordSelection, folder: Path) -> None:
+        """Write a result into its folder, and print it."""
+        # Known only after everything was read.
+        result = result.with_skipped(len(read.skipped))
+        result.write(folder)
+        headings, rows = result.to_texts()
+        say(one_line(result.title))
+        show_table(headings, rows, (), wide=True)
+        for note in result.notes:
+            say(one_line(note))
+        say(f"table:  {folder / 'experiment.md'}")
+        # The page exists only with drawings.
+        if result.drawings:
+            say(f"page:   {folder / 'experiment.html'}")
+        if self.as_json:
+            print_json(result.to_dict())
+
+
+@with_options
+def experiment(
+    name: Annotated[str, Flag("NAME", "The experiment, one of those above.")],
+    source: Annotated[
+        Path,
+        Flag(
+            "INPUT",
+            "Answers or questions, as of score; CHALE, TruthfulQA, HaluEval and haltt4llm as "
+            "published.",
         ),
     ],
-    shuffle: Annotated[bool, Flag("Show the choices in a random order.", name="--shuffle")] = False,
+    *,
+    own: OwnOptions,
+    references: ReferenceOptions,
     running: ExperimentOptions,
 ) -> None:
-    """Put questions with choices to models and grade them: the true accuracies of Table 4.
+    """Repeat an experiment of a paper on your data and with your models.
 
-    Graded by ours, which reads any reply, and by haltt4llm's rules. answers.jsonl, beside the
-    table, is an input of fewl-rank.
+    Every reply is stored. Run the same command again to continue after an interruption. An option
+    that the experiment does not read is refused. The tables and figures are those of FEWL.
 
     \b
+    fewl-pairs       right answers against wrong ones: Tables 1, 2, 8, 10 to 12
+    fewl-best        questions whose best answer scores highest: Tables 3, 9
+    fewl-rank        models (the field `model`) by mean score: Table 4
+    fewl-samples     two models' answers to each question in order: Table 5; they
+                     have `model`, `answers` and `incorrect_answers`
+    fewl-experts     how many pairs each reference distinguishes, and how weights
+                     are spread: Figures 3, 4, appendix C.5; the input may have
+                     `reference_ratings`, {name: number}
+    fewl-neighbours  answers to neighbouring questions, judged as answers to the
+                     question itself: Figure 2
+    five-choice      the accuracies of Table 4, from questions with choices;
+                     its answers.jsonl is an input of fewl-rank
+    fewl-icl         answers after examples that FEWL chooses, against answers
+                     without: Table 6
+    fewl-sft         a model tuned on answers that FEWL chooses, against the
+                     model as it was: Table 7; needs pip install '.[papers]'
+
+    \b
+    trustassay papers experiment fewl-pairs qa_data.json \\
+        --reference openai:gpt-4o-mini --answers 5 \\
+        --backend generator=openai:gpt-4o-mini \\
+        --backend similarity=cosine --backend similarity=novel
+    trustassay papers experiment fewl-neighbours TruthfulQA.csv \\
+        --judge openai:gpt-4o
     trustassay papers experiment five-choice truthfulqa_trivia_questions.json \\
         --model openai:gpt-4o-mini --shuffle
+    trustassay papers experiment fewl-sft TruthfulQA.csv \\
+        --reference openai:gpt-4o-mini --answers 5 \\
+        --model hf:facebook/opt-1.3b --judge openai:gpt-4o
     """
+    from trustassay.papers.experiments import experts, fewl, neighbours
+
+    _refuse_other_options(name, own, references)
+    # 1. The experiments that score given answers.
+    scorings: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+        "fewl-pairs": (fewl.compare_pairs, {}),
+        "fewl-best": (fewl.count_best_answers, {}),
+        "fewl-rank": (fewl.rank_models_by_score, {}),
+        "fewl-samples": (fewl.order_samples, {}),
+        "fewl-experts": (experts.measure_experts, {"agrees": own.agrees}),
+        "fewl-neighbours": (
+            neighbours.judge_neighbours,
+            {"judge": own.judge, "rubric": own.rubric, "of": own.of},
+        ),
+    }
+    if name in scorings:
+        work, arguments = scorings[name]
+        running.run_fewl_experiment(name, work, source, references, **arguments)
+    # 2. Those that ask or train a model.
+    elif name == "five-choice":
+        _run_five_choice(source, own, references.reference, running)
+    else:
+        _run_learning_experiment(name, source, own, references, running)
+
+
+def _refuse_other_options(name: str, own: OwnOptions, references: ReferenceOptions) -> None:
+    """Refuse an unknown experiment, an option that it does not read, or one that it lacks."""
+    if name not in OPTIONS_OF:
+        raise UnknownNameError(did_you_mean("experiment", name, OPTIONS_OF))
+    flags = [flag for flag in list_given_flags(own) if flag not in OPTIONS_OF[name]]
+    if name == "five-choice":
+        # Nothing is compared: of the references only the models count.
+        flags += [flag for flag in list_given_flags(references) if flag != "--reference"]
+    if flags:
+        raise UsageError(f"{flags[0]}: has no effect with {name}")
+    if name in ("fewl-icl", "fewl-sft"):
+        if len(own.model) != 1:
+            raise UsageError(f"{name}: needs one --model, got {len(own.model)}")
+        if own.judge is None:
+            raise UsageError(f"{name}: needs --judge")
+
+
+def _run_five_choice(
+    source: Path, own: OwnOptions, reference: list[str], running: ExperimentOptions
+) -> None:
     from trustassay.core.event_loop import run_anywhere
     from trustassay.papers.experiments import choices as asking
 
     choice_setup = asking.FiveChoiceSetup(
-        model, _parse_files(outputs), reference, shuffle, running.build_run_options()
+        own.model, _parse_files(own.outputs), reference, own.shuffle, running.build_run_options()
     )
     # Everything that changes the result is part of the default folder's name.
-    settings = {"model": model, "outputs": outputs, "reference": reference, "shuffle": shuffle}
+    settings = {
+        "model": own.model,
+        "outputs": own.outputs,
+        "reference": reference,
+        "shuffle": own.shuffle,
+    }
     folder = running.choose_folder("five-choice", source, settings)
     # `read` collects the records that were skipped, for the closing lines.
     work, read = asking.run_five_choice, running.select_records()
@@ -248,123 +472,40 @@ def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-JudgeUri = Annotated[
-    str,
-    Flag("The judge of the win rates, a URI as for score.", metavar="URI"),
-]
-
-
-@app.command("fewl-icl")
-@with_options
-def fewl_icl(
-    source: Source,
-    *,
-    model: Annotated[
-        str,
-        Flag("The model that answers, a URI as for score.", metavar="URI"),
-    ],
-    judge: JudgeUri,
-    questions: Annotated[
-        Path | None,
-        Flag("The questions to ask. Default: those of the input."),
-    ] = None,
-    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
-    max_tokens: MaxTokens = 300,
+def _run_learning_experiment(
+    name: str,
+    source: Path,
+    own: OwnOptions,
     references: ReferenceOptions,
     running: ExperimentOptions,
 ) -> None:
-    """Compare answers after examples that FEWL chooses with answers without: Table 6.
-
-    \b
-    trustassay papers experiment fewl-icl chale.json --reference openai:gpt-4o-mini \\
-        --answers 5 \\
-        --model openai:gpt-4o-mini --judge openai:gpt-4o
-    """
-    from trustassay.papers.experiments import learning
-    from trustassay.runs.answering import Answering
-
-    learning_setup = learning.LearningSetup(
-        model, judge, Answering(max_tokens=max_tokens), examples, questions
-    )
-    settings = {"model": model, "judge": judge, "questions": str(questions)}
-    settings |= {"examples": str(examples), "max_tokens": str(max_tokens)}
-    _run_learning_experiment(
-        "fewl-icl", learning.run_icl, learning_setup, settings, source, references, running
-    )
-
-
-@app.command("fewl-sft")
-@with_options
-def fewl_sft(
-    source: Source,
-    *,
-    model: Annotated[
-        str,
-        Flag("The model that is tuned: hf:ID, or a folder."),
-    ],
-    judge: JudgeUri,
-    full: Annotated[
-        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
-    ] = False,
-    epochs: Annotated[float, Flag("Passes over the data.")] = 10.0,
-    steps: Annotated[
-        int | None,
-        Flag("Steps of the optimizer, in place of --epochs.", least=1),
-    ] = None,
-    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
-    learning_rate: Annotated[
-        float | None,
-        Flag("Default: 2e-4, with --full 2e-5."),
-    ] = None,
-    test_share: Annotated[float, Flag("Share of the questions to test with.")] = 0.2,
-    max_tokens: MaxTokens = 300,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
-    """Compare a model tuned on answers that FEWL chooses with the model as it was: Table 7.
-
-    Needs pip install '.[papers]'.
-
-    \b
-    trustassay papers experiment fewl-sft TruthfulQA.csv \\
-        --reference openai:gpt-4o-mini --answers 5 \\
-        --model hf:facebook/opt-1.3b --judge openai:gpt-4o
-    """
     from trustassay.papers.experiments import learning
     from trustassay.papers.tune import TuneOptions
     from trustassay.runs.answering import Answering
 
-    # By position: the first options of the dataclass are those of the command.
-    tuning = TuneOptions(
-        full, epochs, steps, batch, learning_rate, seed=running.seed, progress=True
-    )
-    learning_setup = learning.LearningSetup(
-        model,
-        judge,
-        Answering(max_tokens=max_tokens),
-        tuning=tuning,
-        test_share=test_share,
-    )
-    settings = {"model": model, "judge": judge, "max_tokens": str(max_tokens)}
-    settings |= {"tuning": str(tuning), "test_share": str(test_share)}
-    _run_learning_experiment(
-        "fewl-sft", learning.run_sft, learning_setup, settings, source, references, running
-    )
-
-
-def _run_learning_experiment(
-    name: str,
-    work: Callable[[Path, Path, FewlSetup, RecordSelection, LearningSetup], ExperimentResult],
-    learning_setup: LearningSetup,
-    settings: dict[str, str],
-    source: Path,
-    references: ReferenceOptions,
-    running: ExperimentOptions,
-) -> None:
+    model, judge, answering = own.model[0], str(own.judge), Answering(max_tokens=own.max_tokens)
+    settings = {"model": model, "judge": judge, "max_tokens": str(own.max_tokens)}
+    learning_setup: LearningSetup
+    if name == "fewl-icl":
+        work = learning.run_icl
+        learning_setup = learning.LearningSetup(
+            model, judge, answering, own.examples, own.questions
+        )
+        settings |= {"questions": str(own.questions), "examples": str(own.examples)}
+    else:
+        work = learning.run_sft
+        # By position: the first options of the dataclass are those of the command.
+        tuning = TuneOptions(
+            *(own.full, own.epochs, own.steps, own.batch, own.learning_rate),
+            seed=running.seed,
+            progress=True,
+        )
+        learning_setup = learning.LearningSetup(
+            model, judge, answering, tuning=tuning, test_share=own.test_share
+        )
+        settings |= {"tuning": str(tuning), "test_share": str(own.test_share)}
     # The default folder depends on all options, so a changed one starts a new experiment.
-    folder = running.choose_folder(name, source, dataclasses.asdict(references) | settings)
+    folder = running.choose_folder(name, source, references.settings() | settings)
     read = running.select_records()
-    result = work(
-        source, folder, references.build_setup(running.build_run_options()), read, learning_setup
-    )
-    running.show(result, read, folder)
+    setup = references.build_setup(running.build_run_options())
+    running.show(work(source, folder, setup, read, learning_setup), read, folder)

@@ -14,13 +14,14 @@ from trustassay.errors import UsageError
 from trustassay.input.places import name_of
 from trustassay.report.terminal import complain, one_line, print_json, say, show_rows
 from trustassay.runs.options import (
-    Argument,
+    COST,
+    INPUT,
+    MODELS,
+    OUTPUT,
     Fields,
     Flag,
-    Limit,
     MaxTokens,
     Seed,
-    SkipBad,
     SpendingOptions,
 )
 
@@ -35,64 +36,86 @@ MAX_ANSWER_CHARS = 60
 Length = Annotated[
     int,
     Flag(
+        "--length",
         "Maximum number of characters that a perturbation adds or mistypes, or of words that it "
         "changes.",
         least=1,
         most=1_000_000_000,
+        rare=True,
     ),
 ]
 LastCode = Annotated[
     int,
-    Flag("The highest code point that the perturbation codes draws.", name="--range", least=0),
+    Flag(
+        "--range", "The highest code point that the perturbation codes draws.", least=0, rare=True
+    ),
 ]
 
 
 @with_options
 def attack(
-    prompt: Annotated[str, Argument("The prompt that the search starts from.", metavar="PROMPT")],
+    prompt: Annotated[str, Flag("PROMPT", "The prompt that the search starts from.")],
     *,
-    model: Annotated[str, Flag("The model to test, a URI as for score.", metavar="URI")],
-    out: Annotated[Path, Flag("Folder for the page, the trace and all calls.")],
+    model: Annotated[
+        str, Flag("--model", "The model to test, a URI as for score.", metavar="URI", group=MODELS)
+    ],
+    out: Annotated[
+        Path, Flag("--out", "Folder for the page, the trace and all calls.", group=OUTPUT)
+    ],
     embedder: common.Embedder,
-    steps: Annotated[int, Flag("Number of rounds.", least=1)] = 5,
-    candidates: Annotated[int, Flag("Candidates per round.", least=1)] = 8,
-    perturbations: Annotated[int, Flag("Perturbed prompts per gamma.", least=1)] = 10,
+    steps: Annotated[int, Flag("--steps", "Number of rounds.", least=1)] = 5,
+    candidates: Annotated[
+        int, Flag("--candidates", "Candidates per round.", least=1, rare=True)
+    ] = 8,
+    perturbations: Annotated[
+        int, Flag("--perturbations", "Perturbed prompts per gamma.", least=1)
+    ] = 10,
     perturbation: Annotated[
-        str, Flag("How they are made: unicode, codes, control, whitespace, typo, synonym.")
+        str,
+        Flag(
+            "--perturbation",
+            "How they are made: unicode, codes, control, whitespace, typo, synonym.",
+            rare=True,
+        ),
     ] = "unicode",
     candidate: Annotated[
         str,
         Flag(
+            "--candidate",
             "How candidates are made: unicode, codes, words, typo, synonym, ...; ball takes the "
-            "perturbed prompts of the current prompt's gamma."
+            "perturbed prompts of the current prompt's gamma.",
+            rare=True,
         ),
     ] = "unicode",
     step_rule: Annotated[
         str,
         Flag(
+            "--step-rule",
             "uphill moves only to a better candidate, extremum always to a round's best.",
             metavar="uphill|extremum",
+            rare=True,
         ),
     ] = "uphill",
     length: Length = 3,
     last: LastCode = 31,
     descend: Annotated[
-        bool, Flag("Search for prompts with stable answers.", name="--descend")
+        bool, Flag("--descend", "Search for prompts with stable answers.", rare=True)
     ] = False,
     calls: Annotated[
         int | None,
         Flag(
+            "--calls",
             "Maximum number of requests to the model. Failed tries count; replies from the cache "
             "do not.",
+            group=COST,
             least=2,
+            rare=True,
         ),
     ] = None,
     max_tokens: MaxTokens = 512,
     seed: Seed,
-    spending: SpendingOptions,
-    as_json: Annotated[
-        bool, Flag("Print the points as JSON on standard output.", name="--json")
-    ] = False,
+    spending: Annotated[SpendingOptions, Only("budget")],
+    as_json: common.Json,
 ) -> None:
     """Search for prompts that make a model's answer unstable: stochastic ascent in gamma.
 
@@ -106,7 +129,8 @@ def attack(
         --model openai:gpt-4o-mini --out attacks/one
     trustassay papers attack "Answer politely: ..." --model hf:MODEL --descend \\
         --out attacks/calm
-    trustassay papers attack "Name the 9 quarks." --model hf:MODEL --out attacks/paper \\
+    trustassay papers attack "Name the 9 quarks." --model hf:MODEL \\
+        --out attacks/paper \\
         --step-rule extremum --candidate ball --candidates 10 \\
         --perturbation codes --range 4095
     trustassay papers attack "Who built it?" --model hf:MODEL --candidate words \\
@@ -178,6 +202,7 @@ def isotropy(
     perturbation: Annotated[
         list[str],
         Flag(
+            "--perturbation",
             "control (the paper's), codes (with a space before, the authors' program), unicode, "
             "whitespace, typo, synonym, python:MODULE:FUNCTION. May be given more than once. "
             "Default: all but functions.",
@@ -185,16 +210,17 @@ def isotropy(
         ),
     ],
     embedder: common.Embedder,
-    perturbations: Annotated[int, Flag("Perturbed versions per question.", least=1)] = 10,
+    perturbations: Annotated[
+        int, Flag("--perturbations", "Perturbed versions per question.", least=1)
+    ] = 10,
     length: Length = 3,
     last: LastCode = 31,
-    draw: Annotated[int, Flag("Questions to draw at random.", least=1)] = 100,
-    limit: Limit,
+    draw: Annotated[
+        int, Flag("--draw", "Questions to draw at random.", group=INPUT, least=1)
+    ] = 100,
     seed: Seed,
     fields: Fields,
-    skip_bad: SkipBad,
-    spending: Annotated[SpendingOptions, Only("cache")],
-    out: Annotated[Path | None, Flag("Write a page with charts.")],
+    out: Annotated[Path | None, Flag("--out", "Write a page with charts.", group=OUTPUT)],
     as_json: common.Json,
 ) -> None:
     """Check that a perturbation moves the vectors of questions equally in all directions.
@@ -230,9 +256,7 @@ def isotropy(
         if name in perturbation:
             raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
     chosen_families = resolve_families(dict.fromkeys(perturbation or FAMILIES), length, last)
-    samples = draw_samples(
-        source, draw, seed=seed, fields=dict(fields), limit=limit, skip_bad=skip_bad
-    )
+    samples = draw_samples(source, draw, seed=seed, fields=dict(fields))
     versions_by_family = {
         family.name: perturb_samples(samples, family, perturbations, seed)
         for family in chosen_families
@@ -256,7 +280,7 @@ def isotropy(
         ],
         Backends.of(embed=resolve.embedder(embedder)),
         seed=seed,
-        options=CallOptions.of(**spending),
+        options=CallOptions(),
     )
     results = dict(zip(versions_by_family, figures, strict=True))
     # 3. Warnings, the table, and the page.

@@ -13,12 +13,14 @@ from trustassay.cli.results import score_run
 from trustassay.errors import UsageError
 from trustassay.report.terminal import one_line, print_json, say
 from trustassay.runs.options import (
-    Argument,
+    ASKING,
+    INPUT,
+    OUTPUT,
     BackendChoices,
     Flag,
     RecordOptions,
     Seed,
-    SpendingOptions,
+    find_flag,
 )
 
 if TYPE_CHECKING:
@@ -28,30 +30,22 @@ app = typer.Typer(no_args_is_help=True)
 
 Scored = Annotated[
     Path,
-    Argument(
-        "A run's folder, or several answers to each question, which are scored first.",
-        metavar="INPUT",
-    ),
+    Flag("INPUT", "A run's folder, or several answers to each question, which are scored first."),
 ]
-MetricName = Annotated[
-    str | None,
-    Flag(
-        "The metric, where the run has several; for answers what to score them with, as for "
-        "score. Default: fewl:form=agreement.",
-        metavar="NAME[:OPTION=VALUE,...]",
-    ),
-]
+
 By = Annotated[
     str,
     Flag(
+        "--by",
         "What to choose by: score, label, single[:REFERENCE] (likeness to one reference "
         "alone), or a part of the metric (no_penalty).",
         metavar="WAY",
+        rare=True,
     ),
 ]
 RunFolder = Annotated[
     Path | None,
-    Flag("The folder of the run that scores answers.", name="--run"),
+    Flag("--run", "The folder of the run that scores answers."),
 ]
 
 
@@ -70,34 +64,42 @@ def group() -> None:
 def icl(
     source: Scored,
     *,
-    out: Annotated[Path, Flag("The prompts to write, JSON Lines.")],
+    out: Annotated[Path, Flag("--out", "The prompts to write, JSON Lines.", group=OUTPUT)],
     questions: Annotated[
         Path | None,
-        Flag("The questions to write prompts for. Default: those of the input."),
+        Flag(
+            "--questions",
+            "The questions to write prompts for. Default: those of the input.",
+            group=INPUT,
+        ),
     ] = None,
-    metric: MetricName = None,
+    metric: common.RankMetric = None,
     by: By = "score",
     baseline: Annotated[
         str,
         Flag(
+            "--baseline",
             "Only questions for which this chooses another answer become examples; as --by.",
             metavar="WAY",
+            rare=True,
         ),
     ] = "single",
-    keep_all: Annotated[bool, Flag("Keep all questions as examples.", name="--all")] = False,
-    examples: Annotated[int, Flag("Examples in a prompt.", least=1)] = 5,
+    keep_all: Annotated[bool, Flag("--all", "Keep all questions as examples.", rare=True)] = False,
+    examples: Annotated[
+        int, Flag("--examples", "Examples in a prompt.", group=ASKING, least=1)
+    ] = 5,
     prompt: Annotated[
         Path | None,
         Flag(
+            "--prompt",
             "Your own template in place of the one that ships; filled with question, "
-            "examples and sample."
+            "examples and sample.",
+            group=ASKING,
         ),
     ] = None,
-    backends: BackendChoices,
+    backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
-    seed: Seed,
     records: RecordOptions,
-    spending: Annotated[SpendingOptions, Only("cache")],
     as_json: common.Json,
 ) -> None:
     """Write prompts with the nearest examples of chosen answers, for trustassay generate.
@@ -118,7 +120,7 @@ def icl(
     scoring_backends = _choose_scoring_backends(source, metric, backends, records, run)
     # A run as it is; a file of answers is scored first, into a folder of its own.
     folder, name, status = score_run(
-        str(source), metric, scoring_backends, records, out=run, seed=seed
+        str(source), metric, scoring_backends, records, out=run, seed=0
     )
     # 2. Choose examples, and write the prompts.
     options = selecting.IclOptions(
@@ -129,7 +131,7 @@ def icl(
         prompt,
         records.get("fields", {}),
         progress=True,
-        calls=CallOptions.of(**spending),
+        calls=CallOptions(),
     )
     embedder = backends.get("embedder") or DEFAULT_EMBEDDER
     result = selecting.select_icl(folder, out, embedder, questions, options)
@@ -165,12 +167,16 @@ def sft(
     *,
     out: Annotated[
         Path,
-        Flag("The folder for train.jsonl, test.jsonl and test_questions.jsonl."),
+        Flag(
+            "--out",
+            "The folder for train.jsonl, test.jsonl and test_questions.jsonl.",
+            group=OUTPUT,
+        ),
     ],
-    metric: MetricName = None,
+    metric: common.RankMetric = None,
     by: By = "score",
-    test_share: Annotated[float, Flag("Share of the questions to test with, 0 to below 1.")] = 0.2,
-    backends: BackendChoices,
+    test_share: common.TestShare = 0.2,
+    backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
     seed: Seed,
     records: RecordOptions,
@@ -183,7 +189,8 @@ def sft(
 
     \b
     trustassay papers select sft runs/models --out chosen
-    trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 --out chosen
+    trustassay papers select sft answers.jsonl --test-share 0.1 --seed 7 \\
+        --out chosen
     """
     from trustassay.papers import select as selecting
 
@@ -239,12 +246,12 @@ def _choose_scoring_backends(
         return scoring_backends
     other_options = {"limit": records.get("limit"), "skip-bad": records.get("skip_bad"), "run": run}
     useless_options = [
-        *scoring_backends,
-        *(name for name, value in other_options.items() if value is not None),
+        *map(find_flag, scoring_backends),
+        *(f"--{name}" for name, value in other_options.items() if value is not None),
     ]
     # Better an error than an option without effect.
     if useless_options:
-        raise UsageError(f"{source}: is scored already; --{useless_options[0]} has no effect")
+        raise UsageError(f"{source}: is scored already; {useless_options[0]} has no effect")
     return scoring_backends
 
 

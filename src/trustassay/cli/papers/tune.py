@@ -8,43 +8,41 @@ from typing import Annotated
 from trustassay.cli import common
 from trustassay.cli.options import with_options
 from trustassay.report.terminal import print_json, say
-from trustassay.runs.options import Argument, Flag, Seed
+from trustassay.runs.options import (
+    MODELS,
+    OUTPUT,
+    Flag,
+    Seed,
+)
 
 
 @with_options
 def tune(
     data: Annotated[
         Path,
-        Argument(
-            "Conversations in the chat format, JSON Lines, as select sft writes them.",
-            metavar="DATA",
-        ),
+        Flag("DATA", "Conversations in the chat format, JSON Lines, as select sft writes them."),
     ],
     *,
     model: Annotated[
         str,
-        Flag("The model to tune: hf:ID, or a folder."),
+        Flag("--model", "The model to tune: hf:ID, or a folder.", group=MODELS),
     ],
     out: Annotated[
         Path,
-        Flag("The folder of the tuned model. Run the same command again to continue."),
+        Flag(
+            "--out",
+            "The folder of the tuned model. Run the same command again to continue.",
+            group=OUTPUT,
+        ),
     ],
-    full: Annotated[
-        bool, Flag("Train all weights in place of LoRA adapters.", name="--full")
-    ] = False,
-    epochs: Annotated[float, Flag("Passes over the data.")] = 3.0,
-    steps: Annotated[
-        int | None,
-        Flag("Steps of the optimizer, in place of --epochs.", least=1),
-    ] = None,
-    batch: Annotated[int, Flag("Conversations of a step.", least=1)] = 8,
-    learning_rate: Annotated[
-        float | None,
-        Flag("Default: 2e-4, with --full 2e-5."),
-    ] = None,
+    full: common.FullTraining = False,
+    epochs: common.Epochs = 3.0,
+    steps: common.TrainingSteps = None,
+    batch: common.BatchSize = 8,
+    learning_rate: common.LearningRate = None,
     max_length: Annotated[
         int,
-        Flag("Tokens of a conversation; longer ones are left out.", least=2),
+        Flag("--max-length", "Tokens of a conversation; longer ones are left out.", least=2),
     ] = 1024,
     seed: Seed,
     as_json: common.Json,
@@ -54,7 +52,8 @@ def tune(
     Only the answers are learnt. The result is a whole model, which hf:FOLDER loads.
 
     \b
-    trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m --out tuned
+    trustassay papers tune chosen/train.jsonl --model hf:facebook/opt-125m \\
+        --out tuned
     trustassay generate chosen/test_questions.jsonl --model hf:./tuned \\
         --out answers.jsonl
     """

@@ -323,7 +323,9 @@ def _check_sources(models: Models, sources: Sequence[str]) -> None:
     source_names = models.names("distractors")
     for source in sources:
         if source == LLM and not models.names("generator"):
-            raise BackendError("the source llm asks a chat model: name one with --generator")
+            raise BackendError(
+                "the source llm asks a chat model: name one with --backend generator=URI"
+            )
         if source != LLM and source not in source_names:
             available = ", ".join(source_names) or "none"
             raise BackendError(
@@ -331,7 +333,8 @@ def _check_sources(models: Models, sources: Sequence[str]) -> None:
             )
         if source == DBPEDIA and not models.names("linker"):
             message = (
-                "the source dbpedia needs the types of entities: name a --linker, as spotlight"
+                "the source dbpedia needs the types of entities: name a linker, as "
+                "--backend linker=spotlight"
             )
             raise BackendError(message)
 

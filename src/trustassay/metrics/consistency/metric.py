@@ -152,7 +152,7 @@ class Consistency(ConsistencyOptions):
     Args:
         checks: the most choices, n. stop: end with the first inconsistent one, as in the paper;
             without it all are made.
-        sources: of distractors, with + between them: names of the run's ``--distractors``,
+        sources: of distractors, with + between them: names of the run's ``distractors``,
             ``pool`` (answers to other questions), ``llm`` (asked of the generator), or ``given``
             (the sample's ``wrong_answers``). Without it, ``llm`` if there is a generator, and the
             run's. ``given`` comes first, then ``llm``, then the others in their order, then

@@ -229,7 +229,7 @@ class Fewl(FewlOptions):
         }
         if self.wants_pairs:
             pairs = ("wrong_answers", "corrected_answers")
-            wanted |= dict.fromkeys(pairs, "answers, --generator, or weights=uniform")
+            wanted |= dict.fromkeys(pairs, "answers, --backend generator=URI, or weights=uniform")
         if self.weighting == "ideal":
             golds = ("answers", "incorrect_answers")
             wanted |= dict.fromkeys(golds, "labelled answers, for weights=ideal")

@@ -93,8 +93,8 @@ class Experts(Metric):
         """Return problems of a question that has no references or pairs and gets none."""
         expected = {
             "references": "answers by model name, or --reference models to ask",
-            "wrong_answers": "answers, or --generator",
-            "corrected_answers": "answers, or --generator",
+            "wrong_answers": "answers, or --backend generator=URI",
+            "corrected_answers": "answers, or --backend generator=URI",
         }
         return [
             Problem(name, f"is missing (expected {message})")

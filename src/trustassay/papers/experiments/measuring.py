@@ -356,7 +356,7 @@ def _choose_base_metric(samples: Sequence[Sample], setup: FewlSetup) -> tuple[Fe
         return replace(setup.metric, weights="ours"), []
     message = (
         "no weights `ours` and `single-best`: not all samples have `wrong_answers` and "
-        "`corrected_answers`, and there is no --generator"
+        "`corrected_answers`, and there is no --backend generator=URI"
     )
     return replace(setup.metric, weights="uniform"), [message]
 

@@ -263,7 +263,7 @@ RATER_NAME = re.compile(r"[\w-][\w.-]{,39}")
 
 @dataclass(frozen=True)
 class AnnotateOptions:
-    """What raters see, and who rates what: the options of ``annotate`` in ``options.csv``."""
+    """What raters see, and who rates what: the options of ``annotate``."""
 
     raters: Sequence[str]
     rubrics: Sequence[Rubric]

@@ -156,11 +156,14 @@ def test_the_same_seed_the_same_distractors_and_another_seed_others() -> None:
 
 def test_what_cannot_be_asked_is_said_before_anything_is_asked() -> None:
     models = Scripted({"embedding": {}, "dbpedia": {}})
-    with pytest.raises(BackendError, match="dbpedia needs the types of entities: name a --linker"):
+    with pytest.raises(
+        BackendError,
+        match="dbpedia needs the types of entities: name a linker, as --backend linker",
+    ):
         find(models)
     with pytest.raises(BackendError, match="no source of distractors is called 'pos' here"):
         find(models, sources=["pos"])
-    with pytest.raises(BackendError, match="name one with --generator"):
+    with pytest.raises(BackendError, match="name one with --backend generator=URI"):
         find(models, sources=["llm"])
     assert models.asked == []
 

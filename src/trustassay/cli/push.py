@@ -1,4 +1,4 @@
-"""The commands ``push`` and ``pull``: scores to, and traces from, Langfuse and Phoenix."""
+"""``trustassay push``: send scores to the traces in Langfuse or Phoenix."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,16 +9,25 @@ from trustassay.cli.common import Json
 from trustassay.cli.options import with_options
 from trustassay.errors import UsageError
 from trustassay.report.terminal import complain, one_line, print_json, say
-from trustassay.runs.options import Argument, Flag
+from trustassay.runs.options import (
+    INPUT,
+    OUTPUT,
+    Flag,
+)
 
 Store = Literal["langfuse", "phoenix"]
+
+
 KEYS = (
     "Which one. Keys: LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or PHOENIX_API_KEY where it "
     "asks for one."
 )
+
+
 Url = Annotated[
     str,
     Flag(
+        "--url",
         "Its address. Default: LANGFUSE_BASE_URL, or PHOENIX_COLLECTOR_ENDPOINT.",
         metavar="URL",
         default="",
@@ -29,23 +38,28 @@ Url = Annotated[
 @with_options
 def push(
     *,
-    run: Annotated[Path, Argument("The folder of a finished run of traces.")],
-    to: Annotated[Store, Flag(KEYS)],
+    run: Annotated[Path, Flag("RUN", "The folder of a finished run of traces.")],
+    to: Annotated[Store, Flag("--to", KEYS)],
     url: Url,
     report_url: Annotated[
         str,
         Flag(
+            "--report-url",
             "Where the run's report can be seen: each comment links to its answer there.",
             metavar="URL",
+            group=OUTPUT,
             default="",
         ),
     ],
     trace_field: Annotated[
         str,
         Flag(
+            "--trace-field",
             "The field with the trace's id, for records that are no traces.",
             metavar="FIELD",
+            group=INPUT,
             default="",
+            rare=True,
         ),
     ],
     as_json: Json,
@@ -95,52 +109,3 @@ def push(
     # after the JSON, which the exit status must not suppress
     if result.refusals or result.stopped:
         raise typer.Exit(1)
-
-
-@with_options
-def pull(
-    *,
-    file: Annotated[Path, Argument("Where to write them, as JSON Lines (.jsonl).")],
-    store: Annotated[Store, Flag(KEYS, "--from")],
-    url: Url,
-    project: Annotated[
-        str,
-        Flag("The project of Phoenix; Langfuse's keys are of one.", "--project", default="default"),
-    ],
-    since: Annotated[
-        str, Flag("The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default="")
-    ],
-    until: Annotated[str, Flag("The moment after the last. Default: now.", default="")],
-) -> None:
-    """Read traces of Langfuse or Phoenix into a file, for trustassay score.
-
-    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read.
-
-    \b
-    trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
-    trustassay score today.jsonl --out runs/today
-    trustassay push runs/today --to phoenix
-    """
-    from datetime import datetime
-
-    from trustassay.core.event_loop import run_anywhere
-    from trustassay.live import push as pushing
-    from trustassay.live.trace_stores import STORES
-
-    # `score` recognises the layout by this name
-    if file.suffix != ".jsonl":
-        raise UsageError(f"{file}: expected a name that ends with .jsonl")
-    for name, moment in (("since", since), ("until", until)):
-        try:
-            # Without an offset the stores would each assume another time zone.
-            sound = not moment or datetime.fromisoformat(moment).tzinfo is not None
-        except ValueError:
-            sound = False
-        if not sound:
-            example = "2026-11-28T00:00:00Z"
-            raise UsageError(
-                f"--{name}: expected a time with its offset, {example}, got {moment!r}"
-            )
-    chosen = STORES[store](url)
-    spans = run_anywhere(lambda: pushing.pull(chosen, file, project, since, until))
-    say(f"{file}: {spans:,} spans")

@@ -1,0 +1,213 @@
+"""``trustassay agree``: how far raters agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from trustassay.cli import common
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError, did_you_mean
+from trustassay.report.terminal import one_line, print_json, say, show_rows
+from trustassay.runs.options import (
+    LABELS,
+    Flag,
+)
+
+if TYPE_CHECKING:
+    from trustassay.input.ratings import Ratings
+    from trustassay.people.agree import RaterAgreement, RatingDispute
+
+
+MAX_DISPUTES = 10
+"""Items on which raters disagree that are listed, the largest disagreement first."""
+
+
+MAX_LEVELS_LISTED = 12
+"""Levels that are listed one by one; of more, the first and the last are shown."""
+
+
+@with_options
+def agree(
+    *,
+    source: Annotated[
+        Path | None,
+        Flag(
+            "FILE",
+            "Ratings: .csv, .tsv, .jsonl or .json. A row has item, rater and rating, and maybe "
+            "repeat and model; or item, and a column of numbers for each rater. May be left "
+            "out if --run has votes of judges.",
+        ),
+    ],
+    fields: common.RatingFields,
+    rater: Annotated[
+        list[str],
+        Flag(
+            "--rater",
+            "Read the ratings of FILE by this rater alone; of a wide table the column that "
+            "holds them. May be given again.",
+            metavar="NAME",
+            group=LABELS,
+        ),
+    ],
+    levels: common.Levels,
+    run: Annotated[
+        Path | None,
+        Flag(
+            "--run",
+            "Folder of the run that was rated: disputes link to its report, and the votes of "
+            "its judges, if it has any, are ratings like those of FILE.",
+        ),
+    ],
+    machine: common.Machine,
+    page: common.Page,
+    as_json: common.Json,
+) -> None:
+    """Say how far raters agree: each pair, all together, each with themselves; and where not.
+
+    Cohen's and Fleiss's kappa, Krippendorff's alpha, Gwet's AC1, intraclass correlations,
+    percentages, and mean differences, with 95 % intervals over items. Raters are compared by the
+    first rating of an item; a later one of the same rater is a repeat. Each judge is compared with
+    all people. The variance of the ratings is decomposed into what comes from answers, raters and
+    repeats, of people and of judges.
+
+    \b
+    trustassay agree ratings.csv
+    trustassay agree wide.csv --field item=question --rater anna --rater bela \\
+        --rater judge
+    trustassay agree ratings.csv --levels 1..5
+    trustassay agree ratings.jsonl --levels poor,fair,good --run runs/one --json
+    trustassay agree --run runs/judged --page variance.html
+    """
+    from trustassay.people.agree import (
+        add_report_links,
+        build_document,
+        measure_agreement,
+        read_units_of_items,
+    )
+
+    ratings, judges = _gather_ratings(source, run, fields, rater, levels, machine)
+    # The unit of intervals is the question, and only the run knows the questions.
+    units = read_units_of_items(run) if run else None
+    result = measure_agreement(ratings, machines=judges, units=units, progress=True)
+    disputes = add_report_links(run, result.disputes) if run else result.disputes
+    _show_agreement(result, disputes)
+    if page:
+        if document := build_document(result, source, run):
+            document.write(page)
+            say(f"page: {page}")
+        else:
+            say("no page: categories without an order have no variance")
+    if as_json:
+        print_json(result.to_dict() | {"disputes": [dispute.to_dict() for dispute in disputes]})
+
+
+def _gather_ratings(
+    source: Path | None,
+    run: Path | None,
+    fields: Mapping[str, str],
+    raters: list[str],
+    levels: str | None,
+    machines: list[str],
+) -> tuple[Ratings, set[str]]:
+    """Return the ratings of the file and by the judges of the run, and the names of the judges.
+
+    Raises:
+        InputError: there are no ratings, or a judge is named that is no rater.
+    """
+    from trustassay.input.ratings import read_ratings
+    from trustassay.input.records import InputError
+    from trustassay.people.votes import join_ratings, read_votes
+
+    votes = read_votes(run) if run else None
+    if source is None:
+        if votes is None:
+            location = f"{run}: holds no votes of judges" if run else "no ratings"
+            raise InputError(f"{location}; expected FILE, or --run with a run of judge")
+        if machines or fields or raters or levels:
+            raise InputError("--machine, --field, --rater and --levels are about FILE: name it")
+        return votes, {rating.rater for rating in votes.ratings}
+    ratings = read_ratings(
+        source,
+        fields=fields,
+        raters=raters,
+        levels=[word for word in (levels or "").split(",") if word.strip()],
+    )
+    # Agreement on hard answers is lower, so that it says little about all answers.
+    if ratings.has_unequal_chances:
+        say(
+            f"warning: {source}: `label` chose these answers with unequal probabilities, the less "
+            "certain ones more often: raters may agree more on the others"
+        )
+    names = {rating.rater for rating in ratings.ratings}
+    for name in machines:
+        if name not in names:
+            raise InputError(f"--machine: {did_you_mean('rater', name, sorted(names))}")
+    if votes is None:
+        return ratings, set(machines)
+    try:
+        # The scales may differ: then only the file is used.
+        all_ratings = join_ratings(ratings, votes)
+    except UsageError as error:
+        say(one_line(f"the votes of the run's judges are left out: {error}"))
+        return ratings, set(machines)
+    return all_ratings, {*machines, *(rating.rater for rating in votes.ratings)}
+
+
+def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]) -> None:
+    from trustassay.people.agree import (
+        VARIANCE_COLUMNS,
+        build_group_tables,
+        build_overall_table,
+        build_variance_table,
+        describe_variance,
+    )
+
+    rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
+    say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))
+    if agreement.missing:
+        say(f"missing ratings: {agreement.missing:,}")
+    if agreement.categories and not agreement.ordered:
+        say(one_line(f"categories without an order: {', '.join(agreement.categories)}"))
+    # Weighted kappas depend on the whole scale, so the source of the levels is reported.
+    elif agreement.levels_declared:
+        say(one_line(f"levels: {_list_levels(agreement.levels)}"))
+    else:
+        say(
+            one_line(
+                f"levels that occur: {_list_levels(agreement.levels)}; the whole scale is not known"
+                ", so weighted kappas and AC1 use these levels; --levels 1..5 gives the scale"
+            )
+        )
+    if agreement.overall:
+        table = build_overall_table(agreement)
+        show_rows(table.first, table.columns, table.rows)
+        for reason in sorted(
+            {figure.without for figure in agreement.overall.values() if figure.without}
+        ):
+            say(f"no interval: {reason}")
+    for table in build_group_tables(agreement):
+        show_rows(table.first, table.columns, table.rows, wide=True)
+    if agreement.variance:
+        if rows := build_variance_table(agreement.variance).rows:
+            show_rows("variance of ratings", VARIANCE_COLUMNS, rows, wide=True)
+        for note in describe_variance(agreement.variance):
+            say(one_line(note))
+        say(one_line(agreement.variance.in_words()))
+    # Disputed items are what people should talk about, so that they are listed.
+    if disputes:
+        say(
+            f"raters disagree on {len(disputes):,} of {agreement.items:,} items; the largest first:"
+        )
+        for dispute in disputes[:MAX_DISPUTES]:
+            values = ", ".join(f"{rater} {value}" for rater, value in dispute.ratings.items())
+            name = f"{dispute.item} ({dispute.model})" if dispute.model else dispute.item
+            say(one_line(f"  {name}: {values}" + (f"  {dispute.link}" if dispute.link else "")))
+
+
+def _list_levels(levels: Sequence[str]) -> str:
+    """Return levels separated by commas; of many, the first ones and the last."""
+    if len(levels) <= MAX_LEVELS_LISTED:
+        return ", ".join(levels)
+    return f"{', '.join(levels[:3])}, ..., {levels[-1]} ({len(levels):,} levels)"

@@ -1,0 +1,108 @@
+"""``trustassay audit``: what changes the verdicts of a judge although it should not."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from trustassay.cli import common
+from trustassay.cli.common import Json, Source, default_metrics, run_folder
+from trustassay.cli.options import Only, with_options
+from trustassay.cli.results import show_plan
+from trustassay.report.terminal import (
+    complain,
+    one_line,
+    print_json,
+    say,
+    show_rows,
+)
+from trustassay.runs.options import (
+    MODELS,
+    OUTPUT,
+    BackendChoices,
+    Flag,
+    RecordOptions,
+    Seed,
+    SpendingOptions,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+@with_options
+def audit(
+    source: Source,
+    *,
+    metric: Annotated[
+        str | None,
+        Flag(
+            "--metric",
+            "The metric that judges: judge (the default with --judge), pairwise, faithfulness "
+            "with an entailer, or any that judges each answer by itself.",
+            metavar="NAME[:OPTION=VALUE,...]",
+            group=MODELS,
+        ),
+    ],
+    backends: Annotated[BackendChoices, Only("judge", "entailer", "backends")],
+    out: Annotated[
+        Path | None,
+        Flag(
+            "--out",
+            "The folder of the runs, one of the answers and some of requests. Run the same "
+            "command again to continue. Default: one in trustassay-runs.",
+            group=OUTPUT,
+        ),
+    ],
+    page: common.Page,
+    seed: Seed,
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("budget")],
+    dry_run: common.DryRun,
+    as_json: Json,
+) -> None:
+    """Measure what moves a judge that must not: answers are changed in one thing at a time.
+
+    Your own answers are changed in one thing that must not matter (length, markdown, polite words,
+    experts, citation marks, what the person who asks believes, a sentence to the judge), or the
+    request is (asked anew, temperature, order, wording). The first line names the largest effect,
+    beside that of a planted error, which must matter. INPUT may be a run, whose replies are used.
+
+    \b
+    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
+        --dry-run
+    trustassay audit answers.jsonl --judge openai:gpt-4o-mini --limit 200 \\
+        --budget 2usd
+    trustassay audit answers.jsonl --metric faithfulness --entailer embedded
+    trustassay audit runs/pairs --metric pairwise --judge openai:gpt-4o-mini
+    """
+    from trustassay.calls.client import CallOptions
+    from trustassay.core.registry import metric_from_text
+    from trustassay.people.audit import experiment
+    from trustassay.runs.intake import InputOptions
+
+    fields = records.get("fields", {})
+    metric_text = metric or (
+        # A given judge is what the user wants to audit.
+        "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
+    )
+    folder = run_folder(out, source, records, audit=metric_text, seed=seed, **backends)
+    options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)
+    auditing = experiment.Audit(
+        source, metric_from_text(metric_text), backends, folder, options, seed
+    )
+    if dry_run:
+        show_plan(auditing.plan(), as_json=as_json)
+        return
+    result = auditing.run()
+    say(one_line(experiment.headline(result)))
+    table = experiment.build_table(result)
+    show_rows("changed", table.columns, table.rows, wide=True)
+    for line in experiment.describe_notes(result):
+        say(one_line(line))
+    experiment.build_document(result).write(page or folder / "audit.html")
+    say(f"page: {page or folder / 'audit.html'}")
+    if as_json:
+        print_json(result.to_dict())
+    if result.failed:
+        complain(
+            f"failed: {result.failed:,}, in flips; run the same command again to retry only these"
+        )

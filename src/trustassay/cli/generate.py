@@ -1,0 +1,81 @@
+"""``trustassay generate``: answer a file of questions with a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from trustassay.cli import common
+from trustassay.cli.options import Only, with_options
+from trustassay.report.terminal import complain, one_line, say
+from trustassay.runs.options import (
+    OUTPUT,
+    AnswerOptions,
+    Flag,
+    RecordOptions,
+    SpendingOptions,
+)
+
+
+@with_options
+def generate(
+    source: common.Source,
+    *,
+    model: common.NeededModel,
+    out: Annotated[
+        Path, Flag("--out", "The answered questions to write, JSON Lines.", group=OUTPUT)
+    ],
+    answers: AnswerOptions,
+    repeats: Annotated[int, Flag("--repeats", "Answers per question.", default=1, least=1)],
+    again: Annotated[bool, Flag("--again", "Also answer questions that already have an answer.")],
+    records: RecordOptions,
+    spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
+) -> None:
+    """Answer a file of questions. Run a stopped command again to continue: replies are cached.
+
+    \b
+    trustassay generate questions.jsonl --model openai:gpt-4o-mini \\
+        --out answers.jsonl
+    trustassay generate asqa.json --model hf:MODEL --style rag-refusal \\
+        --out answers.jsonl
+    trustassay generate questions.csv \\
+        --model openai:m@http://127.0.0.1:8000/v1 --style icl \\
+        --examples chosen.jsonl --out answers.jsonl
+    """
+    from trustassay.calls.client import CallOptions
+    from trustassay.runs import generate as generating
+
+    answering = common.build_answering(answers)
+    options = generating.GenerateOptions(
+        answering=answering,
+        repeats=repeats,
+        again=again,
+        progress=True,
+        calls=CallOptions.of(**spending),
+        **records,
+    )
+    # Finished answers are written even if others failed.
+    result = generating.generate(source, model, out, options)
+    common.show_endpoints(result.endpoints)
+    for sample_id, error in list(result.failed.items())[: common.FAILURES_SHOWN]:
+        complain(one_line(f"  {sample_id}: {error}"))
+    total = result.written + len(result.failed)
+    # What the answers lack, each with the number of all that were asked.
+    if result.cut:
+        message = f"answers were cut at {answering.max_tokens} tokens (--max-tokens)"
+        say(f"{result.cut:,} of {total:,} {message}")
+    if result.without_tokens:
+        message = "answers have no log-probabilities: the model gave none, or those of another text"
+        say(f"{result.without_tokens:,} of {total:,} {message}")
+    if result.empty:
+        say(f"{result.empty:,} of {total:,} answers were empty")
+    if result.written:
+        say(f"{result.written:,} answers in {out}")
+    if result.failed:
+        if (more := len(result.failed) - common.FAILURES_SHOWN) > 0:
+            complain(f"  ... and {more:,} more")
+        if not result.written:
+            complain(f"no question was answered; {out} was not written")
+        complain(f"failed: {len(result.failed):,}; run the same command again to retry only these")
+        if not result.written:
+            raise typer.Exit(1)

@@ -1,0 +1,259 @@
+"""``trustassay label``: choose the answers that people should rate next."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from trustassay.cli import common
+from trustassay.cli.options import with_options
+from trustassay.errors import UsageError
+from trustassay.report.terminal import one_line, print_json, say, show_table
+from trustassay.report.text import ends_text
+from trustassay.runs.options import (
+    INPUT,
+    Flag,
+    Seed,
+)
+from trustassay.text.words import amount
+
+if TYPE_CHECKING:
+    from trustassay.people.label.command import Labelling
+    from trustassay.people.label.population import LabelFigure, LabelNeed
+
+
+@with_options
+def label(
+    *,
+    runs: common.FinishedRuns,
+    number: Annotated[
+        int | None,
+        Flag(
+            "--number",
+            "Add about this many answers to the plan. Default: 50 where there is no plan yet, "
+            "else none.",
+            least=1,
+        ),
+    ],
+    plan: Annotated[
+        Path | None,
+        Flag("--plan", "The file of the plan. Default: RUN.label.jsonl beside the first run."),
+    ],
+    ratings: Annotated[list[Path], common.RATINGS],
+    label: Annotated[str, common.LABEL] = "",
+    at_least: common.AtLeast,
+    positive: common.Positive,
+    compare: Annotated[
+        tuple[str, str] | None,
+        Flag(
+            "--compare",
+            "Two models, whose shares of right answers to the same questions are compared, or "
+            "two scores, whose AUROCs are.",
+            metavar="A B",
+        ),
+    ],
+    auroc: Annotated[
+        str,
+        Flag(
+            "--auroc",
+            "Choose answers for the AUROC of this score.",
+            metavar="SCORE",
+            default="",
+            rare=True,
+        ),
+    ],
+    score: Annotated[
+        list[str],
+        Flag(
+            "--score",
+            "What predicts the labels; fixed with the plan. Default: all metrics of the runs. "
+            "May be given again.",
+        ),
+    ],
+    unit: Annotated[
+        str,
+        Flag(
+            "--unit",
+            "What is drawn: question (with all its answers), or answer (each by itself); fixed "
+            "with the plan.",
+            metavar="question|answer",
+            group=INPUT,
+            default="question",
+            rare=True,
+        ),
+    ],
+    random: Annotated[
+        bool,
+        Flag(
+            "--random",
+            "Draw with equal probabilities: `study` can read the ratings then.",
+            rare=True,
+        ),
+    ],
+    width: Annotated[
+        float,
+        Flag(
+            "--width",
+            "The width of the interval that is wanted, as a share.",
+            default=0.05,
+            rare=True,
+        ),
+    ],
+    beyond: Annotated[
+        bool,
+        Flag(
+            "--beyond",
+            "Count questions like these for the goals, not the answers of the runs alone.",
+            rare=True,
+        ),
+    ],
+    fields: common.RatingFields,
+    seed: Seed,
+    as_json: common.Json,
+) -> None:
+    """Choose the answers that people should rate next, and estimate the result for all.
+
+    Answers of which the scores are less certain are drawn more often, with known probabilities, so
+    that the share of right answers is estimated without bias from few ratings. The plan is a file;
+    `annotate --plan` shows its answers in order.
+
+    \b
+    trustassay label runs/one                      # proposes 50 answers
+    trustassay annotate runs/one --plan runs/one.label.jsonl --rater anna \\
+        --rubric verdict
+    trustassay label runs/one --ratings ratings.jsonl --width 0.1
+    trustassay label runs/one --ratings ratings.jsonl --number 100
+    trustassay label runs/one --ratings ratings.jsonl --compare model-a model-b
+    """
+    from trustassay.people.label.command import label as run_label
+
+    # Typer would accept any text here.
+    if unit not in ("question", "answer"):
+        raise UsageError(f"--unit: expected question or answer, got {unit[:40]!r}")
+    result = run_label(
+        runs,
+        propose=number,
+        plan=plan,
+        ratings=ratings,
+        field=label,
+        at_least=at_least,
+        positive=positive,
+        columns=dict(fields),
+        scores=score,
+        compare=compare,
+        auroc=auroc,
+        unit="answer" if unit == "answer" else "question",
+        equal=random,
+        width=width,
+        beyond=beyond,
+        seed=seed,
+    )
+    # The options that the proposed commands below must repeat, so that they continue this plan.
+    repeated_options = [
+        ("--label", [label] if label else []),
+        ("--at-least", [] if at_least is None else [f"{at_least:g}"]),
+        ("--positive", positive),
+        ("--auroc", [auroc] if auroc else []),
+        ("--field", [f"{name}={column}" for name, column in fields.items()]),
+    ]
+    repeated = [
+        word for name, values in repeated_options for value in values for word in (name, value)
+    ]
+    repeated += ["--compare", *compare] if compare else []
+    _show_labelling(result, runs, ratings, repeated)
+    if as_json:
+        print_json(result.to_dict())
+
+
+def _show_labelling(
+    labelling: Labelling, runs: list[Path], ratings: list[Path], repeated_options: list[str]
+) -> None:
+    for outcome_line in labelling.outcome_lines:
+        say(one_line(outcome_line))
+    say(
+        f"{amount(labelling.answers, 'answer')}, {amount(labelling.units, labelling.unit)} to draw "
+        f"from; plan {labelling.plan}: {labelling.drawn:,} drawn, {labelling.rated:,} of them rated"
+    )
+    for note in labelling.notes:
+        say(one_line(note))
+    if labelling.figures:
+        say(f"from {amount(labelling.used, 'label')}, weighted:")
+        rows = [_build_row(figure) for figure in labelling.figures]
+        headings = ("figure", "value", "these answers", "questions like them", "random labels")
+        show_table(headings, rows, ())
+        for figure in labelling.figures:
+            if figure.without:
+                say(one_line(f"no interval: {figure.figure.title}: {figure.without}"))
+    for need in labelling.needs:
+        say(f"for {need.goal}: {_describe_need(need)}")
+    if labelling.proposed:
+        say(f"{amount(len(labelling.proposed), 'answer')} added to the plan")
+    # What the user does next: rate what is drawn, or draw more.
+    if labelling.rated < labelling.drawn:
+        say(f"{amount(labelling.drawn - labelling.rated, 'answer')} to rate now:")
+        for run in runs:
+            rate_options = _build_rate_options(runs, run, ratings)
+            say(f"  {_format_command('annotate', run, '--plan', labelling.plan, *rate_options)}")
+        if not ratings:
+            # No ratings yet: the file that the proposed annotate command writes.
+            files = [word for run in runs for word in ("--ratings", _ratings_file(runs, run))]
+            # Without gold answers the rubric has levels from 0 to 5, of which 4 and 5 pass.
+            if "--at-least" not in repeated_options and not all(map(_has_golds, runs)):
+                repeated_options = [*repeated_options, "--at-least", "4"]
+            plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+            say(f"then: {_format_command('label', *runs, *plan_options)}")
+    elif any(need.more for need in labelling.needs) or not labelling.figures:
+        files = [str(word) for path in ratings for word in ("--ratings", path)]
+        plan_options = [*_build_plan_options(labelling, runs), *files, *repeated_options]
+        more = _format_command("label", *runs, *plan_options, "--number", 50)
+        say(f"all of the plan is rated; for more: {more}")
+
+
+def _build_row(figure: LabelFigure) -> tuple[str, ...]:
+    sign = "+" if figure.figure.signed else ""
+    value = "–" if figure.value is None else f"{figure.value:{sign}.3f}"
+    # Three intervals: for these answers, for questions like them, and without scores to choose by.
+    ends = [
+        ends_text(interval, sign) for interval in (figure.interval, figure.beyond, figure.evenly)
+    ]
+    return (figure.figure.title, value.replace("-", "−"), *ends)
+
+
+def _describe_need(need: LabelNeed) -> str:
+    if need.more == 0:
+        return "reached"
+    # ``None``: even labels of all answers would not reach the goal.
+    more = "not reached with all answers labelled"
+    if need.more is not None:
+        more = f"about {need.more:,} labels more"
+    even = "not at all" if need.evenly is None else f"about {need.evenly:,}"
+    return f"{more} (random labels without scores: {even})"
+
+
+def _build_rate_options(runs: list[Path], run: Path, ratings: list[Path]) -> list[str]:
+    file = ratings[runs.index(run)] if len(ratings) == len(runs) else _ratings_file(runs, run)
+    rubric = ["--rubric", "verdict"] if _has_golds(run) else []
+    return ["--rater", "NAME", *rubric, "--out", str(file)]
+
+
+def _ratings_file(runs: list[Path], run: Path) -> str:
+    return "ratings.jsonl" if len(runs) == 1 else f"ratings-{run.name}.jsonl"
+
+
+def _has_golds(run: Path) -> bool:
+    """Whether the samples have gold answers or claims for raters to compare with."""
+    from trustassay.runs.folder import RunFolder
+
+    first = next(iter(RunFolder(run).sample_records()), {})
+    return bool(first.get("answers") or first.get("claims"))
+
+
+def _build_plan_options(labelling: Labelling, runs: list[Path]) -> list[str]:
+    from trustassay.people.label.command import default_plan
+
+    return [] if labelling.plan == default_plan(runs[0]) else ["--plan", str(labelling.plan)]
+
+
+def _format_command(*arguments: object) -> str:
+    return "trustassay " + shlex.join(map(str, arguments))

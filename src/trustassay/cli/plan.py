@@ -1,0 +1,66 @@
+"""``trustassay plan``: the calls, tokens, money and time that a run would need."""
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.cli import common
+from trustassay.cli.options import Only, with_options
+from trustassay.cli.results import show_plan
+from trustassay.runs.options import (
+    OUTPUT,
+    AnswerOptions,
+    BackendChoices,
+    DrawOptions,
+    Flag,
+    Pool,
+    RecordOptions,
+    SpendingOptions,
+    Turns,
+)
+
+
+@with_options
+def plan(
+    sources: common.Sources,
+    *,
+    metric: common.Metrics,
+    backends: BackendChoices,
+    out: Annotated[
+        Path | None,
+        Flag("--out", "The folder of the run, if it was already started.", group=OUTPUT),
+    ],
+    turns: Turns,
+    records: RecordOptions,
+    drawn: Annotated[DrawOptions, Only("sample", "sample_by")],
+    pool: Pool,
+    answers: AnswerOptions,
+    spending: Annotated[SpendingOptions, Only("prices")],
+    as_json: common.Json,
+) -> None:
+    """Show what a run would need: calls, tokens, money and time for each metric. Calls no model.
+
+    Calls that are already stored count with their stored replies, and cost nothing.
+
+    \b
+    trustassay plan asked.jsonl --model openai:gpt-4o-mini --prices prices.json
+    trustassay plan questions.jsonl --metric harmonicity \\
+        --model openai:gpt-4o-mini
+    """
+    from trustassay import api
+
+    source = common.join_sources(sources)
+    metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
+    result = api.plan(
+        source,
+        metrics=metric,
+        out=out,
+        answering=common.build_answering(answers),
+        turns=turns,
+        pool=pool,
+        progress=True,
+        **backends,
+        **records,
+        **drawn,
+        **spending,
+    )
+    show_plan(result, as_json=as_json)

@@ -1,0 +1,63 @@
+"""``trustassay pull``: read traces of Langfuse or Phoenix into a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from trustassay.cli.options import with_options
+from trustassay.cli.push import KEYS, Store, Url
+from trustassay.errors import UsageError
+from trustassay.report.terminal import say
+from trustassay.runs.options import (
+    DISTRIBUTED,
+    Flag,
+)
+
+
+@with_options
+def pull(
+    *,
+    file: Annotated[Path, Flag("FILE", "Where to write them, as JSON Lines (.jsonl).")],
+    store: Annotated[Store, Flag("--from", KEYS, group=DISTRIBUTED)],
+    url: Url,
+    project: Annotated[
+        str,
+        Flag("--project", "The project of Phoenix; Langfuse's keys are of one.", default="default"),
+    ],
+    since: Annotated[
+        str,
+        Flag("--since", "The first moment, 2026-11-28T00:00:00Z. Default: the oldest.", default=""),
+    ],
+    until: Annotated[str, Flag("--until", "The moment after the last. Default: now.", default="")],
+) -> None:
+    """Read traces of Langfuse or Phoenix into a file, for trustassay score.
+
+    Exit status: 0 they are in the file; 2 bad arguments, or they cannot be read.
+
+    \b
+    trustassay pull today.jsonl --from phoenix --since 2026-11-28T00:00:00Z
+    trustassay score today.jsonl --out runs/today
+    trustassay push runs/today --to phoenix
+    """
+    from datetime import datetime
+
+    from trustassay.core.event_loop import run_anywhere
+    from trustassay.live import push as pushing
+    from trustassay.live.trace_stores import STORES
+
+    # `score` recognises the layout by this name
+    if file.suffix != ".jsonl":
+        raise UsageError(f"{file}: expected a name that ends with .jsonl")
+    for name, moment in (("since", since), ("until", until)):
+        try:
+            # Without an offset the stores would each assume another time zone.
+            sound = not moment or datetime.fromisoformat(moment).tzinfo is not None
+        except ValueError:
+            sound = False
+        if not sound:
+            example = "2026-11-28T00:00:00Z"
+            raise UsageError(
+                f"--{name}: expected a time with its offset, {example}, got {moment!r}"
+            )
+    chosen = STORES[store](url)
+    spans = run_anywhere(lambda: pushing.pull(chosen, file, project, since, until))
+    say(f"{file}: {spans:,} spans")
