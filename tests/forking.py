@@ -180,9 +180,9 @@ def _become(connection: socket.socket) -> None:
     sys.path[:1] = [asked["folder"], *filter(None, paths)]
     arguments = asked["arguments"]
     sys.argv = arguments if arguments[:1] == ["-c"] else ["trustassay", *arguments]
-    sys.stdin = open(0, closefd=False)
-    sys.stdout = open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
 
 

@@ -136,7 +136,7 @@ def logprob(token: str, rank: int = 0) -> float:
 # The three wires ---------------------------------------------------------------------------------
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818
     """What is wrong with a request."""
 
     def __init__(self, status: int, message: str, param: str | None = None, code: str = "") -> None:

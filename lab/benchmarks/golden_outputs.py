@@ -150,7 +150,7 @@ def _become(step: Step, out: Path, err: Path) -> None:
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), number)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ.update(step.environment)
         sys.argv = ["trustassay", *shlex.split(step.line)]

@@ -394,10 +394,10 @@ def marks() -> dict[str, Any]:
     apart = [0.91] * 20 + [0.75] + [0.91] * 19
     result: dict[str, Any] = {"answers": 150, "lines": LINES}
     result["no change"] = of_lines(LINES, lambda: bool(found([0.9] * RUNS)))
-    same = lambda: bool(found([], rng.beta(1.8, 0.2, 150)))
+    same = lambda: bool(found([], rng.beta(1.8, 0.2, 150)))  # noqa: E731
     result["no change, same questions"] = of_lines(LINES, same)
     for by in (0.04, 0.06, 0.08, 0.13):
-        near = lambda by=by: any(s.rise < 0 and abs(s.at - FALL) < 2 for s in found(fall(by)))
+        near = lambda by=by: any(s.rise < 0 and abs(s.at - FALL) < 2 for s in found(fall(by)))  # noqa: E731
         result[f"fall by {by:g}"] = of_lines(LINES, near)
     result["one run lower by 0.16"] = of_lines(
         LINES, lambda: [s.at for s in found(apart)] == [20, 21]

@@ -31,7 +31,7 @@ _MODULES_OF_NAMES = {
     for name in names.split()
 }
 # `__init__.pyi` gives type checkers what the dynamic import hides from them.
-__all__ = [*sorted(_MODULES_OF_NAMES)]
+__all__ = [*sorted(_MODULES_OF_NAMES)]  # noqa: PLE0604 - their types: __init__.pyi
 
 
 def __getattr__(name: str) -> Any:

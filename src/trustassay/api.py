@@ -186,7 +186,7 @@ def plan(
 
 
 @shows_keywords(ScorerOptions)
-def watch(
+def watch(  # noqa: PLR0913
     source: str | os.PathLike[str],
     *,
     metric: Metric | str,

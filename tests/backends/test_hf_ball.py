@@ -18,7 +18,7 @@ from trustassay.errors import BackendError
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import TEMPLATE, save_bart, save_gpt2, save_llama, save_t5
+from tests.tiny_chat import TEMPLATE, save_bart, save_gpt2, save_llama, save_t5  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -22,8 +22,8 @@ from trustassay.errors import BackendError
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5
-from tests.tiny_models import pickled, train_nli
+from tests.tiny_chat import NO_SYSTEM, SPECIAL, TEMPLATE, save_gpt2, save_llama, save_t5  # noqa: E402
+from tests.tiny_models import pickled, train_nli  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -27,7 +27,7 @@ _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 safetensors = Lazily("safetensors.torch")
 
-from tests.tiny_models import (
+from tests.tiny_models import (  # noqa: E402
     HYPOTHESIS,
     NLI,
     NONE,

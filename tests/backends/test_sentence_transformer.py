@@ -17,7 +17,7 @@ from trustassay.errors import BackendError
 torch, transformers = needed("torch"), needed("transformers")
 library = needed("sentence_transformers", "pip install '.[sentence-transformers]'")
 
-from tests.tiny_models import FILLER, pickled, train_nli
+from tests.tiny_models import FILLER, pickled, train_nli  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

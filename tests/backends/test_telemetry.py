@@ -54,7 +54,7 @@ def test_onnxruntime_that_was_imported_before_is_told(monkeypatch: pytest.Monkey
 class Hub(BaseHTTPRequestHandler):
     """A hub with one model, whose weights are pickled; it notes what it is asked."""
 
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, str]] = []  # noqa: RUF012 - one server a test
     config = json.dumps({"model_type": "bert", "architectures": ["BertModel"]}).encode()
 
     def do_GET(self) -> None:
@@ -71,7 +71,7 @@ class Hub(BaseHTTPRequestHandler):
         if found and self.command == "GET":
             self.wfile.write(found)
 
-    do_HEAD = do_POST = do_GET
+    do_HEAD = do_POST = do_GET  # noqa: N815
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -15,7 +15,7 @@ from trustassay.errors import BackendError
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import save_roberta
+from tests.tiny_chat import save_roberta  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

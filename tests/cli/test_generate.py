@@ -243,7 +243,9 @@ def test_no_questions(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_so_many_calls_at_once_as_the_command_says(
-    cli: Cli, tmp_path: Path, server: LlmServer
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
 ) -> None:
     """Whatever the URI says: the command's word goes before it, and that is told."""
     questions(tmp_path / "q.jsonl", 60)
@@ -258,7 +260,9 @@ def test_so_many_calls_at_once_as_the_command_says(
 
 @pytest.mark.slow
 def test_without_a_word_of_the_command_so_many_as_the_uri_says(
-    cli: Cli, tmp_path: Path, server: LlmServer
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
 ) -> None:
     questions(tmp_path / "q.jsonl", 400)
     server.change(latency_ms=200)

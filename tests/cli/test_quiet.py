@@ -176,7 +176,7 @@ def commands(model: str) -> list[list[str]]:
         compare e.jsonl resampled.jsonl --judge {model} --run nine
         papers select icl several.jsonl --metric {METRIC} --backend similarity=novel --all --run ten --out f
         papers select sft ten --out chosen
-    """
+    """  # noqa: E501
     return [line.split() for line in lines.strip().splitlines()]
 
 

@@ -1,6 +1,6 @@
 """What the pages are held to: budgets of words, and figures taken from measured results.
 
-    python -m tests.docs.guide            # put today's figures into the pages (python -m tests.docs.guide)
+    python -m tests.docs.guide            # put today's figures into the pages
 
 ``docs/_site/figures.py`` describes how a page names a figure; the site's build uses it, too.
 """

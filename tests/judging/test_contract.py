@@ -402,7 +402,7 @@ WHETHER = [("Is the museum open on Sundays?", "museum", "open"),
 def test_yes_and_no_are_judged_as_what_the_question_asks(
     metric: str, question: str, a: str, b: str, reply: str
 ) -> None:
-    reads = lambda premise, hypothesis: ENTAILED
+    reads = lambda premise, hypothesis: ENTAILED  # noqa: E731
     passages = [*PASSAGES, "It was 1902 then."]
     pairs, assessment = asked(metric, reply, question, passages, reads)
     assert pairs
@@ -425,7 +425,7 @@ def test_yes_and_no_are_judged_as_what_the_question_asks(
 def test_a_reply_that_says_nothing_is_flagged_and_never_supported(
     question: str, reply: str
 ) -> None:
-    reads = lambda premise, hypothesis: ENTAILED
+    reads = lambda premise, hypothesis: ENTAILED  # noqa: E731
     pairs, assessment = asked("faithfulness", reply, question, reads=reads)
     assert not pairs
     assert assessment.verdict == "no claim"
@@ -505,7 +505,7 @@ INVENTED = [("90", "91"), ("14", "15"), ("1902", "1903"), ("17:30", "18:30"),
 def test_a_claim_with_an_invented_detail_is_never_supported(
     metric: str, true: str, invented: str
 ) -> None:
-    reads = lambda premise, hypothesis: ENTAILED
+    reads = lambda premise, hypothesis: ENTAILED  # noqa: E731
     for statement in STATEMENTS:
         if re.search(rf"(?<!\w){re.escape(true)}(?!\w)", statement) is None:
             continue

@@ -58,9 +58,9 @@ def as_duckdb_gives_it(columns: dict[str, list[Any]]) -> dict[str, Any]:
         dict,
         as_ray_gives_it,
         as_duckdb_gives_it,
-        lambda given: pandas.DataFrame(given),
-        lambda given: polars.DataFrame(given),
-        lambda given: pyarrow.table(given),
+        lambda given: pandas.DataFrame(given),  # noqa: PLW0108 - imported when it is used
+        lambda given: polars.DataFrame(given),  # noqa: PLW0108 - imported when it is used
+        lambda given: pyarrow.table(given),  # noqa: PLW0108 - imported when it is used
     ],
     ids=["lists", "numpy", "arrow columns", "pandas", "polars", "arrow"],
 )

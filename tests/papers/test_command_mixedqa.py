@@ -198,7 +198,10 @@ def test_answers_from_files_alone_or_beside_a_model(
 
 
 def test_what_a_dry_run_says(
-    cli: Cli, tmp_path: Path, server: LlmServer, models: list[str]
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
+    models: list[str],
 ) -> None:
     arguments = [*five(tmp_path), "--model", uri(server), *models[:2], "--per-source", "4"]
     said = mixed(cli, *arguments, "--out", "mixed", "--dry-run")
@@ -215,7 +218,9 @@ def test_what_a_dry_run_says(
 
 
 def test_a_budget_stops_it_and_a_larger_one_goes_on(
-    cli: Cli, tmp_path: Path, server: LlmServer
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
 ) -> None:
     arguments = [*five(tmp_path), "--model", uri(server, concurrency=1), "--per-source", "4"]
     said = mixed(cli, *arguments, "--out", "mixed", "--budget", "2000")
@@ -248,7 +253,9 @@ def test_an_endpoint_that_dies_loses_nothing_and_drops_no_question(
 
 
 def test_an_endpoint_that_refuses_a_question_for_good_does_not_answer_it(
-    cli: Cli, tmp_path: Path, server: LlmServer
+    cli: Cli,
+    tmp_path: Path,
+    server: LlmServer,
 ) -> None:
     server.change(refuse="messages")
     arguments = [*five(tmp_path)[:2], "--model", uri(server), "--per-source", "2"]

@@ -25,9 +25,9 @@ from trustassay.errors import BackendError, RunFolderError
 needed("trl", "needs TRL: pip install '.[papers]'")
 torch = needed("torch")
 
-from tests.tiny_chat import save_llama, save_t5
-from tests.tiny_models import pickled
-from trustassay.papers.tune import TuneOptions, tune
+from tests.tiny_chat import save_llama, save_t5  # noqa: E402
+from tests.tiny_models import pickled  # noqa: E402
+from trustassay.papers.tune import TuneOptions, tune  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 CITIES = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Japan": "Tokyo"}

@@ -14,7 +14,7 @@ from trustassay.papers.tune import encode, read_conversations
 
 transformers = needed("transformers", "needs transformers: pip install '.[hf]'")
 
-from tests.tiny_chat import TEMPLATE, tokenizer
+from tests.tiny_chat import TEMPLATE, tokenizer  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

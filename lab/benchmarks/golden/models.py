@@ -32,7 +32,7 @@ def draw(*texts: object) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(map(str, texts)).encode()).digest()[:6])
 
 
-def reply(name: str, prompt: str, repeat: int = 0) -> str:
+def reply(name: str, prompt: str, repeat: int = 0) -> str:  # noqa: PLR0911
     """Return what the model ``name`` replies; one reply in thirty cannot be read."""
     number = draw(name, prompt, repeat)
     levels = re.search(r"^(\w+): (?:one of )?(\S+(?:, \S+)+)$", prompt, re.MULTILINE)
@@ -63,7 +63,7 @@ def _refuse() -> None:
 
 def note(name: str, prompt: str, repeat: int) -> None:
     """Note a call before it is answered; stop the process where that is wanted."""
-    global _calls
+    global _calls  # noqa: PLW0603
     _refuse()
     with _lock, Path(ASKED).open("a") as log:
         _calls += 1

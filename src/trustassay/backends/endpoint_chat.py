@@ -94,7 +94,7 @@ class EndpointChat(HttpBackend, ABC):
             KeyError, IndexError, TypeError, ValueError, AttributeError: it holds none.
         """
 
-    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:
+    def find_unsupported_fields(self, request: ChatRequest) -> tuple[str, ...]:  # noqa: ARG002
         """Return the fields of a request that this API does not support."""
         return ()
 

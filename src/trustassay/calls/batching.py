@@ -118,7 +118,7 @@ class Batcher(Generic[ItemT, ReplyT]):
     returns the seconds that the endpoint took.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one maker calls it
         self,
         capability: str,
         backend: str,

@@ -412,7 +412,7 @@ class SampleModels:
         /,
         *,
         by: Literal["auto", "letter", "likelihood"] = "auto",
-        expected: int | None = None,
+        expected: int | None = None,  # noqa: ARG002 - for plans
         role: str = "model",
         name: str = "",
         **parameters: Any,

@@ -181,7 +181,7 @@ class LeasedPace:
         self._request_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def wait_s(self, refused: int, now: float) -> float:
+    def wait_s(self, refused: int, now: float) -> float:  # noqa: ARG002 - as of Pace
         """Return the seconds until the first leased call may start; without one, request calls."""
         # A lapsed call is not used: the rate has moved on, and others have been leased its place.
         while self._calls and self._calls[0][0] < now - STALE_S:
@@ -191,7 +191,7 @@ class LeasedPace:
         self._ask(min(self._max_at_once, self._waiting + 1))
         return math.inf
 
-    def take(self, waiting: int, now: float) -> int:
+    def take(self, waiting: int, now: float) -> int:  # noqa: ARG002
         """Start a leased call, while ``waiting`` others wait; return its number."""
         self._waiting = waiting
         _, turn = self._calls.popleft()

@@ -29,7 +29,7 @@ MAX_LEVELS_LISTED = 12
 
 
 @with_options
-def agree(
+def agree(  # noqa: PLR0913 - one argument an option
     *,
     source: Annotated[
         Path | None,

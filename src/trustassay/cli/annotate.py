@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def annotate(
+def annotate(  # noqa: PLR0913 - one argument an option
     *,
     source: Annotated[
         Path | None, Flag("INPUT", "Answers: a file as of `score`, or a run's folder.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def audit(
+def audit(  # noqa: PLR0913 - one argument an option
     source: Source,
     *,
     metric: Annotated[

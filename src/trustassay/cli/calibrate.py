@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def calibrate(
+def calibrate(  # noqa: PLR0913 - one argument an option
     *,
     runs: common.FinishedRuns,
     label: Annotated[str, common.LABEL] = "",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def compare(
+def compare(  # noqa: PLR0913 - one argument an option
     first: Annotated[
         Path,
         Flag(
@@ -140,7 +140,7 @@ def compare(
         print_json(comparison.to_dict())
 
 
-def _compare_by_judge(
+def _compare_by_judge(  # noqa: PLR0913 - the options of compare
     inputs: tuple[Path, Path, str],
     prompt: Path | None,
     folder: Path | None,

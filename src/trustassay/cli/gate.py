@@ -36,7 +36,7 @@ STATUS = {"pass": 0, "fail": FAILED, "undecided": UNDECIDED, "untestable": UNDEC
 
 
 @with_options
-def gate(
+def gate(  # noqa: PLR0913 - one argument an option
     run: Annotated[Path, Flag("RUN", "The run's folder (score --out).")],
     *,
     at_least: Annotated[

@@ -18,7 +18,7 @@ from trustassay.runs.options import (
 
 
 @with_options
-def generate(
+def generate(  # noqa: PLR0913 - one argument an option
     source: common.Source,
     *,
     model: common.NeededModel,

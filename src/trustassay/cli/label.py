@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def label(
+def label(  # noqa: PLR0913 - one argument an option
     *,
     runs: common.FinishedRuns,
     number: Annotated[

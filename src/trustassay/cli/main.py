@@ -124,7 +124,7 @@ COMMANDS = _list_entries()
 class Commands(TyperGroup):
     """The project's commands, and those that installed packages add by entry points."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Return the names for ``--help`` and completion."""
         return [*dict.fromkeys((*COMMANDS, *sorted(_find_entry_points())))]
 
@@ -168,7 +168,7 @@ class Commands(TyperGroup):
         finally:
             self.commands = {}
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Return a command; it is imported here, and not before."""
         if cmd_name in COMMANDS:
             return _load_command(cmd_name)

@@ -20,7 +20,7 @@ from trustassay.runs.options import (
 
 
 @with_options
-def plan(
+def plan(  # noqa: PLR0913
     sources: common.Sources,
     *,
     metric: common.Metrics,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def rank(
+def rank(  # noqa: PLR0913 - one argument an option
     sources: Annotated[
         list[str],
         Flag(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def report(
+def report(  # noqa: PLR0913 - one argument an option
     *,
     runs: Annotated[
         list[Path],

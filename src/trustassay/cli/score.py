@@ -137,7 +137,7 @@ class Following:
 
 
 @with_options
-def score(
+def score(  # noqa: PLR0913 - one argument an option
     sources: common.Sources,
     *,
     metric: common.Metrics,

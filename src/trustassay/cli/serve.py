@@ -264,7 +264,7 @@ Scoring = Annotated[ScorerOptions, Only("samples_at_once", "longest_answer")]
 
 
 @with_options
-def serve(
+def serve(  # noqa: PLR0913 - one argument an option
     *,
     metric: Metrics,
     backends: Annotated[BackendChoices, Only("model", "judge", "second", "entailer", "backends")],

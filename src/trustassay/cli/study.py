@@ -29,7 +29,7 @@ MAX_DISAGREEMENTS = 8
 
 
 @with_options
-def study(
+def study(  # noqa: PLR0913 - one argument an option
     *,
     runs: common.FinishedRuns,
     label: Annotated[list[str], common.LABEL],

@@ -126,7 +126,7 @@ def _collect_garbage_less_often() -> Iterator[None]:
 
     A call makes many objects and few cycles. The old thresholds return with the last run that ends.
     """
-    global _active_runs, _usual_gc_thresholds
+    global _active_runs, _usual_gc_thresholds  # noqa: PLW0603 - as the threshold, one for the process
     with _gc_lock:
         # Counted, since several runs can be active in threads and the threshold belongs to the
         # whole process.

@@ -290,7 +290,7 @@ class Metric(ABC):
     def needs(self) -> Sequence[Need]:
         """Return the needs of the metric."""
 
-    def resolve(self, inventory: Inventory) -> Self:
+    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return this metric with every ``auto`` option settled for the samples of a run."""
         return self
 
@@ -320,15 +320,15 @@ class Metric(ABC):
         result: Mapping[str, Any] = self.__dict__.get("_backends", {})
         return result
 
-    def problems(self, sample: Sample) -> list[Problem]:
+    def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return why ``sample`` cannot be scored; called before anything is started."""
         return []
 
-    def problems_without_model(self, sample: Sample) -> list[Problem]:
+    def problems_without_model(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return why ``sample`` cannot be scored in a run without a chat model."""
         return []
 
-    async def prepare(self, pool: Pool, models: Models) -> Any:
+    async def prepare(self, pool: Pool, models: Models) -> Any:  # noqa: ARG002
         """Return the value for ``context.prepared`` in :meth:`assess`; called once per process.
 
         Its calls are stored, planned and resumed like all others. If it fails, all samples of the
@@ -336,7 +336,7 @@ class Metric(ABC):
         """
         return None
 
-    def pack(self, prepared: Any) -> Mapping[str, NDArray[Any]] | None:
+    def pack(self, prepared: Any) -> Mapping[str, NDArray[Any]] | None:  # noqa: ARG002
         """Return the value of :meth:`prepare` as arrays of numbers and texts, for shards to share.
 
         ``None`` if each shard prepares for itself, from the stored replies.
@@ -370,7 +370,7 @@ class Metric(ABC):
         self,
         assessments: Collection[Assessment],
         *,
-        seed: int = 0,
+        seed: int = 0,  # noqa: ARG002 - for those that draw
     ) -> Summary:
         """Return the figures of a data set; reads ``assessments`` once, in input order.
 
@@ -388,7 +388,7 @@ class Metric(ABC):
         """
         return WeightedColumns.of(self.statistics, assessments)
 
-    def problem(self, assessment: Assessment) -> str | None:
+    def problem(self, assessment: Assessment) -> str | None:  # noqa: ARG002
         """Return a sentence on what a reader should look at in an assessment, or ``None``.
 
         Failures are always problems; this is only about scored samples. A run counts problems
@@ -440,11 +440,11 @@ class Metric(ABC):
         is_bad = self.problem(assessment) is not None
         return Outcome(outcomes.FAILED if is_bad else outcomes.PASSED)
 
-    def in_doubt(self, assessment: Assessment) -> bool:
+    def in_doubt(self, assessment: Assessment) -> bool:  # noqa: ARG002
         """Whether an answer that passes is so near the line that a second reader should read it."""
         return False
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return what the report needs to show the evidence; without a template it is listed as
         data."""
         return View()

@@ -33,7 +33,7 @@ _quiet = False
 def silence(quiet: bool = True) -> Iterator[None]:
     """Show neither progress nor lines of :func:`tell` in this process until the end of the
     block."""
-    global _quiet
+    global _quiet  # noqa: PLW0603 - standard error is one
     # A nested block cannot make a silent process speak.
     earlier, _quiet = _quiet, quiet or _quiet
     try:

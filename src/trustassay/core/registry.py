@@ -102,7 +102,7 @@ class MetricFile:
             result = self._check_class(self._execute(f"trustassay_metric_{digest[:16]}"))
             result.origin = self
             # pickle finds classes by module and name, and a worker has no module of this name.
-            setattr(result, "__reduce__", _reduce_metric)
+            setattr(result, "__reduce__", _reduce_metric)  # noqa: B010
             _loaded[key] = result
         return _loaded[key]
 

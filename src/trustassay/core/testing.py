@@ -174,7 +174,7 @@ class _Failing:
         method = _METHODS.get(keyword, "reply")
         setattr(self, method, self._refuse if method == "reply" else self._fail)
 
-    async def _refuse(self, request: ChatRequest) -> Reply:
+    async def _refuse(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         raise CallError("every call fails here", "refused")
 
     def _fail(self, *_: Any, **__: Any) -> Any:

@@ -122,7 +122,7 @@ def _match_pattern(pattern: str) -> InputPlace | None:
             return None
     # The folder before the first special character; the added star is cut off by ``parent``.
     root, files = Path(re.split(_PATTERN, pattern)[0] + "*").parent, dict[str, Path]()
-    for match in glob.glob(pattern, recursive=True):
+    for match in glob.glob(pattern, recursive=True):  # noqa: PTH207 - of any root
         files |= list_files(Path(match), root)
     stats = ((path, stat.stat()) for path, stat in sorted(files.items()))
     return InputPlace(

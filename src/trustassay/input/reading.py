@@ -312,7 +312,7 @@ class LocatedSample(NamedTuple):
     """Whether the record has an id; otherwise one was computed from its content."""
     use_original_names: Callable[[Problem], Problem] = lambda problem: problem
     """Returns a problem of the sample with the record's own name of the field."""
-    find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None
+    find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None  # noqa: ARG005
     """Returns the fields that some problems miss because the record has no known name for them."""
 
 

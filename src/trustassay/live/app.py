@@ -50,8 +50,8 @@ def create_app(
     service: Service,
     settings: ServiceSettings,
     parts: Sequence[Part] = (),
-    tell: MessageWriter = lambda words: None,
-    count: Count = lambda path, status: None,
+    tell: MessageWriter = lambda words: None,  # noqa: ARG005
+    count: Count = lambda path, status: None,  # noqa: ARG005
 ) -> Starlette:
     """Return the application: ``/health``, ``/openapi.json`` and the routes of ``parts``.
 

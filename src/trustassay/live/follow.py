@@ -201,7 +201,7 @@ class Watch:
     last record in it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one maker calls it
         self,
         source: Path,
         metric: Metric,

@@ -60,14 +60,14 @@ def close_all() -> None:
 
 
 def _close_at_exit() -> None:
-    global _is_ending
+    global _is_ending  # noqa: PLW0603 - the process ends once
     _is_ending = True
     close_all()
 
 
 def _reset_after_fork() -> None:
     """Reset the state in a forked process, which has none of the scorers' threads."""
-    global _lock
+    global _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _scorers_by_key.clear()
 

@@ -88,7 +88,7 @@ class TraceReceiver:
         sink: Sink | None = None,
         *,
         explanations: bool = False,
-        tell: MessageWriter = lambda words: None,
+        tell: MessageWriter = lambda words: None,  # noqa: ARG005
     ) -> None:
         self._service, self._settle_s, self._sink = service, settle_s, sink
         self._explanations, self._tell = explanations, tell

@@ -102,7 +102,7 @@ class Service:
         self,
         scorer: Scorer,
         settings: ServiceSettings,
-        note: Note = lambda assay, seconds: None,
+        note: Note = lambda assay, seconds: None,  # noqa: ARG005
     ) -> None:
         self.settings = settings
         self.scorer, self._note = scorer, note

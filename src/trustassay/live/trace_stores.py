@@ -208,7 +208,7 @@ class Langfuse(TraceStore):
             result.append(("/api/public/scores", content))
         return result
 
-    def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:
+    def listing(self, project: str, since: str, until: str) -> tuple[str, Mapping[str, str]]:  # noqa: ARG002
         """Return the path and the query that list observations."""
         query = {"fields": "core,basic,io,metadata,model,trace_context"}
         query |= {k: v for k, v in (("fromStartTime", since), ("toStartTime", until)) if v}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["merge", "shard"]
 
 
-def shard(
+def shard(  # noqa: PLR0913 - one argument an option
     samples: Source,
     *,
     into: int,

@@ -207,7 +207,7 @@ class MergeResult(NamedTuple):
     """The number of chat calls that more than one shard made and paid for."""
 
 
-def merge_runs(
+def merge_runs(  # noqa: PLR0913 - two callers name them all
     runs: Sequence[Path],
     out: Path,
     *,

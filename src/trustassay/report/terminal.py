@@ -48,7 +48,7 @@ def prepare_streams() -> None:
             os.open(os.devnull, mode)  # takes the lowest free number: this one
     # Python sets it to None at start where the descriptor is closed.
     if sys.stdout is None:
-        sys.stdout = open(OUTPUT, "w", encoding="utf-8", closefd=False)
+        sys.stdout = open(OUTPUT, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     # Not where a test or a notebook has replaced it.
     if sys.stderr is sys.__stderr__:
         encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
@@ -141,7 +141,7 @@ def results_on_output(on: bool = True) -> Iterator[None]:
 
     on: False where standard output is for JSON; people then read results on standard error.
     """
-    global _says_on_output
+    global _says_on_output  # noqa: PLW0603 - one stream for the process
     before, _says_on_output = _says_on_output, on
     try:
         yield

@@ -93,7 +93,7 @@ class Stage(ABC):
     def lacks(self, sample: Sample) -> bool:
         """Return whether a sample is to be filled."""
 
-    def problems(self, sample: Sample) -> list[Problem]:
+    def problems(self, sample: Sample) -> list[Problem]:  # noqa: ARG002
         """Return the reasons why a sample that lacks the field cannot be filled."""
         return []
 

@@ -312,7 +312,7 @@ async def admit_samples(
     """
     has_model = backends.find("chat", MODEL_ROLE) is not None
     check = build_check(metrics, stages, has_model=has_model, pool=options.pool)
-    check_all: Check = lambda sample: [*also(sample), *check(sample)]
+    check_all: Check = lambda sample: [*also(sample), *check(sample)]  # noqa: E731
     drawing = None
     if options.sample is not None:
         drawing = SampleDraw(options.sample, options.sample_by or "", options.unit, options.seed)

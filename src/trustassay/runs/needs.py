@@ -489,15 +489,15 @@ class _Absent:
 class _AbsentChat(_Absent):
     perturbs_embeddings = True  # by its stored replies
 
-    async def reply(self, request: ChatRequest) -> Reply:
+    async def reply(self, request: ChatRequest) -> Reply:  # noqa: ARG002
         raise CallError(self.refusal("model "), "closed")
 
 
 class _AbsentEntailer(_Absent):
-    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Probabilities:  # noqa: ARG002
         raise BackendError(self.refusal())
 
 
 class _AbsentSource(_Absent):
-    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:
+    def substitutes(self, requests: Sequence[SubstitutesRequest]) -> list[list[str]]:  # noqa: ARG002
         raise BackendError(self.refusal())

@@ -47,7 +47,7 @@ LARGER_JUDGE = "larger_judge"
 """Key in ``summary.json`` of the estimated price of a larger judge."""
 
 
-def write_report(
+def write_report(  # noqa: PLR0913 - what a page can show
     folder: RunFolder,
     metrics_here: Sequence[Metric] = (),
     *,

@@ -16,9 +16,9 @@ from trustassay.metrics import Consistency
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, _ = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.metrics.consistency.tiny_chooser import TEMPLATE, record, save
-from tests.tiny_chat import save_llama
-from trustassay.backends.hf_chat import HuggingFaceChat
+from tests.metrics.consistency.tiny_chooser import TEMPLATE, record, save  # noqa: E402
+from tests.tiny_chat import save_llama  # noqa: E402
+from trustassay.backends.hf_chat import HuggingFaceChat  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from trustassay.metrics.reference.measures import prompt_of
 _HF = "needs torch and transformers: pip install '.[hf]'"
 torch, transformers = needed("torch", _HF), needed("transformers", _HF)
 
-from tests.tiny_chat import save_bart, save_llama, save_roberta, save_t5
+from tests.tiny_chat import save_bart, save_llama, save_roberta, save_t5  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 

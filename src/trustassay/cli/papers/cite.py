@@ -17,7 +17,7 @@ from trustassay.runs.options import (
 
 
 @with_options
-def cite(
+def cite(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
     out: Annotated[Path, Flag("--out", "The cited answers, JSON Lines.", group=OUTPUT)],

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @with_options
-def mixedqa(
+def mixedqa(  # noqa: PLR0913 - one argument an option
     *,
     out: Annotated[
         Path,
@@ -225,7 +225,7 @@ def group() -> None:
 
 @app.command(DEFAULT_COMMAND)
 @with_options
-def trust_eval(
+def trust_eval(  # noqa: PLR0913 - one argument an option
     *,
     source: Annotated[
         Path,

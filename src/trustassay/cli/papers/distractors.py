@@ -27,7 +27,7 @@ MAX_DISTRACTORS_SHOWN = 8
 
 
 @with_options
-def distractors(
+def distractors(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
     sources: Annotated[

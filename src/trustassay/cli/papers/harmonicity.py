@@ -53,7 +53,7 @@ LastCode = Annotated[
 
 
 @with_options
-def attack(
+def attack(  # noqa: PLR0913 - one argument an option
     prompt: Annotated[str, Flag("PROMPT", "The prompt that the search starts from.")],
     *,
     model: Annotated[
@@ -196,7 +196,7 @@ def format_point(prompt: str, point: AscentPoint) -> str:
 
 
 @with_options
-def isotropy(
+def isotropy(  # noqa: PLR0913 - one argument an option
     *,
     source: common.Source,
     perturbation: Annotated[

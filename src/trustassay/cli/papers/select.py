@@ -61,7 +61,7 @@ def group() -> None:
 
 @app.command("icl")
 @with_options
-def icl(
+def icl(  # noqa: PLR0913 - one argument an option
     source: Scored,
     *,
     out: Annotated[Path, Flag("--out", "The prompts to write, JSON Lines.", group=OUTPUT)],
@@ -162,7 +162,7 @@ def icl(
 
 @app.command("sft")
 @with_options
-def sft(
+def sft(  # noqa: PLR0913
     source: Scored,
     *,
     out: Annotated[

@@ -17,7 +17,7 @@ from trustassay.runs.options import (
 
 
 @with_options
-def tune(
+def tune(  # noqa: PLR0913 - one argument an option
     data: Annotated[
         Path,
         Flag("DATA", "Conversations in the chat format, JSON Lines, as select sft writes them."),

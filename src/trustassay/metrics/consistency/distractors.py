@@ -247,7 +247,7 @@ Replacements = list[tuple[Slot, str]]
 """Slots with the text that could replace each."""
 
 
-async def find_distractors(
+async def find_distractors(  # noqa: PLR0913 - what each sample brings
     question: str,
     answer: str,
     models: Models,

@@ -288,12 +288,12 @@ class Consistency(ConsistencyOptions):
             return "it could not be assessed whether the model chooses its own answer again"
         return None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the choices, each with what was offered and what was taken."""
         counts = self.unparsed == "inconsistent"
         return View(data=ChoiceEvidence.read(assessment.evidence, unparsed_counts=counts))
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return shares of answers and of choices, with intervals over answers."""
         sums = RowSums(len(_SUM_COLUMNS))
         # Collects the sums on the way: the assessments can be read only once.

@@ -413,7 +413,7 @@ class Fewl(FewlOptions):
                 phrases.append(f"no penalty of {without}: answered no neighbour")
         return "; ".join(phrases)
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the mean of the score beside its baselines.
 
         Figures that need labels take answers with a label of 0 or less for wrong and all others for
@@ -451,7 +451,7 @@ class Fewl(FewlOptions):
             return "the references say as much of it of other questions"
         return "the references say something else" if parts["agreement"] < MIN_AGREEMENT else None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the references with their weights and similarities."""
         return View(data=FewlTrace.read(assessment.evidence))
 

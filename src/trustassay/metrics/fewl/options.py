@@ -94,7 +94,7 @@ class FewlOptions(Metric):
         """Whether the score needs wrong and corrected answers."""
         return self.pairs > 0 and self.weighting in ("ours", "single-best")
 
-    def resolve(self, inventory: Inventory) -> Self:
+    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Return these options with ``auto`` written out."""
         return dataclasses.replace(
             self, weights=self.weighting, penalty=self.penalising, declined=self.declining

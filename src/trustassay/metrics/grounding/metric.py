@@ -654,7 +654,7 @@ class Grounding(GroundingOptions):
             },
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return every figure of Trust-Eval, with intervals over answers; nothing is random."""
         return summarise(self, assessments)
 

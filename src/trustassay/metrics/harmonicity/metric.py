@@ -118,7 +118,7 @@ class Perturbing(PerturbingOptions):
         shows = result if result.answers else None
         return View(data=result, shows_response=tells_response, shared_key=shows, reason=reason)
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""
         # Figures without a declared statistic are in _STATISTICS.
         statistics = {k: figure.statistic or _STATISTICS[k] for k, figure in self.figures.items()}

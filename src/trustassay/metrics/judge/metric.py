@@ -514,7 +514,7 @@ class Judge(JudgeOptions):
             return None if value >= 1 else f"judged as {assessment.verdict}"
         return "judged below the threshold" if assessment.verdict == "fails" else None
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the votes of each judge."""
         rows = EvidenceRows(assessment.evidence, VoteRow, GoldRow)
         by_judge: dict[str, list[VoteRow]] = {}
@@ -525,7 +525,7 @@ class Judge(JudgeOptions):
             data={"judges": judges, "golds": rows.select(GoldRow), "other_items": rows.other_items}
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return scores, scatter, faults, and agreement with the expected levels."""
         expected: list[tuple[float, float]] = []
         panels: list[dict[str, tuple[float, float]]] = []

@@ -379,7 +379,7 @@ class Pairwise(Metric):
             },
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return the win rate in both conventions, and the effect of the order."""
         equal = 0
         sums = RowSums(16)  # the table of each question as a row
@@ -428,7 +428,7 @@ class Pairwise(Metric):
             "unreadable": "the judge's reply could not be read",
         }.get(assessment.verdict or "")
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the other answer and both choices."""
         rows = EvidenceRows(assessment.evidence, OtherAnswer, PairChoice)
         other = next(iter(rows.select(OtherAnswer)), OtherAnswer("", ""))

@@ -185,7 +185,7 @@ class Reference(Metric):
             if name in self.chosen or name in self.left_out
         }
 
-    def resolve(self, inventory: Inventory) -> Self:
+    def resolve(self, inventory: Inventory) -> Self:  # noqa: ARG002
         """Resolve ``auto`` by the libraries that are installed."""
         if self.parts != AUTO:
             return dataclasses.replace(self, score=self.scored.name)
@@ -290,7 +290,7 @@ class Reference(Metric):
             return None
         return f"it has nothing in common with the gold answers ({self.scored.name})"
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the gold answers, each with the value against it."""
         part = self.scored
         kind = gold_row(part.name)

@@ -94,7 +94,7 @@ class Calibration(JsonForm):
 
 
 @trim_traceback
-def calibrate(
+def calibrate(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     label: str = "",

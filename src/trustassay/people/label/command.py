@@ -126,7 +126,7 @@ class PlanOptions:
 
 
 @trim_traceback
-def label(
+def label(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     propose: int | None = None,

@@ -209,7 +209,7 @@ class Study(JsonForm):
 
 
 @trim_traceback
-def study(
+def study(  # noqa: PLR0913 - one argument an option
     runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     labels: str | Sequence[str] = (),

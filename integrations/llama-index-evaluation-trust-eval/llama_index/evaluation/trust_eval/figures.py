@@ -7,7 +7,7 @@ __all__ = ["keys_of"]
 _COUNTS = ("num_samples", "answered_ratio", "answered_num", "answerable_num", "overlapped_num")
 _LENGTHS = ("regular_length", "answered_length")
 _REFUSALS = ("reject_rec", "reject_prec", "reject_f1",
-             "answerable_rec", "answerable_prec", "answerable_f1", "macro_avg", "macro_f1")  # fmt: skip
+             "answerable_rec", "answerable_prec", "answerable_f1", "macro_avg", "macro_f1")  # fmt: skip  # noqa: E501
 _LISTS = ("num_preds", "qampari_prec", "qampari_rec", "qampari_rec_top5", "qampari_f1",
           "qampari_f1_top5")  # fmt: skip
 _POPULATIONS = ("regular", "answered", "calib_answered", "calib_answerable")
