@@ -76,8 +76,7 @@ TrainingSteps = Annotated[
 ]
 BatchSize = Annotated[int, Flag("--batch", "Conversations of a step.", group=TRAINING, least=1)]
 LearningRate = Annotated[
-    float | None,
-    Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING),
+    float | None, Flag("--learning-rate", "Default: 2e-4, with --full 2e-5.", group=TRAINING)
 ]
 TestShare = Annotated[
     float,

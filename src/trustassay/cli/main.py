@@ -190,6 +190,7 @@ def _load_command(name: str) -> Any:
     thing = getattr(importlib.import_module(f"trustassay.cli.{module}"), attribute)
     if isinstance(thing, typer.Typer):
         thing.rich_markup_mode, thing._add_completion = None, False
+        # Typer has no option for the class of all commands of an application.
         for application in (thing, *(group.typer_instance for group in thing.registered_groups)):
             for info in application.registered_commands if application else ():
                 info.cls = OptionsCommand

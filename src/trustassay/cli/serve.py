@@ -154,8 +154,7 @@ class Integrations:
         ),
     ]
     block_unscored: Annotated[
-        bool,
-        Flag("--block-unscored", "Also withhold answers without a verdict.", group=BLOCKING),
+        bool, Flag("--block-unscored", "Also withhold answers without a verdict.", group=BLOCKING)
     ]
     block_message: Annotated[
         str | None,

@@ -313,8 +313,7 @@ class BackendChoices(TypedDict, total=False):
     linker: "str | EntityLinker | None"
     distractors: "WordSources"
     backends: Annotated[
-        Mapping[str, Any],
-        dataclasses.replace(BACKEND, read=read_backends, several=True),
+        Mapping[str, Any], dataclasses.replace(BACKEND, read=read_backends, several=True)
     ]
 
 

@@ -35,8 +35,7 @@ def cite(  # noqa: PLR0913 - one argument an option
         ),
     ] = None,
     only_uncited: Annotated[
-        bool,
-        Flag("--only-uncited", "Leave answers that already cite something unchanged."),
+        bool, Flag("--only-uncited", "Leave answers that already cite something unchanged.")
     ] = False,
     records: RecordOptions,
 ) -> None:

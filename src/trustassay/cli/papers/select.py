@@ -43,10 +43,7 @@ By = Annotated[
         rare=True,
     ),
 ]
-RunFolder = Annotated[
-    Path | None,
-    Flag("--run", "The folder of the run that scores answers."),
-]
+RunFolder = Annotated[Path | None, Flag("--run", "The folder of the run that scores answers.")]
 
 
 @app.callback()

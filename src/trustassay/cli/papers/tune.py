@@ -23,10 +23,7 @@ def tune(  # noqa: PLR0913 - one argument an option
         Flag("DATA", "Conversations in the chat format, JSON Lines, as select sft writes them."),
     ],
     *,
-    model: Annotated[
-        str,
-        Flag("--model", "The model to tune: hf:ID, or a folder.", group=MODELS),
-    ],
+    model: Annotated[str, Flag("--model", "The model to tune: hf:ID, or a folder.", group=MODELS)],
     out: Annotated[
         Path,
         Flag(
@@ -41,8 +38,7 @@ def tune(  # noqa: PLR0913 - one argument an option
     batch: common.BatchSize = 8,
     learning_rate: common.LearningRate = None,
     max_length: Annotated[
-        int,
-        Flag("--max-length", "Tokens of a conversation; longer ones are left out.", least=2),
+        int, Flag("--max-length", "Tokens of a conversation; longer ones are left out.", least=2)
     ] = 1024,
     seed: Seed,
     as_json: common.Json,
