@@ -307,7 +307,7 @@ def statistics() -> dict[str, str]:
         "mean_of_differences": (x, y),
         "sign_flip_p": (x - y, draw(3, "flip")),
         "percentile_interval": (x,),
-        "expanded_interval": (x, 80),
+        "student_percentile_interval": (x, 80),
         "calibration_error": (chances, labels),
         "balanced_accuracy": (chances, labels),
         "fleiss_kappa": (np.array([[3, 1], [2, 2], [4, 0], [1, 3]]),),
@@ -323,7 +323,7 @@ def statistics() -> dict[str, str]:
         "krippendorff_alpha": (ratings,),
         "gwet_ac": (ratings,),
         "intraclass": (ratings,),
-        "ordered_alike": (x, y),
+        "count_concordant_pairs": (x, y),
     }
     return {f"statistics/{name}": _figure(known[name], given) for name, given in calls.items()}
 

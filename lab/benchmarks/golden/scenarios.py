@@ -17,7 +17,7 @@ LEXICAL = "--entailer lexical"
 FUNCTION = f"--entailer {PY}entails"
 CHAT = f"--model {PY}one"
 JUDGES = f"--judge {PY}judge --judge strict={PY}strict"
-REFERENCES = f"--reference a={PY}one --reference b={PY}two --generator {PY}generator"
+REFERENCES = f"--reference a={PY}one --reference b={PY}two --backend generator={PY}generator"
 VECTORS = f"--embedder {PY}vectors"
 SMALL = "small.jsonl"
 
