@@ -39,12 +39,6 @@ def test_the_guide_keeps_its_number_of_words() -> None:
     assert sum(len(text.split()) for text in texts) <= MAX_WORDS
 
 
-def test_the_places_of_the_architecture_are_there() -> None:
-    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    for place in re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py|\.json)?|[a-z_]+\.py)`", text):
-        assert (ROOT / "src/trustassay" / place).exists() or (ROOT / place).exists(), place
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_figures_are_those_of_the_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
