@@ -20,8 +20,8 @@ ALLOWED = ROOT / "tests/names_allowed.txt"
 FILLERS = frozenset("found told said own given held shown named looked kept".split())
 """Names that say how a value was come by, and not what it is."""
 IRREGULAR = frozenset(
-    "told said shown given held kept found made taken drawn written left built sent done seen known "
-    "chosen bound got spent lost met put".split()
+    "told said shown given held kept found made taken drawn written left built sent done seen "
+    "known chosen bound got spent lost met put".split()
 )
 """Participles that do not end in ``ed``."""
 VERBS_IN_ED = frozenset("need feed embed exceed proceed".split())

@@ -150,7 +150,7 @@ def _changed(mutant: Mutant) -> str:
 def _pytest(*arguments: str, tree: Path, timeout: float | None = None) -> int:
     """Run the tests of a tree; return the status, 124 after ``timeout`` seconds."""
     more = os.environ.get("PYTHONPATH", "")
-    path = f"{tree}/src:{tree}/papers/src:{tree}:{more}"
+    path = f"{tree}/src:{tree}:{more}"
     environment = dict(os.environ, PYTHONPATH=path, PYTHONHASHSEED="0")
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
     try:

@@ -27,7 +27,7 @@ AXE = os.environ.get("TRUSTASSAY_AXE", "")
 @pytest.fixture
 def base(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a folder's pages, at a server that is a process of its own."""
-    path = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    path = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     with served(root, tmp_path / "cache") as address:
         yield address

@@ -45,13 +45,13 @@ class Viewed:
         said = self.folder.parent / f"said-{self.rater}"
         rate = ["--rate", self.rater] if self.rater else []
         words = [str(self.folder), *rate, "--port", str(self.port)]
-        own = [str(ROOT / "src"), str(ROOT / "serve/src"), str(ROOT)]
+        own = [str(ROOT / "src"), str(ROOT)]
         path = os.pathsep.join([*own, *filter(None, [os.environ.get("PYTHONPATH")])])
         cache = str(self.folder.parent / "cache")
         env = {**os.environ, "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
         with said.open("wb") as file:
-            begin = "from trustassay.cli.serve import view_app; view_app()"
-            command = [sys.executable, "-c", begin, *words]
+            begin = "from trustassay.cli.main import app; app()"
+            command = [sys.executable, "-c", begin, "view", *words]
             self.process = subprocess.Popen(command, stderr=file, env=env)
         deadline = time.monotonic() + 60
         while "Ctrl-C ends" not in (text := said.read_text()):
