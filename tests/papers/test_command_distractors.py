@@ -41,7 +41,7 @@ def test_mistakes_are_explained_before_anything_is_done(cli: Cli, tmp_path: Path
     jsonl(tmp_path / "a.jsonl", RECORDS)
     for arguments, words in (
         (("--source", "embeding"), "did you mean embedding"),
-        (("--source", "embedding:none.bin"), "none.bin: cannot be read"),
+        (("--source", "word2vec:none.bin"), "none.bin: cannot be read"),
         (("--source", "llm"), "name one with --backend generator=URI"),
         ((*SOURCE, "--backend", "linker=spacy:none"), "spacy:none"),
     ):

@@ -480,7 +480,7 @@ def test_what_is_asked_follows_the_options(tmp_path: Path) -> None:
     score(QUESTIONS, metrics=Fewl(weights="uniform"), **who)
     with pytest.raises(BadInputError, match=r"wrong_answers: is missing .*weights=uniform"):
         score(QUESTIONS, metrics=Fewl(), **who)
-    with pytest.raises(ValueError, match="--generator is given"):
+    with pytest.raises(ValueError, match="generator=URI is given"):
         score(QUESTIONS, metrics=Fewl(weights="uniform"), **asked_who())
 
 
