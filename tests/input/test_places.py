@@ -125,7 +125,7 @@ def added(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> None:
 )
 def test_a_scheme_without_a_reader_is_refused(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     added(monkeypatch)
-    with pytest.raises(InputError, match="no installed package reads it") as error:
+    with pytest.raises(InputError, match="no installed package reads this scheme") as error:
         read_samples(source)
     assert str(error.value).startswith(source.partition(":")[0] + ":")
 

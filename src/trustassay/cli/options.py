@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 from trustassay.cli.common import errors_for_people
 from trustassay.runs.options import (
     ARGUMENTS,
+    BACKEND_ROLES,
     HEADINGS,
     HELP,
     RARE_HEADINGS,
@@ -209,7 +210,15 @@ class OptionsCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; ``--help-all`` is a ``--help`` with all options."""
         ctx.meta[HELP_ALL] = HELP_ALL in args
-        return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
+        try:
+            return super().parse_args(ctx, ["--help"] if ctx.meta[HELP_ALL] else args)
+        except Exception as error:
+            # Rare backends have one option together; who names one is told its form.
+            role = str(getattr(error, "option_name", "")).removeprefix("--")
+            has_backend = any("--backend" in parameter.opts for parameter in self.params)
+            if role in BACKEND_ROLES and has_backend:
+                error.possibilities = [f"--backend {role}=URI"]  # type: ignore[attr-defined]
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and the options, each under its heading."""

@@ -94,7 +94,7 @@ def find_place(source: str) -> InputPlace | None:
     }
     # A scheme of its own wins over the general one for URLs.
     if (entry := entries.get(scheme) or entries.get(URL)) is None:
-        raise InputError(f"{scheme}: no installed package reads it; trustassay has to be installed")
+        raise InputError(f"{scheme}: no installed package reads this scheme")
     place: InputPlace = entry.load()(source)
     return place
 
