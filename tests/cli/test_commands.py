@@ -85,9 +85,7 @@ def test_a_package_adds_a_command_by_an_entry_point(
 @pytest.mark.parametrize(
     "line", ["rank a.jsonl --retriever x", "score a.jsonl --generator x", "mcp --linker x"]
 )
-def test_an_option_of_a_rare_backend_names_the_form_that_a_command_has(
-    cli: Cli, line: str
-) -> None:
+def test_an_option_of_a_rare_backend_names_the_form_that_a_command_has(cli: Cli, line: str) -> None:
     said = cli(*line.split())
     role = line.split()[-2].removeprefix("--")
     assert said.status == 2 and f"--backend {role}=URI" in said.err

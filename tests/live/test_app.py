@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from typing import Any
 
-import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.support import record
 from trustassay import scorer
-from trustassay.errors import BackendError
 from trustassay.live import BusyError, ClosingError, Part, Service, ServiceSettings, create_app
-from trustassay.live.app import ServiceMetrics, build_openapi
+from trustassay.live.app import build_openapi
 from trustassay.live.requests import read_json, reply
 
 SECRET = "words-of-a-sample"
@@ -105,9 +102,3 @@ def test_an_error_that_nobody_foresaw_is_told_without_its_words() -> None:
     assert "RuntimeError at broken:" in line
     assert SECRET not in line + broken.text + other.text
     assert counted == [("/broken", 500), ("other", 404)]
-
-
-def test_a_missing_package_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    with pytest.raises(BackendError, match=r"pip install \./serve"):
-        ServiceMetrics()

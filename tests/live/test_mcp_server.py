@@ -208,4 +208,4 @@ def test_the_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -
     for command in (["mcp"], ["serve", "--mcp"]):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 2
-        assert "pip install './serve[mcp]'" in result.output
+        assert "pip install '.[mcp]'" in result.output

@@ -23,7 +23,7 @@ def mcp(
     """Serve the tool check_answer to an MCP client, which starts this command itself.
 
     The client and the server talk over standard input and output (the transport "stdio"). Needs
-    pip install './serve[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
+    pip install '.[mcp]' in a clone of trustassay. Over HTTP: trustassay serve --mcp.
 
     \b
     trustassay mcp

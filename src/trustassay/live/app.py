@@ -25,7 +25,6 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from trustassay.core.sample import Problem, Sample, SampleError
-from trustassay.errors import BackendError
 from trustassay.live import requests
 from trustassay.live.scorer import Assay
 from trustassay.live.service import Service, ServiceSettings
@@ -289,13 +288,10 @@ class ServiceMetrics:
     """The Prometheus metrics of the service, in a registry of their own."""
 
     def __init__(self) -> None:
-        """Create the metrics; BackendError if the package prometheus_client is not installed."""
-        try:
-            import prometheus_client as prometheus
-        except ImportError:
-            message = "the service needs prometheus_client, which is not installed"
-            install = "pip install ./serve in a clone of trustassay"
-            raise BackendError(f"{message}: {install}") from None
+        """Create the metrics."""
+        # Only a service needs it; a door of another tool imports this module, too.
+        import prometheus_client as prometheus
+
         self._prometheus = prometheus
         # The global registry would keep the metrics of an earlier service of the same process
         # (tests).

@@ -24,7 +24,7 @@ try:
     from pydantic import Field
 except ImportError:
     needed = "MCP needs the package mcp, version 2.3 or later"
-    raise BackendError(f"{needed}: pip install './serve[mcp]' in a clone of trustassay") from None
+    raise BackendError(f"{needed}: pip install '.[mcp]' in a clone of trustassay") from None
 
 DESCRIPTION = (
     "Check how far an answer can be trusted: is each sentence of it supported by the passages that "
