@@ -159,7 +159,9 @@ def build_index(
     corpus.
 
     Args:
-        folder: the index. passages: the corpus. corpus: identifies its content (``corpus_mark``).
+        folder: the index.
+        passages: the corpus.
+        corpus: identifies its content; from :func:`compute_corpus_mark`.
         details: further entries of the manifest.
 
     Raises:

@@ -336,7 +336,7 @@ class EmbeddedEntailer:
     """The built-in entailer.
 
     ``threads=None`` uses all cores. ``folder`` names other weights of the same form, as
-    ``training/`` makes them. ``quantities`` are the weights of :func:`with_quantities`, empty for
+    ``training/`` makes them. ``quantities`` are the weights of :func:`apply_quantities`, empty for
     none.
 
     Raises:
@@ -391,8 +391,7 @@ class EmbeddedEmbedder:
     """all-MiniLM-L6-v2 in int8: unit vectors of 384 numbers; ``threads=None`` uses all cores.
 
     A text beyond 256 tokens is read in consecutive pieces of that length. Its vector has the
-    direction
-    of their mean, weighted by length: nothing is cut off.
+    direction of their mean, weighted by length: nothing is cut off.
 
     Raises:
         BackendError: the weights or the packages that run them are missing or damaged.

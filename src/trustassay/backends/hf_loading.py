@@ -156,7 +156,7 @@ def silence_libraries() -> Iterator[None]:
     """Keep transformers from showing bars, reports and warnings, with its own switches.
 
     The bars of downloads are kept, since nothing else shows that one is running. Raises as
-    :func:`libraries`.
+    :func:`import_libraries`.
     """
     _, transformers = import_libraries()
     from huggingface_hub.utils import (  # type: ignore[attr-defined]

@@ -69,10 +69,10 @@ async def read_body(
 
     Args:
         response: the response, of which only the headers have been read.
-        most: maximum size in bytes, after decompression.
+        max_bytes: maximum size in bytes, after decompression.
         room: limits how many large replies are read at the same time, so that many of them take no
             more memory than a few.
-        cut: return the first ``most`` bytes of a body that is too large, instead of raising.
+        cut: return the first ``max_bytes`` bytes of a body that is too large, instead of raising.
 
     Raises:
         OversizedError: the body is too large; reading stops there.
@@ -186,7 +186,7 @@ class EndpointAddress:
 
         Args:
             scheme: the scheme.
-            rest: the part after the colon.
+            remainder: the part after the colon.
             base: address if the URI names no other.
             key: environment variable of the key if the URI names no other.
             public: the service's own address.
@@ -271,7 +271,7 @@ def service_address(scheme: str, remainder: str) -> EndpointAddress:
     """Return the address of a service, with the first of its key variables that is set.
 
     It is the service's own address, unless the URI or the environment names another. Raises as
-    :meth:`Address.parse`.
+    :meth:`EndpointAddress.parse`.
     """
     base, keys = SERVICES[scheme]
     if not keys:
@@ -297,7 +297,7 @@ def _parse_body_value(text: str) -> Any:
 
 
 class RefusalError(CallError):
-    """A request that the endpoint will never answer; ``said`` is the body of its reply."""
+    """A request that the endpoint will never answer; ``body`` is that of its reply."""
 
     def __init__(self, message: str, body: str) -> None:
         super().__init__(message, "refused")

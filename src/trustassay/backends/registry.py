@@ -127,8 +127,8 @@ def scheme(name: str, *, kind: str, **fields: Any) -> Callable[[Load], Load]:
         models: a pattern of names of models that suggest this scheme.
         price: the provider's ID in the table of published prices.
         address: reads what follows the colon into the
-        :class:`~trustassay.backends.http.EndpointAddress`
-            of an endpoint, which says where its key is; the loader gets that.
+            :class:`~trustassay.backends.http.EndpointAddress` of an endpoint, which says where its
+            key is; the loader gets that.
 
     Raises:
         ValueError: another package may not describe this scheme, or describes it twice.

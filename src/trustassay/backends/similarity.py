@@ -44,13 +44,13 @@ def _read_remembered(
     read: Callable[[list[str]], Iterable[V]],
     max_remembered: int,
 ) -> dict[str, V]:
-    """Return a value for each text; the latest ``most`` texts are remembered.
+    """Return a value for each text; the latest ``max_remembered`` texts are remembered.
 
     Args:
         texts: different texts.
         remembered: values of earlier texts, the latest last; updated.
         read: computes the values of texts that are not remembered.
-        most: maximum number of remembered texts.
+        max_remembered: maximum number of remembered texts.
     """
     # Removed and added again below, so that texts in use come last and are kept.
     values = {text: remembered.pop(text) for text in texts if text in remembered}
@@ -182,7 +182,7 @@ class NovelWordsSimilarity:
     """Share of the words that both answers add to the question, 0..1; symmetric.
 
     It is the share in the answer that adds less, so that a long answer agrees with a short one. See
-    :func:`novel_agreement`.
+    :func:`compute_novel_agreement`.
     """
 
     name = "novel"
@@ -253,7 +253,8 @@ def compute_novel_agreement(text: str, reference: str, question: str = "") -> fl
 
     An answer's novel words are its content words that are not in the question. For each answer, the
     share of its novel words that the other one has is computed; a word counts by its likeness to
-    the most similar word there (:func:`word_likeness`). The larger of the two shares is returned.
+    the most similar word there (:func:`compute_word_likeness`). The larger of the two shares is
+    returned.
 
     * If neither answer adds anything (a choice between things that the question names), all content
       words are compared: the shared ones over all.

@@ -131,10 +131,10 @@ def _find_counterparts(
     """Return the finding for one quantity of a statement.
 
     Args:
-        one: the quantity.
-        said: the statement.
-        others: quantities of the passage of the same dimension.
-        told: the passage.
+        quantity: the quantity.
+        statement: the statement.
+        candidates: quantities of the passage of the same dimension.
+        passage: the passage.
     """
     weights = {
         word: 1 / (1 + min(abs(place - quantity.place) for place in places) / REACH_TOKENS)

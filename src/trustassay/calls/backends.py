@@ -37,8 +37,8 @@ class Backends:
 
         Args:
             chat: chat models by role; a role may have one model, or a mapping of several by name.
-            backends: the backend of a capability, or a mapping of several by name; ``None`` is
-                skipped.
+            backends_by_name: the backend of a capability, or a mapping of several by name; ``None``
+                is skipped.
         """
         by_key: dict[BackendKey, Any] = {}
         for word, backends in backends_by_name.items():

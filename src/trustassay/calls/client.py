@@ -124,8 +124,8 @@ class Client:
     """Finds the batcher for a request, and creates it when it is first needed.
 
     Created and used inside one event loop. Roles that have the same model share one batcher, so
-    that equal requests are sent once. ``own`` is the run's file of calls, ``shared`` the one that
-    runs share; the client neither opens nor closes them.
+    that equal requests are sent once. ``own_store`` is the run's file of calls, ``shared_store``
+    the one that runs share; the client neither opens nor closes them.
     """
 
     def __init__(
@@ -196,8 +196,8 @@ class Client:
     async def close(self) -> None:
         """Stop all calls, and close the connections.
 
-        No new request is sent. Calls in progress are paid for already: they have :data:`GRACE_S`
-        seconds to finish, and replies that arrive by then are stored.
+        No new request is sent. Calls in progress are paid for already: they have
+        :data:`CLOSING_GRACE_S` seconds to finish, and replies that arrive by then are stored.
         """
         # 1. Stop requests that have not left yet.
         for caller in self._callers:

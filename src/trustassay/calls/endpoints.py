@@ -154,7 +154,7 @@ class Caller:
         Args:
             work: sends the request once.
             tokens: the estimate that is reserved in the budget and in the rate limit.
-            taken: returns the tokens that a result took.
+            count_tokens: returns the tokens that a result took.
             counted: counts the tries of this request.
         """
         self._check()
@@ -173,7 +173,7 @@ class Caller:
         async def timed() -> T:
             nonlocal began, sent
             began = time.perf_counter()
-            # Counted from here on, so that close() waits for it.
+            # Counted from here on, so that wait_until_idle() waits for it.
             sent = 1
             self._count_in_progress(1)
             try:

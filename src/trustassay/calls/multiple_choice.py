@@ -48,9 +48,8 @@ async def choose(
 
     1. If the model can compute likelihoods (``likely``), the likeliest letter is the choice.
     2. Otherwise the model is asked for a reply. The log-probabilities of its first token decide if
-    they
-       are there for two letters or more, and the token is a letter or letters have half of the
-       probability.
+       they are there for two letters or more, and the token is a letter or letters have half of
+       the probability.
     3. Otherwise the option counts that the reply repeats word for word, or whose letter it names.
 
     Args:
@@ -193,8 +192,7 @@ def _score_first_token(reply: Reply, letters: str) -> list[float]:
     """Return the log-probability of each letter as the first token; minus infinity if unknown.
 
     Empty if the token is not a letter and the letters have less than half of the probability, or if
-    the
-    reply continues differently: "A" may be an article.
+    the reply continues differently: "A" may be an article.
     """
     result = [-math.inf] * len(letters)
     if not reply.logprobs:

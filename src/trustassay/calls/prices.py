@@ -124,7 +124,7 @@ def estimate_tokens(request: ChatRequest, reply_tokens: int = REPLY_TOKENS) -> T
 class Prices:
     """Prices by model: by a model's name, a backend's whole name, or a pattern with ``*``.
 
-    A model that is not in the table has its published price (:func:`published_price`).
+    A model that is not in the table has its published price (:func:`find_published_price`).
 
     In a file: ``{"gpt-4o-mini": {"prompt": 0.15, "reply": 0.60}, "mistral-*": {...}}``, in US
     dollars for a million tokens.

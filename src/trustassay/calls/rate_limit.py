@@ -80,9 +80,9 @@ WINDOWS_BEFORE_FASTER = 3
 SEARCH_FACTOR, TRIAL_FACTOR = 2.0, 1.25
 """Factors of the next rate to try: while the limit is searched for or in doubt, and otherwise."""
 MIN_WAITING_S = 1.0
-"""Seconds' worth of waiting calls that make a faster rate worth trying."""
+"""A faster rate is tried only if the waiting calls take at least so many seconds at this rate."""
 WINDOWS_IN_VAIN, CALM_SHARE = 4, 0.05
-"""Windows that slow down in vain before the remaining complaints count as usual.
+"""Slowdowns without a calm window after which the remaining complaints count as usual.
 
 A window whose share of complaints is at most the second number above the usual share is calm, and
 starts the count again.
@@ -146,30 +146,26 @@ class Pace:
     """Starts calls at full speed until complaints (429) show a limit, then at about that limit.
 
     Complaints come from a limit, or by chance from a busy endpoint. At full speed nothing changes
-    while
-    their share is below 15 per cent: the refused calls are tried again, and that is all. A higher
-    share shows a limit. From then on calls start at even distances, and the rate is learnt in
-    windows of half a second, or of twenty calls if that takes longer:
+    while their share is below 15 per cent: the refused calls are tried again, and that is all. A
+    higher share shows a limit. From then on calls start at even distances, and the rate is learnt
+    in windows of half a second, or of twenty calls if that takes longer:
 
     * The first window is slow, and each accepted one is followed by one twice as fast.
     * A window with too many refusals shows the limit: as many calls as were accepted.
     * That rate is kept for three windows, then one is a quarter faster. If it is accepted as well,
-    its
-      rate is kept, and an even faster one is tried at once, so that a rising limit is followed. If
-      not, it shows the limit again.
+      its rate is kept, and an even faster one is tried at once, so that a rising limit is followed.
+      If not, it shows the limit again.
     * If a kept rate is refused again, the limit is in doubt, and twice the rate is tried instead of
-    a
-      quarter more.
+      a quarter more.
     * If four windows have slowed down and not one was calm, complaints do not depend on the rate.
-    Calls
-      go at full speed again, and only complaints beyond that share count.
+      Calls go at full speed again, and only complaints beyond that share count.
 
     A limit of tokens refuses the large calls first. So a call that was refused three times gets a
     longer distance from the one before it, in which the limit recovers.
     """
 
     def __init__(self, max_at_once: int, now: float) -> None:
-        """Start at full speed; ``most`` is the number of calls in progress at once."""
+        """Start at full speed; ``max_at_once`` is the number of calls in progress at once."""
         self._max_at_once = max_at_once
         self.rate: float | None = None  # calls a second; None is full speed
         self._latency_s, self._latency_known = LATENCY_S, False
@@ -279,7 +275,7 @@ class Pace:
         self._begin_window(windows_at_rate=1)
 
     def _begin_window(self, windows_at_rate: int, faster: float = 1.0) -> None:
-        """Open a window; ``kept`` is the number of windows at this rate, this one included."""
+        """Open a window, the first of ``windows_at_rate`` windows at this rate."""
         self._window, self._windows_left_at_rate = _Window(self._last_turn, faster), windows_at_rate
 
     def _close_window(self, now: float) -> None:

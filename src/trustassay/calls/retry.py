@@ -51,7 +51,7 @@ class PendingCall:
     turn: int = 0
     """Its number among all calls that left."""
     row: int = -1
-    """Number of the row of failures during which it last left."""
+    """Number of the streak of failures during which it last left."""
 
     @property
     def tried(self) -> bool:
@@ -65,16 +65,16 @@ class PendingCall:
 
 
 class Outage:
-    """Failures without a reply between them: first a row of failures, from the fifth on an outage.
+    """Failures without a reply between them: first a streak, from the fifth on an outage.
 
-    During an outage one call at a time probes, and failures use up no tries; the tries of the row
-    are given back. Another call makes the next probe, so that a call which always fails cannot keep
-    the others waiting. A reply to a call that began in the outage ends it.
+    During an outage one call at a time probes, and failures use up no tries; the tries of the
+    streak are given back. Another call makes the next probe, so that a call which always fails
+    cannot keep the others waiting. A reply to a call that began in the outage ends it.
 
-    A row opens no outage if all its calls had failed twice before while others were answered: they
-    may be at fault themselves. Complaints (429) also form a row, except those of calls that were
-    already in progress when the first complaint came. If there are only complaints, probes do not
-    wait for each other, since a reply may take long.
+    A streak opens no outage if all its calls had failed twice before while others were answered:
+    they may be at fault themselves. Complaints (429) also form a streak, except those of calls that
+    were already in progress when the first complaint came. If there are only complaints, probes do
+    not wait for each other, since a reply may take long.
     """
 
     def __init__(self, patience_s: float, deadline_s: float) -> None:
@@ -132,7 +132,7 @@ class Outage:
         """Record that a call has ended, with a reply or without."""
         if self._probe is call:
             self._probe = None
-        # Only calls of this row count: one that left before it says nothing about it.
+        # Only calls of this streak count: one that left before it says nothing about it.
         self._pending_in_row -= call.row == self._row_number
 
     def record_reply(self, call: PendingCall, now: float) -> None:
@@ -156,7 +156,7 @@ class Outage:
         complaint = error.kind == "limited"
         # Any response shows that the address exists.
         self._has_answered |= error.kind not in ("connection", "timeout")
-        # The first failure of a row.
+        # The first failure of a streak.
         if not self._failed:
             self._began, self._first_at = call.began, now
             self.complaints_only = True
@@ -174,9 +174,9 @@ class Outage:
         self._failures_in_row += not complaint or call.began >= self._first_at
         # With complaints only, most calls in progress may still succeed: wait for their results.
         waited_for = self._pending_in_row if self.complaints_only else 0
-        # The row must outnumber the calls that may still be answered.
+        # The streak must outnumber the calls that may still be answered.
         in_a_row = self._failures_in_row >= max(OUTAGE_FAILURES, OUTAGE_FAILURES * (waited_for - 1))
-        # Failures before this row: those in it may all be the endpoint's fault.
+        # Failures before this streak: those in it may all be the endpoint's fault.
         suspects = all(
             member.tries - failed >= SUSPECT_FAILURES for member, failed in self._row.items()
         )
@@ -205,12 +205,12 @@ class Outage:
         return self.open and call.turn > self._last_before
 
     def _start_outage(self, error: CallError, now: float) -> None:
-        """Start an outage; give back the tries that its row has cost."""
+        """Start an outage; give back the tries that its streak has cost."""
         self._opened_at, self._interval_s, self._granted_delay_s = now, PROBE_S, 0.0
         self._last_before = self._last
         for call, failed in self._row.items():
             call.tries -= failed
-        # From here on failures cost no tries, see failed().
+        # From here on failures cost no tries, see record_failure().
         self._row.clear()
         self._delay_probe(error, now)
 
@@ -222,7 +222,7 @@ class Outage:
             wait_s = after_s
             asked_s = min(after_s, self._deadline_s - self._granted_delay_s)
             self._granted_delay_s += asked_s
-            self._began += asked_s  # as it asks, so no time to be impatient about
+            self._began += asked_s  # a wait that the endpoint asks for does not use up patience
         self._next = max(self._next, now + wait_s)
 
 
@@ -251,8 +251,7 @@ class Endpoint:
 
     * The first call is sent alone for a moment, so that a missing key costs one call.
     * Then ``concurrency`` calls are in progress at once. Complaints (429) slow them down if they
-    show a
-      limit (:class:`~trustassay.calls.rate_limit.Pace`).
+      show a limit (:class:`~trustassay.calls.rate_limit.Pace`).
     * Temporary failures are tried again after a random share of a delay that doubles, or after the
       ``Retry-After`` of the failed call.
     * While there are only failures, one call at a time probes, and no tries are used up
@@ -503,7 +502,7 @@ class Endpoint:
         if not self._outage.open:
             return
         after_s = error.retry_after_s or 0.0
-        # Nothing can be done within the deadline, so waiting would be in vain.
+        # The wait ends after the deadline of any call, so give up at once.
         if error.kind == "limited" and after_s > self.limits.deadline_s:
             self._give_up(f"{error}; the endpoint asks to wait {after_s:,.0f} s", error.kind)
         elif self._outage.is_patience_over(call, error, now):

@@ -209,7 +209,7 @@ class CallStore:
                 yield
             except sqlite3.DatabaseError as error:
                 if isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
-                    raise  # of what was to be written
+                    raise  # the row to be written is at fault, not the file
                 if _is_full(error, self.path):
                     raise DiskFullError(self.path) from None
                 message = f"{self.path}: the stored calls cannot be used ({error})"
@@ -272,7 +272,7 @@ class CallStore:
         return calls, characters
 
     def latest(self, capability: str, backend: str, limit: int) -> list[CallUsage]:
-        """Return the latest calls to a backend, at most ``most`` of them."""
+        """Return the latest calls to a backend, at most ``limit`` of them."""
         columns = ", ".join(CallUsage._fields)
         query = f"""
             SELECT {columns} FROM calls WHERE capability = ? AND backend = ?

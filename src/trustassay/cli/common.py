@@ -290,7 +290,7 @@ def default_metrics(
 
     Args:
         fields: the columns of the fields that the user named.
-        named: the backends that the user gave.
+        given_backends: the backends that the user gave.
     """
     from trustassay.input.reading import InputFiles
     from trustassay.runs.choose_metric import choose_metric, describe_metrics

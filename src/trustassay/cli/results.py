@@ -225,7 +225,7 @@ def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
     A single group is not printed, since it would repeat the figures above.
 
     Args:
-        found: the block of a metric under ``groups`` in ``summary.json``.
+        groups_block: the block of a metric under ``groups`` in ``summary.json``.
     """
     groups = groups_block["groups"]
     if len(groups) < 2:

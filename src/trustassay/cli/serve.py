@@ -240,7 +240,7 @@ class Integrations:
         thresholds = read_thresholds(below, "below", scored_metrics) + read_thresholds(
             above, "above", scored_metrics
         )
-        # An empty message means the default one of `Blocking`.
+        # An empty message means the default one of `BlockingRules`.
         message_option: dict[str, Any] = (
             {"message": self.block_message} if self.block_message else {}
         )

@@ -206,8 +206,7 @@ def correct(
         label_files: where the labels are.
         metrics: their names; by default all metrics that the runs have in common.
         group_field: a field of the samples. Each of its groups is corrected by its own labels, and
-        the best
-            group is compared with the others.
+            the best group is compared with the others.
         seed: of the resamples.
 
     Raises:

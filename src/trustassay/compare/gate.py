@@ -163,7 +163,9 @@ def _check_sequential(path: Path, run: Mapping[str, Any], has_other_inputs: bool
             "--sequential: is for --min and --max alone, without labels or another run"
         )
     if "strata" in run.get(DRAWN, {}):
-        raise UsageError("--sequential: the questions were drawn by strata; draw them without --by")
+        raise UsageError(
+            "--sequential: the questions were drawn by strata; draw them without --sample-by"
+        )
     if DRAWN not in run:
         raise UsageError(
             f"--sequential: the order of the questions of {path} was not drawn at random, so a "

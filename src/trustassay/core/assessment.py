@@ -53,7 +53,7 @@ class Assessment:
     error: str | None = None
     """Why the sample could not be scored; ``None`` if it was."""
     fault: str | None = None
-    """The kind of failure, if known: that of a :class:`~trustassay.core.capabilities.CallError`."""
+    """The kind of failure, if known: that of a :class:`~trustassay.errors.CallError`."""
     unit: int | None = field(default=None, compare=False)
     """Number of the unit that the sample shares with others, such as answers to one question; set
     when assessments are summarised, and not stored."""

@@ -430,7 +430,7 @@ class SubstituteSource(Protocol):
     """Finds words that can replace others: near in meaning, of the same type, and so on.
 
     An endpoint has ``async def asubstitutes(request)`` instead of the batch method, which tries
-    once and raises :class:`CallError`, and ``endpoint_limits``.
+    once and raises :class:`~trustassay.errors.CallError`, and ``endpoint_limits``.
     """
 
     name: str
@@ -528,9 +528,11 @@ class Models(Protocol):
         of the result says which.
 
         Args:
-            text: the prompt. options: their texts.
+            text: the prompt.
+            options: their texts.
             by: allows only ``likelihood``, or only the ``letter`` of a reply.
             expected: the option that a plan assumes to be chosen: the one after which the most
-                calls
-                follow. role, name: the model. parameters: the other fields of :class:`ChatRequest`.
+                calls follow.
+            role, name: the model.
+            parameters: the other fields of :class:`ChatRequest`.
         """

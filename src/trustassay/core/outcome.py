@@ -254,8 +254,7 @@ class OutcomeCounter:
 
         Args:
             questions: the number of each answer's question, -1 for an answer with a question of
-                its own,
-                shape (n,); ``None`` if all are.
+                its own, shape (n,); ``None`` if all have one.
             units: the number of each answer's independent unit, in the same form.
             repeated: number of answers that are copies, for the record.
         """

@@ -47,7 +47,7 @@ class Progress:
 
     Args:
         what: the work, in a few words. total: number of steps; ``None`` if unknown.
-        shown: ``False`` is silent; ``None`` shows progress in a notebook only.
+        visible: ``False`` is silent; ``None`` shows progress in a notebook only.
         after_s: seconds before anything is shown.
     """
 
@@ -147,7 +147,7 @@ class StepProgress:
     """Shows those steps of a piece of work that take longer than a second.
 
     Args:
-        shown: as for :class:`Progress`.
+        visible: as for :class:`Progress`.
         stop: once it is set, every step ends with a :class:`StoppedError`.
     """
 

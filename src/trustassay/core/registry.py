@@ -187,8 +187,7 @@ def find_recorded_class(
 
     Raises:
         UnknownNameError: no such metric is installed, or it is a class of a file that the user
-            has not
-            named in this process.
+            has not named in this process.
     """
     origin = settings.get(ORIGIN)
     if not isinstance(origin, Mapping):

@@ -221,7 +221,7 @@ def _read_table_file(
     path: Path, name: str, delimiter: str, faults: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     result = read_header(path, name, delimiter, lambda cells: "item" in cells or "id" in cells)
-    # The first row is the header; titles above it are skipped by ``csv_rows``.
+    # The first row is the header; titles above it are skipped by ``read_csv_rows``.
     header: list[str] = []
     for where, row in read_csv_rows(path, name, result):
         if isinstance(row, csv.Error):

@@ -357,12 +357,12 @@ def read_samples(
 
     A record of TrustScore, CHALE or HaluEval holds several answers: each is a sample.
 
-    ``source`` is a path, :class:`Files`, a table, or an iterable of records and samples. Paths are
-    distinguished by suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also with
-    ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder: one that ``save_to_disk`` of Hugging
-    Face ``datasets`` wrote, or one of such files, which are one input; ``-`` is standard input. All
-    are read in pieces, except ``.json``, which is loaded completely. Tables are frames of pandas
-    and polars, Arrow tables and Hugging Face datasets.
+    ``source`` is a path, :class:`InputFiles`, a table, or an iterable of records and samples. Paths
+    are distinguished by suffix: ``.jsonl``, ``.ndjson``, ``.json``, ``.csv``, ``.tsv`` (each also
+    with ``.gz`` or ``.zst``), ``.xlsx``, ``.parquet``, or a folder: one that ``save_to_disk`` of
+    Hugging Face ``datasets`` wrote, or one of such files, which are one input; ``-`` is standard
+    input. All are read in pieces, except ``.json``, which is loaded completely. Tables are frames
+    of pandas and polars, Arrow tables and Hugging Face datasets.
 
     Of several files the id of an answer is followed by its model, or, where it names none, by the
     name of its file, which then counts as its model: files of several models may share their ids.
@@ -371,7 +371,7 @@ def read_samples(
     (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
     are samples: the ``last`` of each, or ``all`` that are answered.
 
-    Results are in input order; a faulty record raises nothing, it yields a ``Fault``.
+    Results are in input order; a faulty record raises nothing, it yields an :class:`InputFault`.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind and for an unknown

@@ -159,15 +159,15 @@ class RecognisedRecord:
 
     def _document_path(self, source: str, path_behind: str) -> str:
         match = re.fullmatch(r"(\[(\d+)\]\.)(\w+)(.*)", path_behind)
-        theirs = match and self.layout.documents.get(match[3])
-        if not match or not theirs:
+        tool_name = match and self.layout.documents.get(match[3])
+        if not match or not tool_name:
             return path_behind
         rows = read_document_rows(reach(self.raw, source))
         document = rows[int(match[2])]
         # The tool's name of the field is reported only if the records use it.
         used_here = isinstance(document, Mapping) and document.get(match[3]) is not None
-        used_at_all = any(isinstance(row, Mapping) and theirs in row for row in rows)
-        return path_behind if used_here or not used_at_all else f"{match[1]}{theirs}{match[4]}"
+        used_at_all = any(isinstance(row, Mapping) and tool_name in row for row in rows)
+        return path_behind if used_here or not used_at_all else f"{match[1]}{tool_name}{match[4]}"
 
 
 def find_layout(record: Mapping[str, Any], fields: Mapping[str, str]) -> Layout:
@@ -213,9 +213,9 @@ def _find_sources(
             and _has_value(record, "answers")
         ):
             continue  # beside gold answers, a reference stays under its own name
-        for theirs in names:
-            if _has_value(record, theirs) and (theirs not in AMBIGUOUS or _is_text(record[theirs])):
-                sources[canonical] = theirs
+        for name in names:
+            if _has_value(record, name) and (name not in AMBIGUOUS or _is_text(record[name])):
+                sources[canonical] = name
                 break
     # With a prose "source" as documents, "answer" is the response and not a gold answer.
     answered = "response" in sources or _has_value(record, "response")
@@ -269,7 +269,7 @@ def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) ->
     names = layouts.find_respellings(keys, names_to_keep)
     # The layout may depend on names that were spelled differently.
     if names:
-        old = {theirs: known_name for known_name, theirs in names.items()}
+        old = {spelling: known_name for known_name, spelling in names.items()}
         keys = tuple(old.get(key, key) for key in keys)
         layout = find_layout(dict.fromkeys(keys), dict(fields))
     return _KeyReading(layout, _find_candidates(keys, layout), names, may_be_nested(keys))
@@ -278,13 +278,13 @@ def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) ->
 def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Return, by canonical field, the columns that may contain it, the preferred one first."""
     keys = tuple(keys)
-    how = _plan_reading(keys, tuple(fields.items()))
-    result = {name: (theirs,) for name, theirs in fields.items()}
+    reading = _plan_reading(keys, tuple(fields.items()))
+    result = {name: (column,) for name, column in fields.items()}
     for canonical in CANONICAL_FIELDS:
-        canonical_column = (canonical,) if canonical in keys or canonical in how.names else ()
-        names = (*canonical_column, *dict(how.candidates).get(canonical, ()))
+        canonical_column = (canonical,) if canonical in keys or canonical in reading.names else ()
+        names = (*canonical_column, *dict(reading.candidates).get(canonical, ()))
         if names and canonical not in fields:
-            result[canonical] = tuple(how.names.get(name, name) for name in names)
+            result[canonical] = tuple(reading.names.get(name, name) for name in names)
     return result
 
 
@@ -293,8 +293,8 @@ def has_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
     keys = tuple(key for key in keys if key)
     columns = find_columns(keys, fields)
     if "question" in columns:
-        theirs = columns["question"][0]
-        return theirs in keys or theirs.partition(".")[0] in keys
+        column = columns["question"][0]
+        return column in keys or column.partition(".")[0] in keys
     return _plan_reading(keys, ()).nested
 
 
@@ -341,48 +341,48 @@ def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
 def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> RecognisedRecord:
     """Return a record in canonical fields; fields without a canonical name are not changed."""
     fields_key = tuple(fields.items())
-    how = _plan_reading(tuple(record), fields_key)
-    raw, names = record, how.names
+    reading = _plan_reading(tuple(record), fields_key)
+    raw, names = record, reading.names
     if names:
-        known_names = {theirs: name for name, theirs in names.items()}
+        known_names = {spelling: name for name, spelling in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
     # A flattened record has other keys, and so is read in another way.
-    if how.nested and (result := flatten_record(raw)):
+    if reading.nested and (result := flatten_record(raw)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
-        how = _plan_reading(tuple(raw), fields_key)
-    sources = _find_sources(raw, how.layout, fields, how.candidates)
+        reading = _plan_reading(tuple(raw), fields_key)
+    sources = _find_sources(raw, reading.layout, fields, reading.candidates)
     moved = set(sources.values())
     canonical = {k: v for k, v in raw.items() if k not in moved and k not in sources}
     problems = []
-    for name, theirs in sources.items():
+    for name, source in sources.items():
         # The user's names refer to the record as it was written.
-        value = reach(record if name in fields else raw, theirs)
+        value = reach(record if name in fields else raw, source)
         # The layout's converter wins over the general one.
-        convert = how.layout.converters.get(theirs) or layouts.CONVERTERS.get(theirs)
+        convert = reading.layout.converters.get(source) or layouts.CONVERTERS.get(source)
         if convert and value is not ABSENT:
             try:
                 value = convert(value)
             except SampleError as error:
-                problems += [Problem(theirs + p.field, p.message) for p in error.problems]
+                problems += [Problem(source + p.field, p.message) for p in error.problems]
                 continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
     documents_value = canonical.pop("documents", None)
     try:
-        documents = read_documents(documents_value, how.layout.documents)
+        documents = read_documents(documents_value, reading.layout.documents)
         if documents is not None:
             canonical["documents"] = documents
-        elif canonical.get("response") is not None and _names_documents(raw, sources, how):
+        elif canonical.get("response") is not None and _names_documents(raw, sources, reading):
             # An answer beside an empty field for passages was written without passages.
             canonical["documents"] = []
     except SampleError as error:
-        theirs = sources.get("documents", "documents")
+        source = sources.get("documents", "documents")
         problems += [
-            Problem(names.get(theirs, theirs), problem.message) for problem in error.problems
+            Problem(names.get(source, source), problem.message) for problem in error.problems
         ]
-    return RecognisedRecord(canonical, tuple(problems), how.layout, sources, raw, names, record)
+    return RecognisedRecord(canonical, tuple(problems), reading.layout, sources, raw, names, record)
 
 
 def _may_be_text(name: str, value: Any) -> bool:
@@ -399,8 +399,10 @@ def _original_path(path: str, names: Mapping[str, str]) -> str:
     return names.get(root, root) + dot + path_behind
 
 
-def _names_documents(raw: Mapping[str, Any], sources: Mapping[str, str], how: _KeyReading) -> bool:
-    candidates = dict(how.candidates).get("documents", ())
+def _names_documents(
+    raw: Mapping[str, Any], sources: Mapping[str, str], reading: _KeyReading
+) -> bool:
+    candidates = dict(reading.candidates).get("documents", ())
     return not AMBIGUOUS.issuperset(candidates) or "documents" in raw or "documents" in sources
 
 

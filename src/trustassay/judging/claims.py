@@ -172,7 +172,7 @@ def parse_claim_list(reply: str, response: str = "") -> list[Claim]:
 
 
 def build_claims_as_in_paper(response: str, split: Splitter) -> list[Claim]:
-    """Return the sentences of an answer as trust_eval 0.1.6 reads them (spec 4.2 to 4.4)."""
+    """Return the sentences of an answer as trust_eval 0.1.6 reads them."""
     return [build_claim_as_in_paper(sentence) for sentence in split(response)]
 
 

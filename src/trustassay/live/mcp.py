@@ -79,7 +79,7 @@ def mcp_part(service: Service) -> Part:
     result = server.streamable_http_app(
         stateless_http=True,
         json_response=True,
-        # Sizes of bodies and hosts are checked for all routes, in `requests`.
+        # Sizes of bodies and hosts are checked for all routes, in `live/requests.py`.
         max_request_body_size=sys.maxsize,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

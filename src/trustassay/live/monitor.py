@@ -5,8 +5,7 @@ The steps of a call:
 1. Read the state file, which has the counts of each day.
 2. Count the new runs, or say why one is left out.
 3. Test each figure of each group for a rise (:mod:`~trustassay.statistics.eprocess`), with one
-promise
-   over all days and figures.
+   promise over all days and figures.
 4. Look for missing answers, vanished groups and overdue runs (:mod:`~trustassay.live.volume`).
 5. Write the state, with the alarms that the webhook is to get.
 """
@@ -169,14 +168,15 @@ def monitor(
 
     Raises:
         UsageError, RunFolderError: the state is damaged, in use, or of other options; there is no
-            such figure; a run is not finished, or was judged differently. Nothing is written then.
+            such figure; a run is not finished, or was judged differently. Nothing is written if
+            one is raised.
     """
     with _lock_state(path):
         # Through JSON and back: tuples become lists, as in the stored settings that they are
         # compared with.
         state = _read_state(path, json.loads(json.dumps(asdict(options))))
-        # step 1: count the runs, in the order of their days, since a day must not precede the last
-        # one
+        # step 1: count the runs in the order of their days, since a run of an earlier day than the
+        # last is refused
         days_of_runs = sorted((_find_day(run), run) for run in runs)
         notes, alarms = list[str](), list[VolumeAlarm]()
         for day, run in days_of_runs:
@@ -216,7 +216,8 @@ def monitor(
             kind = "stale" if staleness.is_stale else "future"
             alarms.append(VolumeAlarm(kind, "", staleness.in_words()))
         for alarm in alarms:
-            # of a stale monitor the text changes each day, and one alarm is enough
+            # The text of a stale or future run changes each day, but one alarm is enough: its key
+            # is the day of the last run.
             key = staleness.last if alarm.kind in ("stale", "future") else alarm.text
             _keep_alarm(state, f"{alarm.kind} {key}", alarm, f"{alarm.kind}: {alarm.text}")
         # step 6: written last and as a whole, so that an error above leaves the old state
@@ -250,7 +251,7 @@ def _read_state(path: Path, settings: State) -> State:
         state = None
     if not isinstance(state, dict) or not all(isinstance(state.get(k), dict) for k in _PARTS):
         raise UsageError(f"{path}: is no state of monitor; restore it, or begin another --state")
-    # names of figures of an earlier version, which mean other shares
+    # Figures with these names come from an earlier version, where they were other shares.
     if any(name.endswith((".look", ".unscored")) for name in state["ends"]):
         raise UsageError(
             f"{path}: is of a version whose shares left answers out; begin another --state"
@@ -266,9 +267,9 @@ def _find_day(path: Path) -> str:
     """Return the day of a run; empty if neither its name nor its ``run.json`` has one."""
     start = read_start(read_finished_run(path))
     result = f"{start.date()}" if start else ""
-    # the last date in the name counts: a person may have added it
+    # The last date in the name counts, since a user may have appended it.
     for match in _DAY.findall(path.resolve().name):
-        with suppress(ValueError):  # as of 2026-02-30
+        with suppress(ValueError):  # an impossible date, such as 2026-02-30
             result = f"{date.fromisoformat(match)}"
     return result
 
@@ -279,7 +280,7 @@ def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeA
     run = read_finished_run(path)
     entry = {"run": str(path), "digest": digest, STARTED: run.get(STARTED)}
     counted = list(days[day]["runs"]) if day in days else []
-    # step 1: a run that was counted is left alone, and a copy of one is an alarm
+    # step 1: skip a run that was counted before; a copy of one raises an alarm
     at_path = [
         counted_run
         for counted_run in counted
@@ -289,14 +290,14 @@ def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeA
         if counted_run["digest"] != digest:
             continue
         if counted_run in at_path or not Path(counted_run["run"]).exists():
-            return None  # it was counted, perhaps at another place
+            return None  # counted before, perhaps in another folder
         if _is_copy(Path(counted_run["run"]), path):
             text = f"{path}: is a copy of {counted_run['run']}, so its answers count once"
             return VolumeAlarm("copy", day, text)
-    # step 2: earlier days are closed, since tests of later days have used them
+    # step 2: refuse a run of an earlier day, since the tests of later days have used its counts
     if days and day < (last := max(days)):
         text = f"{path}: left out: {day} is before {last}, which was counted"
-        # a note where only its outputs were written again
+        # Only a note if the run at this path was counted: just its outputs were written again.
         return text if at_path else VolumeAlarm("left out", day, text)
     # step 3: A run of the last day that was continued replaces its own earlier count. A run in the
     # same folder that began at another time is another run, and the one that it overwrote is lost:
@@ -316,9 +317,12 @@ def _add_run(state: State, day: str, path: Path, options: Monitoring) -> VolumeA
         return VolumeAlarm("left out", day, text)
     # step 4: only runs of the same judge and settings can be compared
     state["judged"] = state["judged"] or {key: run[key] for key in ("metrics", "backends")}
-    if differ := describe_changed_judges(state["judged"], run, [*run["metrics"]]):
-        differ = [f"{path}: was judged otherwise than the days before: {'; '.join(differ)}"]
-        raise UsageError(f"{differ[0]}; score it in the same way, or begin another --state")
+    differences = describe_changed_judges(state["judged"], run, [*run["metrics"]])
+    if differences:
+        raise UsageError(
+            f"{path}: was judged otherwise than the days before: {'; '.join(differences)}; "
+            "score it in the same way, or begin another --state"
+        )
     # step 5: all runs of the day are counted anew, since their questions may overlap
     paths = [*(Path(counted_run["run"]) for counted_run in other_runs), path]
     days[day] = {"runs": [*other_runs, entry], **_count_day(state, paths, run, options)}

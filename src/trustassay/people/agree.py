@@ -221,14 +221,14 @@ def measure_agreement(
 
 
 def _build_cube(
-    ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str]
+    ratings: Ratings, items: Sequence[tuple[str, str]], raters: Sequence[str]
 ) -> Floats:
     """Return all ratings, shape (raters, items, repeats); NaN where there is none."""
-    item_at = {unit: place for place, unit in enumerate(units)}
+    item_at = {item: place for place, item in enumerate(items)}
     rater_at = {rater: place for place, rater in enumerate(raters)}
     repeats = 1 + max(rating.repeat for rating in ratings.ratings)
     # Raters skip items, so most tables have holes.
-    cube = np.full((len(raters), len(units), repeats), math.nan)
+    cube = np.full((len(raters), len(items), repeats), math.nan)
     for rating in ratings.ratings:
         cube[rater_at[rating.rater], item_at[rating.item, rating.model], rating.repeat] = (
             rating.value
@@ -247,8 +247,8 @@ def _mean_kappa(
     def mean(table: Floats, times: Floats) -> float | None:
         pairs = itertools.combinations(table, 2)
         result = [
-            cohen_kappa(kappa, second_ratings, weights, levels, times)
-            for kappa, second_ratings in itertools.islice(
+            cohen_kappa(first_ratings, second_ratings, weights, levels, times)
+            for first_ratings, second_ratings in itertools.islice(
                 pairs, len(table) - 1 if of_first else None
             )
         ]
@@ -419,11 +419,11 @@ def _ratio_interval(
 
 
 def _list_disputes(
-    ratings: Ratings, units: Sequence[tuple[str, str]], raters: Sequence[str], first: Floats
+    ratings: Ratings, items: Sequence[tuple[str, str]], raters: Sequence[str], first: Floats
 ) -> list[RatingDispute]:
     """List the items with different ratings, the largest distance first."""
     result = []
-    for place, (item, model) in enumerate(units):
+    for place, (item, model) in enumerate(items):
         column = first[:, place]
         has_rating = ~np.isnan(column)
         values = column[has_rating]

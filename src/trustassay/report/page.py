@@ -164,7 +164,7 @@ def summary_template(metric: ReportMetric) -> str | None:
 
 
 def _read_metric_template(name: str) -> str | None:
-    """Return the source of a metric's template, by its name from :func:`find_template`."""
+    """Return the source of a metric's template, by its name from :func:`answers.find_template`."""
     if not name.startswith(answers.METRIC_TEMPLATE_PREFIX):
         return None
     path = Path(name.removeprefix(answers.METRIC_TEMPLATE_PREFIX))

@@ -31,7 +31,10 @@ from trustassay.statistics import Places
 from trustassay.text.language import OTHER_LANGUAGE
 
 MIN_COPIED_WORDS = 8
-"""Words from which an answer can be a copy of a passage; a name or a number is none."""
+"""Number of words from which an answer can be a copy of a passage.
+
+A shorter one, such as a name or a number, is not a copy.
+"""
 
 
 def determine_outcome(metric: Metric | None, assessment: Assessment) -> Outcome:
@@ -130,7 +133,7 @@ class RunOutcomes:
 def _build_counter(name: str, metrics: Mapping[str, Metric]) -> OutcomeCounter:
     metric = metrics.get(name)
     if metric is None:
-        # A metric that is not installed: where it draws a line is not known.
+        # The metric is not installed, so its line between good and bad answers is unknown.
         words = {outcomes.SCORED: "scored", outcomes.NOT_SCORED: "not scored"}
         return OutcomeCounter(name, words, has_line=False)
     return OutcomeCounter(name, metric.outcome_words, has_line=metric.counts_outcomes)

@@ -4,7 +4,7 @@
 2. The units with the smallest hashes are drawn, each with all its answers.
 
 So the order of the input changes nothing. With a share, a unit stays drawn, or not drawn, when the
-input grows. All units have the same probability, so that figures need no weights (decision 162).
+input grows. All units have the same probability, so that figures need no weights.
 """
 
 import json

@@ -664,7 +664,7 @@ async def assess_sample(
         # cancellation of this task, or a full disk, ends the run.
         task = asyncio.current_task()
         if (task and task.cancelling()) or isinstance(error, DiskFullError):
-            raise  # what is asked from now on could not be kept
+            raise  # replies to further requests could not be stored
         if folder:
             write_failure(folder, metric.name, error)
         message, fault = f"{metric.name} failed: {describe_error(error)}", None
@@ -753,7 +753,7 @@ def assess_other_language(metric: Metric, sample: Sample, models: Models) -> Ass
     """
     for need in metric.needs():
         # Only models without a role are checked: those with one are chat models, or the second
-        # reader, which takes over where the first does not read the language (decision 164).
+        # reader, which takes over where the first does not read the language.
         message = (
             None
             if need.role or need.only_with

@@ -132,8 +132,7 @@ class ResponseStage(Stage):
 
     def lacks(self, sample: Sample) -> bool:
         """Return whether a sample is to be filled; a blank response counts as missing."""
-        # A blank response counts as missing: CSV cannot distinguish an empty cell from none
-        # (decision 47).
+        # CSV cannot distinguish an empty cell from a missing one.
         return not sample.answered
 
     def problems(self, sample: Sample) -> list[Problem]:

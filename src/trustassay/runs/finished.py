@@ -350,7 +350,7 @@ class Run:
         # Imported here: most users of a run never ask for a table.
         import arro3.io
 
-        # arro3 and not pyarrow, which would take most of the size of an installation (decision 1).
+        # arro3 and not pyarrow, which alone takes 170 MB of an installation.
         table = arro3.io.read_parquet(self._folder.parquet_path).read_all()
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
         # The table of a run of an earlier version: its outcomes are counted from the assessments.

@@ -311,7 +311,7 @@ class StoredSamples:
                 else:
                     # ``write`` returns the number of bytes, which is true: this sample is not gone.
                     is_missing[place] = not file.write(self._line(place))
-            # A lost sample is an error: its old score would stay in the figures (decision 163).
+            # A lost sample is an error: its old score would stay in the figures.
             if is_missing.any():
                 first = parse_sample_id(self._line(int(np.flatnonzero(is_missing)[0])))
                 count = f"{is_missing.sum():,} of {len(is_missing):,} scored samples, as {first!r},"

@@ -593,10 +593,10 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
     (the default), ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers
     of a chat log, whose unit is then the conversation. longest_answer: see
-    :class:`~trustassay.text.limits.TextLimits`. report: whether to
-    write ``report.html``; by default if there is a folder. command: what began the run, for
-    messages. why: the metric was chosen, where nobody named it. progress: whether it is
-    shown; if not said, in a notebook alone.
+    :class:`~trustassay.text.limits.TextLimits`. report: whether to write ``report.html``; by
+    default if there is a folder. command: what began the run, for messages. why: the metric was
+    chosen, where nobody named it. progress: whether it is shown; by default only in a notebook.
+
     sample: how many answers are drawn, 2000 or ``"1%"``. sample_by: fields of strata, with commas.
     append: ``out`` may hold the run of the input when it had fewer samples. drawn: of what a
     rescored run was. calls_from: a file of calls to start from. answering, pairing, documents,

@@ -2,7 +2,7 @@
 
 1. The first reader has scored all answers.
 2. The second one reads a random part of them, then the answers that matter most: those nearest to
-   the line between good and bad ones first, until the budget is spent (decisions 141 and 176).
+   the line between good and bad ones first, until the budget is spent.
 3. From the random part, the share of answers that need a look by both readers is estimated, with an
    interval, although only the first one read most answers.
 
@@ -126,7 +126,7 @@ def _sort_by_worth(rows: Sequence[FirstFinding]) -> list[FirstFinding]:
     """Return the answers in the order in which reading them again is worth most.
 
     Those nearest to the line come first. Answers far from it keep their place in the ranking
-    whatever the second reader says (decision 176).
+    whatever the second reader says.
     """
     badness = sorted((row.badness for row in rows), reverse=True)
     flagged = sum(row.flagged for row in rows)

@@ -11,8 +11,7 @@ the share p solves q = p se + (1 - p) (1 - sp).
 
 Intervals are quantiles of the posterior of independent binomials with small priors. With 50 labels,
 and near 0 and 1, they hold where normal intervals do not (``lab/benchmarks/corrected.py``). Answers
-of
-one unit are not independent: counts are divided by the design effect of the estimate.
+of one unit are not independent: counts are divided by the design effect of the estimate.
 """
 
 import math

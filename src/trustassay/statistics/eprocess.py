@@ -49,7 +49,7 @@ def answers_evidence(
         line: p, 0 to 1.
 
     Returns:
-        Shape (..., t - baseline), at most :data:`MOST`.
+        Shape (..., t - baseline), at most :data:`MAX_LOG_EVIDENCE`.
     """
     s: Floats = np.asarray(totals, dtype=np.float64)[..., None, None]
     n: Floats = np.asarray(counts, dtype=np.float64)[..., None, None]

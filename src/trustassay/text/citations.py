@@ -180,7 +180,7 @@ def find_citations_as_in_paper(text: str) -> tuple[int, ...]:
 
 
 def strip_citations_as_in_paper(text: str) -> str:
-    """Delete `` [`` + digits, ``[`` + digits, `` |`` and every ``]``, in this order (spec 4.2)."""
+    """Delete `` [`` + digits, ``[`` + digits, `` |`` and every ``]``, in this order."""
     text = re.sub(r" \[\d+", "", text)
     text = re.sub(r"\[\d+", "", text)
     return text.replace(" |", "").replace("]", "")

@@ -47,10 +47,10 @@ def detect_language(text: str, context: Sequence[str] = ()) -> str | None:
         return _compute_log_odds(text)[1]
     words = _ENGLISH_WORD.findall(text)
     names = sum(word[0].isupper() for word in words)
-    # Nine capitalised words out of ten are a list of names: "Marta Lind, Olof Berg".
-    has_own_language = len(words) > MAX_SHORT_ANSWER_WORDS and 10 * names < 9 * len(
-        words
-    )  # not made of names alone
+    # Nine capitalised words out of ten are a list of names: "Marta Lind, Olof Berg". Such a text
+    # does not show its language.
+    is_names = 10 * names >= 9 * len(words)
+    has_own_language = len(words) > MAX_SHORT_ANSWER_WORDS and not is_names
     if has_own_language:
         odds, other = _compute_log_odds(text)
         # Between the two thresholds the words of the answer leave it open, and the context decides.
@@ -96,9 +96,7 @@ def _is_other_script(text: str) -> bool:
     letters = [character for character in text if character.isalpha()]
     latin = ("LATIN", "GREEK", "FULLWIDTH LATIN")
     # Letters up to U+036F are Latin, with their modifiers; only later ones need the slow look-up.
-    names = (
-        unicodedata.name(letter_after, "") for letter_after in letters if letter_after > "\u036f"
-    )
+    names = (unicodedata.name(letter, "") for letter in letters if letter > "\u036f")
     return 2 * sum(not name.startswith(latin) for name in names) > len(letters)
 
 

@@ -51,7 +51,7 @@ class TextLimits:
     answer: int = MAX_ANSWER_CHARACTERS
     """Characters of the question, of the response, and of each gold or reference answer. The other
     limits are in proportion: ten times as many characters of all passages together and of all gold
-    and reference answers together, and the counts in ``_PER``."""
+    and reference answers together, and the counts in ``_CHARACTERS_PER``."""
 
     def check(self, sample: Sample) -> None:
         """Raise AssessmentError if a sample is too long; only lengths are read."""

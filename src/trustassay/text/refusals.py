@@ -454,7 +454,7 @@ def begins_with_refusal(text: str) -> bool:
 
 # The decision of Trust-Eval ---------------------------------------------------------------------
 
-# The sentence that Trust-Eval's prompt asks for, and its threshold (spec 4.5). Ratios are 0 to 100.
+# The sentence that Trust-Eval's prompt asks for, and its threshold. Ratios are 0 to 100.
 REFUSAL_FLAG = normalise_squad("I apologize, but I couldn't find an answer")
 FLAG_SIMILARITY_THRESHOLD = 85
 
@@ -462,9 +462,9 @@ FLAG_SIMILARITY_THRESHOLD = 85
 def compute_flag_similarity(text: str) -> int:
     """Return how closely a part of ``text`` resembles the refusal flag of Trust-Eval, 0 to 100.
 
-    The partial ratio of fuzzywuzzy on Levenshtein matching blocks (spec 4.5): windows of the
-    longer text, as long as the shorter one, are placed where a global alignment matches them, and
-    the best similarity 2 LCS / (sum of lengths) counts. Equal texts give 100, a blank text 0.
+    The partial ratio of fuzzywuzzy on Levenshtein matching blocks: windows of the longer text, as
+    long as the shorter one, are placed where a global alignment matches them, and the best
+    similarity 2 LCS / (sum of lengths) counts. Equal texts give 100, a blank text 0.
     """
     normal = normalise_squad(text)
     if normal == REFUSAL_FLAG:

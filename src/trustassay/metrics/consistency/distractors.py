@@ -271,7 +271,8 @@ async def find_distractors(  # noqa: PLR0913 - what each sample brings
         question, answer: the sample's.
         models: asked for substitutes, and for entities if there is a linker.
         aliases: other right answers, as far as they are known.
-        pool: answers of the same kind to other questions (:func:`find_same_kind_answers`).
+        pool: answers of the same kind to other questions
+            (:func:`~trustassay.metrics.consistency.slots.find_same_kind_answers`).
         sources: names of sources of ``models``; ``llm`` is the chat model in the role generator.
         limit: maximum number of distractors. seed: for what is drawn at random.
 

@@ -103,9 +103,8 @@ def trust_bc(checks: Sequence[ChoiceCheck], wanted: int, *, unparsed_counts: boo
     Args:
         checks: the checks that were made.
         wanted: how many have to be consistent, 1 or more. A reply that names no option is no
-            check of
-            the answer; another one takes its place. If fewer can be read and none is inconsistent,
-            there is no score.
+            check of the answer; another one takes its place. If fewer can be read and none is
+            inconsistent, there is no score.
         unparsed_counts: whether a reply without an option is inconsistent.
     """
     if any(ends_checks(check, unparsed_counts=unparsed_counts) for check in checks):

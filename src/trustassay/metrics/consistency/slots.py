@@ -47,8 +47,7 @@ def find_slots(question: str, answer: str, linked: Sequence[Entity] = ()) -> lis
         answer: the answer.
         linked: entities that a linker found. They replace overlapping entities that were found by
             capital letters, but never dates and numbers. An entity without types gets those
-                that the
-            question asks for.
+            that the question asks for.
     """
     tokens = tag_words(answer)
     # Overlaps are resolved in this order: dates, linked entities, names, numbers, words.

@@ -200,7 +200,7 @@ def score(
         weights: shape (n, N); 0 where a reference is not present.
         penalties: p, the mean similarity to each reference's answers to the neighbours, shape
             (n, N). ``None`` leaves the term out, which is not the term at 0 (see
-            :func:`penalised`).
+            :func:`aggregate_penalty`).
         present: references that count; N is their number in each row. By default all.
         has_penalty: references that answered a neighbour; the others' term is left out.
 

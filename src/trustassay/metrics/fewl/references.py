@@ -246,7 +246,7 @@ def draw_neighbours(
 ) -> Neighbours:
     """Draw k places of the pool without repetition, none more similar than allowed.
 
-    Shapes as in :func:`nearest` with n = 1; ``query`` has shape (d,).
+    Shapes as in :func:`find_nearest` with n = 1; ``query`` has shape (d,).
     """
     k = min(k, len(pool))
     order = rng.permutation(len(pool)).tolist() if k else ()
@@ -353,8 +353,8 @@ class QuestionPool:
     def _find_in_block(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
         """Return the neighbours of a block of the pool's own questions, and the row of this one.
 
-        The blocks are those of :func:`nearest`: a product of another shape may round the last digit
-        of a similarity differently, and a run in shards has to give the same scores.
+        The blocks are those of :func:`find_nearest`: a product of another shape may round the last
+        digit of a similarity differently, and a run in shards has to give the same scores.
         """
         if self.all_neighbours:
             return self.all_neighbours, number

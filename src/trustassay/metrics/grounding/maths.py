@@ -167,9 +167,8 @@ def _compute_list_scores(
 
 
 def ratio(part: Floats, total: Floats) -> Floats:
-    """Return part / whole: 0 where ``whole`` is 0, NaN where either is NaN."""
-    # ``where`` leaves ``out`` where whole is 0; NaN != 0, so an unknown whole is divided, giving
-    # NaN.
+    """Return part / total: 0 where ``total`` is 0, NaN where either is NaN."""
+    # ``where`` keeps ``out`` where total is 0. NaN != 0, so an unknown total is divided: NaN.
     return np.divide(part, total, out=np.where(np.isnan(part), part, 0.0), where=total != 0)
 
 
@@ -293,7 +292,7 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
 
 
 def share(part: float, total: float) -> float:
-    """Return part / whole, 0 of nothing."""
+    """Return part / total, and 0 if ``total`` is 0."""
     return part / total if total else 0.0
 
 
@@ -325,7 +324,7 @@ class Citation:
     index: int
     """The document's index, from 0; -1 is the last one, where ``[0]`` cites it."""
     verdict: str | None = None
-    """A key of :data:`WHY`; ``None`` until it is known."""
+    """A key of :data:`VERDICT_REASONS`; ``None`` until it is known."""
     reason: str = ""
     """The reason for the verdict."""
 
@@ -360,8 +359,8 @@ def build_citations(
 ) -> list[Citation]:
     """Return the citations of a statement; those that entailment need not judge have verdicts.
 
-    The range check comes before the limit, as in trust_eval 0.1.6 (spec 7.1): a citation of a
-    missing document voids its statement even where the limit would have cut it off.
+    The range check comes before the limit, as in trust_eval 0.1.6: a citation of a missing
+    document voids its statement even where the limit would have cut it off.
     """
     # trust_eval indexes with number - 1, so [0] becomes -1, the last document.
     first = 0 if rules.zero == "last" and documents else 1
@@ -410,7 +409,7 @@ def indices_without(indices: Sequence[int], position: int) -> list[int]:
 def covers_same_gold(
     coverage: Sequence[Sequence[int]], index: int, remaining: Sequence[int]
 ) -> bool:
-    """Return whether ``index`` and a document of ``rest`` support the same gold answer."""
+    """Return whether ``index`` and a document of ``remaining`` support the same gold answer."""
     return any(
         supported and any(coverage[other][gold] for other in remaining)
         for gold, supported in enumerate(coverage[index] if coverage else ())
@@ -423,10 +422,10 @@ def judge_citations(
     coverage: Sequence[Sequence[int]],
     rules: Rules,
 ) -> Judgement:
-    """Judge a statement's citations (spec 7.1; conditions A and B of Gao et al. 2023).
+    """Judge a statement's citations (conditions A and B of Gao et al. 2023).
 
     Args:
-        citations: from :func:`cited`.
+        citations: from :func:`build_citations`.
         entails: do the passages of these indices together entail the statement? It is asked of
             all open citations, of each alone, and of the others without it.
         coverage: for each document its flags, one for each gold answer; empty where unknown.
@@ -475,7 +474,7 @@ Golds = Sequence[Sequence[str]]
 def exact_hits(response: str, golds: Golds, rules: Rules) -> list[bool]:
     """Return, for each gold answer, whether an alias of it is in the response (``em``).
 
-    ``shown`` is the response without citations.
+    The citations must have been removed from ``response``.
     """
     text = rules.normal(response)
     return [any(rules.contains(text, rules.normal(alias)) for alias in gold) for gold in golds]
@@ -491,10 +490,10 @@ class ListMatch:
 
 
 def list_match(predicted: Sequence[str], golds: Golds, rules: Rules) -> ListMatch:
-    """Match the elements of a list answer with gold answers (``em5``, spec 6.3).
+    """Match the elements of a list answer with gold answers (``em5``).
 
-    ``predicted`` comes from :func:`predictions`. A pair matches when the normalised texts are
-    equal. Duplicates count each time.
+    ``predicted`` comes from :func:`split_answer_list` or :func:`split_plain_list`. A pair matches
+    when the normalised texts are equal. Duplicates count each time.
     """
     aliases = [list(map(rules.normal, gold)) for gold in golds]
     gold_texts = {alias for names in aliases for alias in names}

@@ -343,7 +343,7 @@ class GroundingAssessor:
     async def judge_by_both(
         self, coverage: Flags | None, judges: Sequence[_CitationJudge]
     ) -> list[_CitationJudge]:
-        """Let the second reader judge the statements that decide (:func:`read_again`).
+        """Let the second reader judge the statements that decide.
 
         Statements that cite nothing are left out: there is nothing to read.
         """

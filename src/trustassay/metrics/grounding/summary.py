@@ -511,7 +511,7 @@ class WeightedAnswers:
     answers: GroundingSums
     """The layout of the rows."""
     rows: Floats
-    """Rows as of :meth:`Answers.rows`, shape (n, 2 K); 0 where an answer failed."""
+    """Rows as of :meth:`GroundingSums.rows`, shape (n, 2 K); 0 where an answer failed."""
 
     @classmethod
     def of(cls, metric: GroundingOptions, assessments: Iterable[Assessment]) -> "WeightedAnswers":

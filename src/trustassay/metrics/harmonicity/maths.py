@@ -54,7 +54,7 @@ def _map_blocks(
     perturbed: ArrayLike,
     function: Callable[[NDArray[Any], NDArray[Any]], Sequence[NDArray[Any]]],
 ) -> list[NDArray[Any]]:
-    """Apply ``of`` to blocks (m, d) and (m, n, d), which bound the memory; shape (...) each."""
+    """Apply ``function`` to blocks (m, d) and (m, n, d), to bound the memory; shape (...) each."""
     o, p = np.asarray(original), np.asarray(perturbed)
     if p.ndim != o.ndim + 1 or p.shape[:-2] != o.shape[:-1] or p.shape[-1] != o.shape[-1]:
         raise ValueError(f"expected (..., d) and (..., n, d), got {o.shape} and {p.shape}")

@@ -79,8 +79,8 @@ def flip_rate(votes: PassingVotes) -> float:
 def decide_outcome(votes: PassingVotes) -> VoteVerdict:
     """Return the verdict of the votes: passes, fails or undecided.
 
-    From :data:`FEWEST_VOTES` on, undecided means that the 95 % interval of the share that passes
-    contains one half. Fewer votes decide by majority; a tie is undecided.
+    From :data:`MIN_INTERVAL_VOTES` on, undecided means that the 95 % interval of the share that
+    passes contains one half. Fewer votes decide by majority; a tie is undecided.
     """
     # An interval of four votes contains one half however they fall, so it could never decide.
     if votes.n < MIN_INTERVAL_VOTES:
@@ -91,7 +91,7 @@ def decide_outcome(votes: PassingVotes) -> VoteVerdict:
 
 
 def is_settled(votes: PassingVotes, remaining: int) -> bool:
-    """Whether no outcome of up to ``left`` further votes can change the verdict.
+    """Whether no outcome of up to ``remaining`` further votes can change the verdict.
 
     A further vote that passes moves the interval up, any other moves it down. It is therefore
     enough to check the extremes: no further vote, all of them passing, none of them passing.
@@ -309,7 +309,7 @@ class VoteCollector:
 def build_judge_prompt(
     scale: Rubric, sample: Sample, order: str = ORDERS[0], template: Prompt | None = None
 ) -> str:
-    """Return the prompt for a judge; raises as :meth:`Prompt.filled`."""
+    """Return the prompt for a judge; raises as :meth:`Prompt.fill`."""
     text_by_name = {
         "question": ("Question", sample.question),
         "documents": ("Passages", _format_documents(sample)),

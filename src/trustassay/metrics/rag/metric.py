@@ -57,8 +57,8 @@ def compute_figures(facts: Bools, statements: Bools, relevant: Bools) -> dict[st
     Args:
         facts: for each fact of the gold answer, whether the response says it (row 0), and whether a
             passage does (row 1), shape (2, f).
-        said: for each statement of the response, whether the gold answer, a passage, and a relevant
-            passage says it, shape (3, s).
+        statements: for each statement of the response, whether the gold answer, a passage, and a
+            relevant passage says it, shape (3, s).
         relevant: whether each passage says a fact, in the order of retrieval, shape (k,).
     """
     in_answer, in_passages = facts

@@ -16,7 +16,7 @@ _EDGES = string.punctuation + string.whitespace
 
 
 def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
-    """Return the tokens of a sample, which :func:`tokens_problems` has found valid."""
+    """Return the tokens of a sample, which :func:`find_token_problems` has found valid."""
     value = sample.metadata.get(TOKENS_FIELD)
     return tuple(token for item in value or () if (token := _read_token(item)) is not None)
 

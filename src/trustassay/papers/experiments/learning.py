@@ -156,7 +156,8 @@ def run_sft(
     All arms train on the same questions and test with the same ones.
 
     Raises:
-        As :func:`icl` and ``tune``; ValueError: no question is left to train on, or to test with.
+        As :func:`run_icl` and ``tune``.
+        ValueError: no question is left to train on, or to test with.
     """
     answers, ways, notes = _score_answers(source, out, setup, records)
     answer_files: dict[str, _AnswerFile] = {}

@@ -79,7 +79,7 @@ def write_sheets(project: AnnotationProject, path: Path) -> list[Path]:
 
 
 def _remove_defusing(cell: str) -> str:
-    """Remove the quote that :func:`defused` put before a cell that looks like a formula."""
+    """Remove the quote that :func:`defuse_formula` put before a cell that looks like a formula."""
     return cell[1:] if cell.startswith("'") and defuse_formula(cell[1:]) != cell[1:] else cell
 
 
