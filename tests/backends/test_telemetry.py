@@ -92,10 +92,10 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 LOAD = """
 import transformers  # as some other code would, before us
 
-from trustassay.backends.hf_loading import config_of, libraries, safetensors_only
+from trustassay.backends.hf_loading import import_libraries, load_config, safetensors_only
 
-_, transformers = libraries()
-folder, _ = config_of("someone/pickled")
+_, transformers = import_libraries()
+folder, _ = load_config("someone/pickled")
 try:
     with safetensors_only():
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)

@@ -141,8 +141,12 @@ def server() -> Iterator[LlmServer]:
 
 @pytest.mark.slow
 def test_killed_it_goes_on_and_asks_nothing_twice(
-    inputs: tuple[Path, Path], tmp_path: Path, server: LlmServer
+    inputs: tuple[Path, Path],
+    tmp_path: Path,
+    server: LlmServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TRUSTASSAY_CACHE", "off")
     server.change(latency_ms=50)
     uri = f"openai:judge@{server.base_url}?concurrency=4"
     arguments: list[str | Path] = [

@@ -282,7 +282,7 @@ def test_killed_at_work_and_started_again(tmp_path: Path, kind: str) -> None:
     files = five(tmp_path)
     (tmp_path / "scripted.py").write_text(f"SLEEP = 0.02\n{MODELS}")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = os.environ | {"PYTHONPATH": path, "TRUSTASSAY_CACHE": "off"}
     with LlmServer(latency_ms=10) as one:
         model = "python:scripted:sound" if kind == "function" else uri(one, concurrency=2)
         options = ["--model", model, "--model", "python:scripted:odd"]

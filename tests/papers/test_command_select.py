@@ -198,7 +198,9 @@ def test_from_answers_to_prompts_that_generate_sends(tmp_path: Path) -> None:
     assert {row["response"] for row in lines(tmp_path / "a.jsonl")} == {"5"}
     done = run_command("papers", "select", "sft", "run", "--out", "chosen", cwd=tmp_path)
     assert "10 questions to train on and 2 to test with" in " ".join(done.stderr.split())
-    done = run_command("papers", "select", "sft", "run", "--judge", "x", "--out", "c", cwd=tmp_path)
+    done = run_command(
+        "papers", "select", "sft", "run", "--backend", "judge=x", "--out", "c", cwd=tmp_path
+    )
     assert done.returncode == 2
     assert "--judge has no effect" in " ".join(done.stderr.split())
 

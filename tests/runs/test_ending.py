@@ -48,7 +48,7 @@ def slow(*arguments, **options):
     return quick(*arguments, **options)
 
 setattr(owner, name, slow)
-results.ROWS = 16
+results.ROWS_PER_BATCH = 16
 sys.argv = ["trustassay", "score", "in.jsonl", "--entailer", "lexical", "--out", "run"]
 from trustassay.cli.main import main
 main()
@@ -68,10 +68,10 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("module", "owner", "name", "after"),
     [
-        ("lines", "", "sample_id", 20),
+        ("lines", "", "parse_sample_id", 20),
         ("lines", ".StoredAssessments", "_read", 20),
         ("counts", "", "finding_of", 20),
-        ("lines", ".Line", "evidence_text", 40),
+        ("lines", ".AssessmentLine", "evidence_text", 40),
         ("folder", ".RunFolder", "sample_at", 20),
     ],
     ids=STEPS,
