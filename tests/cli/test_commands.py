@@ -89,3 +89,9 @@ def test_an_option_of_a_rare_backend_names_the_form_that_a_command_has(cli: Cli,
     said = cli(*line.split())
     role = line.split()[-2].removeprefix("--")
     assert said.status == 2 and f"--backend {role}=URI" in said.err
+
+
+def test_a_backend_that_is_given_twice_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": "r"}\n')
+    said = cli("plan", "a.jsonl", "--judge", "openai:a", "--backend", "judge=openai:b")
+    assert said.status == 2 and "--judge: is given twice" in said.err

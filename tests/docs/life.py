@@ -111,7 +111,7 @@ def trace() -> list[Step]:
             score([SAMPLE], metrics="faithfulness", out=Path(folder) / "run")
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
     return list(called.values())
 
 

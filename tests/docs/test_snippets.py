@@ -41,7 +41,7 @@ PARSED_ONLY = {
     r"^trustassay gate runs/new": "tests/cli/test_gate.py has such runs",
     r"Prompt .*Reply|models\.html|shard|--engine|^trustassay merge": "reads other files",
     r"^trustassay calibrate\b|--calibrator": "reads labelled runs, as tests/cli/test_calibrate.py",
-    r"s3://|duckdb:": "reads from elsewhere, as cluster/tests does",
+    r"s3://|duckdb:": "reads from elsewhere, as tests/ray does",
     r"^trustassay study\b": "reads labelled runs; tests/cli/test_study.py has them",
     r"^trustassay label\b": "reads ratings of a run; tests/cli/test_label.py has them",
     r"^trustassay compare .*--labels": "reads labelled runs; tests/cli/test_corrected.py has them",

@@ -349,12 +349,19 @@ def _unknown_scheme_error(kind: str, choice: str) -> UnknownNameError:
         if known_scheme.name == name and known_scheme.package
     ]:
         kinds = " and ".join(KINDS[known_scheme.kind] for known_scheme in of_package)
-        message = (
-            f"{name}: the package {of_package[0].package} has it as {kinds}, and not as {what}"
-        )
+        message = f"{name}: {of_package[0].package} has it as {kinds}, and not as {what}"
         return UnknownNameError(message)
-    # Suggestions are limited to schemes of this kind.
-    fit = {*schemes_by_name, *find_entry_points()} - {""}
+    # Suggestions are limited to schemes of this kind. The schemes of the papers are loaded to know
+    # theirs; those of other packages are suggested by name, since they may not load.
+    others = set()
+    for plugin_name, entries in find_entry_points().items():
+        for entry in entries:
+            if entry.dist and entry.dist.name == "trustassay":
+                load_plugin(entry)
+            else:
+                others.add(plugin_name)
+    fit = {known_scheme.name for known_scheme in schemes(kind)} | {*schemes_by_name, *others}
+    fit.discard("")
     fit |= set(recommended.load_recommended() if kind in CHAT_MODEL_KINDS else ())
     return UnknownNameError(did_you_mean(what, name, fit))
 

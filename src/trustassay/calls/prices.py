@@ -283,7 +283,8 @@ class BudgetLedger:
             return sum(tokens)
         usd = self._prices.usd(backend, tokens)
         if usd is None:
-            raise BackendError(f"a budget in US dollars needs a price of {backend} (--prices FILE)")
+            advice = "give it by --prices of score, or a budget in tokens: --budget 200000"
+            raise BackendError(f"a budget in US dollars needs a price of {backend}; {advice}")
         return usd
 
     async def reserve(self, backend: str, tokens: TokenCounts) -> float:

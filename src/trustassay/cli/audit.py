@@ -1,7 +1,7 @@
 """``trustassay audit``: what changes the verdicts of a judge although it should not."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from trustassay.cli import common
 from trustassay.cli.common import Json, Source, default_metrics, run_folder
@@ -23,9 +23,6 @@ from trustassay.runs.options import (
     Seed,
     SpendingOptions,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from trustassay.cli import common
 from trustassay.cli.options import with_options
@@ -15,9 +15,6 @@ from trustassay.runs.options import (
     Flag,
     Seed,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_options

@@ -1,6 +1,6 @@
 """``trustassay mcp``: a tool for MCP clients that checks answers."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from trustassay.cli.options import Only, with_options
 from trustassay.cli.serve import Metrics
@@ -8,9 +8,6 @@ from trustassay.runs.options import (
     BackendChoices,
     SpendingOptions,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_options

@@ -1,7 +1,7 @@
 """``trustassay models`` and ``models get``: backends that work here, and recommended judges."""
 
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -12,10 +12,6 @@ from trustassay.report.terminal import one_line, print_json, say, show_table
 from trustassay.runs.options import (
     Flag,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 UNNAMED = "list"
 """The command of ``trustassay models`` that runs if none is named."""

@@ -1,7 +1,7 @@
 """``trustassay monitor``: whether answers got worse, from one run a day."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,6 @@ from trustassay.report.terminal import complain, one_line, print_json, say, show
 from trustassay.runs.options import (
     Flag,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_options

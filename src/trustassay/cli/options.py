@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand
 
 from trustassay.cli.common import errors_for_people
+from trustassay.errors import UsageError
 from trustassay.runs.options import (
     ARGUMENTS,
     BACKEND_ROLES,
@@ -142,7 +143,10 @@ class OptionGroup:
             if is_typeddict(self.owner) and value == part.default:
                 continue
             value = flag.read(value) if flag.read else value
-            result |= value if flag.several else {name: value}
+            added = value if flag.several else {name: value}
+            if twice := result.keys() & added.keys():
+                raise UsageError(f"--{min(twice)}: is given twice, by its option and by --backend")
+            result |= added
         return self.owner(**result)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,9 +20,6 @@ from trustassay.runs.options import (
     Flag,
     KnownLabelOptions,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 @with_options

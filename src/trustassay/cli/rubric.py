@@ -1,6 +1,6 @@
 """``trustassay rubric``: the rubrics of the metric judge."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,6 @@ from trustassay.report.terminal import say, show_table
 from trustassay.runs.options import (
     Flag,
 )
-
-if TYPE_CHECKING:
-    pass
-
 
 rubric = typer.Typer(no_args_is_help=True)
 

@@ -91,7 +91,7 @@ def mixedqa(  # noqa: PLR0913 - one argument an option
     """Draw a set as MixedQA of TrustScore: open questions that all models answered.
 
     Test splits come before dev splits. Run a stopped command again to continue. Layouts:
-    docs/data.md; filters: papers/README.md.
+    and filters: docs/data.md.
 
     \b
     trustassay papers dataset mixedqa --nq NQ-open.dev.jsonl --popqa popQA.tsv \\
