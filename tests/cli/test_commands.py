@@ -1,6 +1,7 @@
 """Which commands there are, and those of installed packages."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
