@@ -617,3 +617,10 @@ def test_interrupted_it_ends_with_130_and_goes_on_later(place: Path) -> None:
     assert set(asked(place).values()) == {1}
     run_command(*arguments("unbroken"), cwd=place)
     assert results(place / "run") == results(place / "unbroken")
+
+
+def test_a_run_in_a_url_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunFolderError, match="trustassay export RUN --to URL"):
+        score([record(0)], metrics="grounding", entailer="lexical", out="s3://bucket/run")
+    assert list(tmp_path.iterdir()) == []

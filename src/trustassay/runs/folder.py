@@ -14,6 +14,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,8 @@ SAMPLES_REPAIR = (
     "remove samples.jsonl and assessments.jsonl and score again; model replies are stored"
 )
 
+_URL_AS_PATH = re.compile(r"[a-z][a-z0-9+.-]+:/")
+
 
 class RunFolder:
     """The files of one run.
@@ -79,8 +82,12 @@ class RunFolder:
         Folders that were created here and are still empty at the end are removed.
 
         Raises:
-            RunFolderError: another process works in it.
+            RunFolderError: another process works in it, or it is a URL.
         """
+        # `s3://bucket/run` as a path is `s3:/bucket/run`, a folder below the current one.
+        if _URL_AS_PATH.match(str(self.path)):
+            advice = "`trustassay export RUN --to URL` writes its table there"
+            raise RunFolderError(f"{self.path}: a run needs a folder of this machine; {advice}")
         # Innermost first, the order in which they can be removed.
         created = [path for path in (self.path, *self.path.parents) if not path.exists()]
         self.path.mkdir(parents=True, exist_ok=True)
