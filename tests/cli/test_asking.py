@@ -368,7 +368,10 @@ def test_a_budget_in_dollars_needs_a_price_before_anything_is_begun(
     asking = ["score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run"]
     said = cli(*asking, "--budget", "1usd")
     assert said.status == 2
-    assert f"a budget in US dollars needs a price of {uri(server)} (--prices FILE)" in said.err
+    assert (
+        f"a budget in US dollars needs a price of {uri(server)}; give it by --prices of score"
+        in said.err
+    )
     assert not (tmp_path / "run").exists()
     assert server.stats()["received"] == 0
     prices = {"test": {"prompt": 1000, "reply": 2000}}
