@@ -146,6 +146,6 @@ def test_every_row_stands_in_the_documentation_with_its_command() -> None:
     text = (ROOT / "lab/results/reliability.md").read_text(encoding="utf-8")
     assert HEAD in text
     found = re.findall(
-        r"^\| (.+?) \|.*`python -m benchmarks\.reliability (.+?)` \|$", text, re.MULTILINE
+        r"^\| (.+?) \|.*`python -m lab\.benchmarks\.reliability (.+?)` \|$", text, re.MULTILINE
     )
     assert found == [(row.title, row.name) for row in all_rows(quick=False)]
