@@ -29,6 +29,8 @@ MIN_COMMENTS_PER_100_LINES = 6
 LONG_FUNCTION_LINES = 60
 """A longer function has comments at its steps: one for every ``STEP_LINES`` lines at least."""
 STEP_LINES = 25
+MAX_EXCEPTIONS = 27
+"""Lower it when the list has become shorter."""
 
 
 def files() -> Iterator[Path]:
@@ -88,6 +90,10 @@ def code_lines(tree: ast.Module, text: str) -> int:
         ):
             lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
+
+
+def test_the_list_of_exceptions_only_shrinks() -> None:
+    assert len(ALLOWED.read_text(encoding="utf-8").splitlines()) <= MAX_EXCEPTIONS
 
 
 def test_a_class_name_has_one_meaning() -> None:

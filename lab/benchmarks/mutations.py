@@ -246,7 +246,7 @@ def main() -> None:
         figures[package] = {
             "possible": counts[package],
             "mutants": len(names),
-            "found by make unit": by["unit"],
+            "found by make test": by["unit"],
             "found by make slow only": by["slow"],
             "found by none": [name for name in names if found[name] == "none"],
         }

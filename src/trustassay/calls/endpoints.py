@@ -170,7 +170,7 @@ class Caller:
             if counted:
                 counted.admit()
 
-        async def timed() -> T:
+        async def call_and_time() -> T:
             nonlocal began, sent
             began = time.perf_counter()
             # Counted from here on, so that wait_until_idle() waits for it.
@@ -186,7 +186,7 @@ class Caller:
         try:
             # 2. Send it when the endpoint has room, again after temporary failures.
             failed = counted.record_failure if counted else lambda _: None
-            result = await self._endpoint.call(timed, thought, check, failed)
+            result = await self._endpoint.call(call_and_time, thought, check, failed)
             seconds = time.perf_counter() - began
             paid = count_tokens(result)
             self._estimated_tokens += estimated

@@ -145,7 +145,8 @@ class OptionGroup:
             value = flag.read(value) if flag.read else value
             added = value if flag.several else {name: value}
             if twice := result.keys() & added.keys():
-                raise UsageError(f"--{min(twice)}: is given twice, by its option and by --backend")
+                flag_text = find_flag(min(twice))
+                raise UsageError(f"{flag_text}: is given twice, by its option and by --backend")
             result |= added
         return self.owner(**result)
 

@@ -90,8 +90,8 @@ def view(
         refresher.start()
         hosts = serving.AllowedHosts(host, public)
 
-        async def drained() -> None:
+        async def stop_refreshing() -> None:
             refresher.close()
 
         served = application(site, index, links, say, hosts, lambda: refresher.version)
-        serving.serve(served, at, drained)
+        serving.serve(served, at, stop_refreshing)

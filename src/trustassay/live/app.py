@@ -74,10 +74,10 @@ def create_app(
             return requests.reply({"status": "closing"}, 503)
         return requests.reply({"status": "ready"})
 
-    async def described(_request: Request) -> Response:
+    async def describe_service(_request: Request) -> Response:
         return requests.reply(document)
 
-    routes: list[BaseRoute] = [Route("/health", health), Route("/openapi.json", described)]
+    routes: list[BaseRoute] = [Route("/health", health), Route("/openapi.json", describe_service)]
     routes += [route for part in parts for route in part.routes]
     paths = [route.path for route in routes if isinstance(route, Route)]
     document = build_openapi(paths, asks_token=bool(settings.tokens))
@@ -211,9 +211,9 @@ def scoring_part(service: Service) -> Part:
             return _JsonLinesResponse(service, samples, begun)
         if isinstance(begun[0], SampleError):
             raise begun[0]
-        return await requests.unless_gone(request, finished(begun[0]))
+        return await requests.unless_gone(request, reply_when_done(begun[0]))
 
-    async def finished(task: asyncio.Task[Assay]) -> Response:
+    async def reply_when_done(task: asyncio.Task[Assay]) -> Response:
         return requests.reply(service.verdict_of(await service.scorer.wait_for(task)))
 
     route = Route("/v1/score", score, methods=["POST"])

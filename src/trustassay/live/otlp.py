@@ -313,7 +313,7 @@ def _spans_of(message: Any) -> Iterator[Any]:
         RequestError: the request is malformed (400).
     """
 
-    def listed(holder: Any, name: str) -> list[Any]:
+    def read_list(holder: Any, name: str) -> list[Any]:
         value = holder.get(name, []) if isinstance(holder, dict) else None
         if not isinstance(value, list):
             raise RequestError(400, f"{name}: expected a list in an object")
@@ -322,9 +322,9 @@ def _spans_of(message: Any) -> Iterator[Any]:
     # A misspelt field would otherwise be accepted as a request without spans.
     if not isinstance(message, dict) or "resourceSpans" not in message:
         raise RequestError(400, "the body: expected an object with resourceSpans")
-    for resource in listed(message, "resourceSpans"):
-        for scope in listed(resource, "scopeSpans"):
-            yield from listed(scope, "spans")
+    for resource in read_list(message, "resourceSpans"):
+        for scope in read_list(resource, "scopeSpans"):
+            yield from read_list(scope, "spans")
 
 
 def _split_valid(spans: Sequence[Any]) -> tuple[list[Span], int]:

@@ -92,7 +92,7 @@ async def _serve_until_signal(
     loop = asyncio.get_running_loop()
     first, second = asyncio.Event(), asyncio.Event()
 
-    def signalled() -> None:
+    def note_signal() -> None:
         if first.is_set():
             second.set()
             return
@@ -109,7 +109,7 @@ async def _serve_until_signal(
 
     signals = (signal.SIGTERM, signal.SIGINT)
     for number in signals:
-        loop.add_signal_handler(number, signalled)
+        loop.add_signal_handler(number, note_signal)
     host, port = listener.getsockname()[:2]
     host_text = f"[{host}]" if ":" in host else host
     waiting = service.scorer.in_progress

@@ -191,7 +191,7 @@ class Service:
         """Begin to score a sample, and note when it ends."""
         began = time.monotonic()
 
-        def ended(task: asyncio.Task[Assay]) -> None:
+        def note_end(task: asyncio.Task[Assay]) -> None:
             now = time.monotonic()
             self._ended.append(now)
             # cancelled() first: exception() raises for a cancelled task
@@ -199,7 +199,7 @@ class Service:
             self._note(None if failed else task.result(), now - began)
 
         task = self.scorer.begin(sample)
-        task.add_done_callback(ended)
+        task.add_done_callback(note_end)
         return task
 
     def refuse_if_closing(self) -> None:

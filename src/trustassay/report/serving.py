@@ -223,7 +223,7 @@ def _guard(application: ASGIApp, hosts: AllowedHosts | None) -> ASGIApp:
     them."""
     raw_headers = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
-    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer_guarded(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *raw_headers]
@@ -234,7 +234,7 @@ def _guard(application: ASGIApp, hosts: AllowedHosts | None) -> ASGIApp:
         else:
             await application(scope, receive, send_with_headers)
 
-    return guarded
+    return answer_guarded
 
 
 def _explain_foreign_request(request: Request, hosts: AllowedHosts | None) -> str:

@@ -245,7 +245,7 @@ class BackendChoices(TypedDict, total=False):
             metavar="[NAME=]URI",
             group=MODELS,
             kind=list[str],
-            read=lambda given: given[0] if len(given) == 1 else given,
+            read=lambda uris: uris[0] if len(uris) == 1 else uris,
         ),
     ]
     generator: "Models"

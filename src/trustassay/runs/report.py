@@ -105,7 +105,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
     places, order = counted.choice.by_need(), list(run["metrics"])
     with steps.begin("writing the report", len(places)) as step:
 
-        def shown() -> Iterator[ReportSample]:
+        def iterate_samples() -> Iterator[ReportSample]:
             for place in places:
                 assessments = folder.assessments_at(place.assessments, len(order))
                 # In the order of the run's metrics, which is that of the page.
@@ -133,7 +133,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 for m, s in zip(metrics, summaries, strict=True)
             ],
             total=total,
-            samples=shown(),
+            samples=iterate_samples(),
             ratings=rated.summary if rated else None,
             selection=counted.choice.selection() if total > counts.MAX_ANSWERS_SHOWN else None,
             remarks=write_remarks(summary, total),

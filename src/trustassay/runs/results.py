@@ -190,15 +190,15 @@ def _price_usage(
         by_metric: usage by metric and model.
     """
 
-    def priced(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+    def add_price(model: str, usage: Mapping[str, Any]) -> dict[str, Any]:
         price = prices.usd(model, TokenCounts(usage["prompt_tokens"], usage["reply_tokens"]))
         # A price of a part of the calls would look like that of all.
         usd = None if price is None or usage["uncounted"] else round(price, 6)
         return {**{name: value for name, value in usage.items() if name != "seconds"}, "usd": usd}
 
-    models = {model: priced(model, usage._asdict()) for model, usage in paid.items()}
+    models = {model: add_price(model, usage._asdict()) for model, usage in paid.items()}
     metrics = {
-        metric: {model: priced(model, usage) for model, usage in usage_of_model.items()}
+        metric: {model: add_price(model, usage) for model, usage in usage_of_model.items()}
         for metric, usage_of_model in by_metric.items()
     }
     result: dict[str, Any] = {"models": models, "metrics": metrics}

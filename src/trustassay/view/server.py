@@ -89,7 +89,7 @@ def application(
     """
 
     def page(endpoint: Callable[[Site, Index, Request], Response]) -> Callable[..., object]:
-        async def shown(request: Request) -> Response:
+        async def show_page(request: Request) -> Response:
             _check_token(links, request)
             # Pages read files and SQLite, so they are built in a thread.
             try:
@@ -97,7 +97,7 @@ def application(
             except PageError as error:
                 return site.problem(*error.args)
 
-        return shown
+        return show_page
 
     async def state(request: Request) -> Response:
         """Return a version that changes with a run, or with any run; the pages' script polls it."""

@@ -349,7 +349,7 @@ def experiment(
         ),
     ],
     *,
-    own: OwnOptions,
+    special: OwnOptions,
     references: ReferenceOptions,
     running: ExperimentOptions,
 ) -> None:
@@ -391,17 +391,17 @@ def experiment(
     """
     from trustassay.papers.experiments import experts, fewl, neighbours
 
-    _refuse_other_options(name, own, references)
+    _refuse_other_options(name, special, references)
     # 1. The experiments that score given answers.
     scorings: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         "fewl-pairs": (fewl.compare_pairs, {}),
         "fewl-best": (fewl.count_best_answers, {}),
         "fewl-rank": (fewl.rank_models_by_score, {}),
         "fewl-samples": (fewl.order_samples, {}),
-        "fewl-experts": (experts.measure_experts, {"agrees": own.agrees}),
+        "fewl-experts": (experts.measure_experts, {"agrees": special.agrees}),
         "fewl-neighbours": (
             neighbours.judge_neighbours,
-            {"judge": own.judge, "rubric": own.rubric, "of": own.of},
+            {"judge": special.judge, "rubric": special.rubric, "of": special.of},
         ),
     }
     if name in scorings:
@@ -409,43 +409,47 @@ def experiment(
         running.run_fewl_experiment(name, work, source, references, **arguments)
     # 2. Those that ask or train a model.
     elif name == "five-choice":
-        _run_five_choice(source, own, references.reference, running)
+        _run_five_choice(source, special, references.reference, running)
     else:
-        _run_learning_experiment(name, source, own, references, running)
+        _run_learning_experiment(name, source, special, references, running)
 
 
-def _refuse_other_options(name: str, own: OwnOptions, references: ReferenceOptions) -> None:
+def _refuse_other_options(name: str, special: OwnOptions, references: ReferenceOptions) -> None:
     """Refuse an unknown experiment, an option that it does not read, or one that it lacks."""
     if name not in OPTIONS_OF:
         raise UnknownNameError(did_you_mean("experiment", name, OPTIONS_OF))
-    flags = [flag for flag in list_given_flags(own) if flag not in OPTIONS_OF[name]]
+    flags = [flag for flag in list_given_flags(special) if flag not in OPTIONS_OF[name]]
     if name == "five-choice":
         # Nothing is compared: of the references only the models count.
         flags += [flag for flag in list_given_flags(references) if flag != "--reference"]
     if flags:
         raise UsageError(f"{flags[0]}: has no effect with {name}")
     if name in ("fewl-icl", "fewl-sft"):
-        if len(own.model) != 1:
-            raise UsageError(f"{name}: needs one --model, got {len(own.model)}")
-        if own.judge is None:
+        if len(special.model) != 1:
+            raise UsageError(f"{name}: needs one --model, got {len(special.model)}")
+        if special.judge is None:
             raise UsageError(f"{name}: needs --judge")
 
 
 def _run_five_choice(
-    source: Path, own: OwnOptions, reference: list[str], running: ExperimentOptions
+    source: Path, special: OwnOptions, reference: list[str], running: ExperimentOptions
 ) -> None:
     from trustassay.core.event_loop import run_anywhere
     from trustassay.papers.experiments import choices as asking
 
     choice_setup = asking.FiveChoiceSetup(
-        own.model, _parse_files(own.outputs), reference, own.shuffle, running.build_run_options()
+        special.model,
+        _parse_files(special.outputs),
+        reference,
+        special.shuffle,
+        running.build_run_options(),
     )
     # Everything that changes the result is part of the default folder's name.
     settings = {
-        "model": own.model,
-        "outputs": own.outputs,
+        "model": special.model,
+        "outputs": special.outputs,
         "reference": reference,
-        "shuffle": own.shuffle,
+        "shuffle": special.shuffle,
     }
     folder = running.choose_folder("five-choice", source, settings)
     # `read` collects the records that were skipped, for the closing lines.
@@ -475,7 +479,7 @@ def _parse_files(outputs: Sequence[str]) -> dict[str, Path]:
 def _run_learning_experiment(
     name: str,
     source: Path,
-    own: OwnOptions,
+    special: OwnOptions,
     references: ReferenceOptions,
     running: ExperimentOptions,
 ) -> None:
@@ -483,27 +487,31 @@ def _run_learning_experiment(
     from trustassay.papers.tune import TuneOptions
     from trustassay.runs.answering import Answering
 
-    model, judge, answering = own.model[0], str(own.judge), Answering(max_tokens=own.max_tokens)
-    settings = {"model": model, "judge": judge, "max_tokens": str(own.max_tokens)}
+    model, judge, answering = (
+        special.model[0],
+        str(special.judge),
+        Answering(max_tokens=special.max_tokens),
+    )
+    settings = {"model": model, "judge": judge, "max_tokens": str(special.max_tokens)}
     learning_setup: LearningSetup
     if name == "fewl-icl":
         work = learning.run_icl
         learning_setup = learning.LearningSetup(
-            model, judge, answering, own.examples, own.questions
+            model, judge, answering, special.examples, special.questions
         )
-        settings |= {"questions": str(own.questions), "examples": str(own.examples)}
+        settings |= {"questions": str(special.questions), "examples": str(special.examples)}
     else:
         work = learning.run_sft
         # By position: the first options of the dataclass are those of the command.
         tuning = TuneOptions(
-            *(own.full, own.epochs, own.steps, own.batch, own.learning_rate),
+            *(special.full, special.epochs, special.steps, special.batch, special.learning_rate),
             seed=running.seed,
             progress=True,
         )
         learning_setup = learning.LearningSetup(
-            model, judge, answering, tuning=tuning, test_share=own.test_share
+            model, judge, answering, tuning=tuning, test_share=special.test_share
         )
-        settings |= {"tuning": str(tuning), "test_share": str(own.test_share)}
+        settings |= {"tuning": str(tuning), "test_share": str(special.test_share)}
     # The default folder depends on all options, so a changed one starts a new experiment.
     folder = running.choose_folder(name, source, references.settings() | settings)
     read = running.select_records()
