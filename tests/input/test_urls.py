@@ -21,7 +21,7 @@ from tests.support import Recorder, jsonl, lines, record, records
 from trustassay import score
 from trustassay.input import InputError, InputFault, read_samples
 from trustassay.input.reading import LocatedSample
-from trustassay.input.urls import BLOCK_BYTES, RemoteFile
+from trustassay.input.urls import BLOCK_BYTES, RemoteFile, file_system
 from trustassay.runs.intake import default_folder
 
 
@@ -274,3 +274,12 @@ class BlockFile(fsspec.spec.AbstractBufferedFile):  # type: ignore[misc]
 
 
 fsspec.register_implementation("blocks", BlockFiles, clobber=True)
+
+
+def test_a_missing_file_system_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> None:
+        raise ImportError("Install s3fs to access S3")
+
+    monkeypatch.setattr("trustassay.input.urls.fsspec.core.url_to_fs", missing)
+    with pytest.raises(InputError, match=r"pip install '\.\[s3\]'"):
+        file_system("s3://bucket/x")

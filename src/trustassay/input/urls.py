@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import fsspec
 
 from trustassay.core.sample import clean
-from trustassay.errors import UsageError
+from trustassay.errors import UsageError, install_command
 from trustassay.input.places import InputPlace
 from trustassay.input.records import InputError
 
@@ -31,6 +31,8 @@ _CHANGE_FIELDS = (
 )
 """Fields of a file's information that change with its content; the first one present counts."""
 _PATTERN = re.compile(r"[*?\[]")
+_EXTRAS = {"s3": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
+"""The extras of trustassay whose packages fsspec needs, by scheme."""
 # `s3://KEY:SECRET@bucket` and `?X-Amz-Signature=...`.
 _SECRET = re.compile(
     r"://[^/\s]*:[^/\s]*@|[?&][\w-]*(sig|signature|token|key|secret|password|credential)=",
@@ -54,7 +56,10 @@ def file_system(url: str, error: type[UsageError] = InputError) -> tuple[Any, st
     try:
         files, path = fsspec.core.url_to_fs(url)
     except (ImportError, ValueError) as cause:
-        raise error(f"{url}: cannot be opened: {cause}") from None
+        scheme = url.partition(":")[0].lower()
+        is_extra = isinstance(cause, ImportError) and scheme in _EXTRAS
+        advice = f"; {install_command(_EXTRAS[scheme])}" if is_extra else ""
+        raise error(f"{url}: cannot be opened: {cause}{advice}") from None
     except Exception as cause:  # each file system has its own errors, as for lacking credentials
         raise error(f"{url}: cannot be opened: {describe_error(cause)}") from cause
     return files, path.rstrip("/")
