@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from tests.support import ROOT, command, fresh_command
 from trustassay.cli.main import app
+from trustassay.core.files import Appender, DiskFullError
 
 CALM, WILD = ["It is so."] * 3, ["A cat sat.", "Prices fell by half.", "The moon is far away."]
 
@@ -340,3 +341,35 @@ def test_a_record_without_a_score_is_counted_too(tmp_path: Path) -> None:
     assert code == 0, output
     assert "1 answer scored" in output
     assert "1 answer cannot have a score" in output
+
+
+def test_a_full_disk_ends_it_and_the_same_command_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(i) for i in range(3)])
+    write = Appender.append
+
+    def fails(self: Appender, line: bytes) -> None:
+        if self._path.name == "assessments.jsonl":
+            raise DiskFullError(self._path)
+        write(self, line)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Appender, "append", fails)
+        code, output = watch(path, out, "--once")
+    assert code == 1
+    assert "assessments.jsonl" in output.replace("\n", "") and "No space left" in output
+    assert "failed" not in output  # it ended; no answer failed, and no line sums them up
+    assert watch(path, out, "--once")[0] == 0
+    assert scored(out) == ["q0", "q1", "q2"]
+
+
+def test_a_last_line_of_nested_lists_waits_for_its_end(tmp_path: Path) -> None:
+    path, out = tmp_path / "log.jsonl", tmp_path / "run"
+    append(path, [record(0)])
+    with path.open("a") as file:
+        file.write("[" * 100_000)
+    code, output = watch(path, out, "--once")
+    assert code == 0
+    assert "has no line end yet and is not read" in output.replace("\n", "")

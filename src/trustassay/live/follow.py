@@ -167,7 +167,7 @@ def _read_complete_lines(file: IO[bytes], *, ending: bool) -> Iterator[bytes]:
 def _is_record(line: bytes) -> bool:
     try:
         return isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):  # deeply nested JSON is a fault of its line, when complete
         return False
 
 
@@ -391,7 +391,8 @@ class Watch:
     # scores
 
     async def _score(self, scorer: Scorer, sample: Sample) -> None:
-        result = (await scorer.assay(sample))[self._metric.name]
+        assay = await scorer.assay(sample, stop_on_full_disk=True)
+        result = assay[self._metric.name]
         if result.score is None:
             # Without an error there is no score by design, for instance for a refusal.
             self._counts.failed += result.error is not None

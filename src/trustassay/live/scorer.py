@@ -418,20 +418,32 @@ class Scorer:
     async def _fail_all(self, sample: Sample, error: DiskFullError) -> Assay:
         return Assay(sample, {m.name: _fail_assessment(sample, m, error) for m in self._metrics})
 
-    async def assay(self, sample: Sample) -> Assay:
-        """Score a sample that was checked, and with a folder accepted; keep it there."""
+    async def assay(self, sample: Sample, *, stop_on_full_disk: bool = False) -> Assay:
+        """Score a sample that was checked, and with a folder accepted; keep it there.
+
+        Args:
+            stop_on_full_disk: raise :class:`DiskFullError` in place of a failed assessment, for a
+                caller who would go on to pay for scores that cannot be kept.
+        """
         async with self._sample_slots:
             metrics = self.metrics_for(sample)
-            result = await gather_all(self._assess(metric, sample) for metric in metrics)
+            result = await gather_all(
+                self._assess(metric, sample, stop_on_full_disk=stop_on_full_disk)
+                for metric in metrics
+            )
         return Assay(sample, {assessment.metric: assessment for assessment in result})
 
-    async def _assess(self, metric: Metric, sample: Sample) -> Assessment:
+    async def _assess(
+        self, metric: Metric, sample: Sample, *, stop_on_full_disk: bool
+    ) -> Assessment:
         path = self._run.folder.path if self._run else None
         try:
             result, line = await assess_with_both(metric, sample, self._client, self._options, path)
             if self._run:
                 self._run.note(result, line)
         except DiskFullError as error:
+            if stop_on_full_disk:
+                raise
             result = _fail_assessment(sample, metric, error)
         if self._events:
             self._events.send(sample, result)
