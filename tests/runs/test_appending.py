@@ -114,6 +114,24 @@ def test_other_settings_are_another_run(grown: Path) -> None:
     assert "--append" not in str(error.value)
 
 
+def test_stopped_before_the_samples_are_replaced_it_counts_what_is_new(
+    grown: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = Path.replace
+
+    def stop(self: Path, target: Path) -> Path:
+        if target.name == "samples.jsonl":
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            scored(grown)
+    assert len(scored(grown).asked) == 12
+    assert summary_of(grown / "run")["grown"]["samples"] == 6
+
+
 def test_stopped_on_the_way_it_goes_on(grown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(folder: RunFolder) -> None:
         raise KeyboardInterrupt

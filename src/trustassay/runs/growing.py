@@ -343,7 +343,8 @@ class StoredSamples:
         # The figures are kept in run.json, so that they survive a kill before the new summary.
         if has_new and (summary := self._folder.read_summary()):
             current[GROWN] = {
-                "samples": stored_run["samples"]["samples"],
+                # Those that are there: after a kill below, run.json counts today's already.
+                "samples": len(self._at),
                 "metrics": summary["metrics"],
             }
         # run.json before the samples: after a kill in between, the same command joins them again.
