@@ -67,8 +67,8 @@ def agrees(value: Any, right: Any) -> bool:
 
 def documents_agree(texts: Sequence[str], right: Any) -> bool:
     if isinstance(right, Mapping) and "contain" in right:
-        shown = one_line(" ".join(texts))
-        return all(one_line(text) in shown for text in right["contain"])
+        joined = one_line(" ".join(texts))
+        return all(one_line(text) in joined for text in right["contain"])
     if isinstance(right, Mapping) and "together" in right:
         return bool(one_line(" ".join(texts)) == one_line(" ".join(right["together"])))
     return agrees(list(texts), right)
