@@ -124,6 +124,30 @@ def test_copies_of_right_answers_do_not_raise_the_share() -> None:
     assert percents(counted(*[GOOD] * 36, *[BAD] * 4)) == pytest.approx([90, 10, 0])
 
 
+def test_the_shares_of_some_answers_are_those_that_they_have_alone() -> None:
+    answers, questions, units = (
+        [GOOD, BAD, SILENT, GOOD] * 20,
+        [0, 0, 1, -1] * 20,
+        [3, 3, 3, -1] * 20,
+    )
+    counter = OutcomeCounter("faithfulness", WORDS, has_line=True)
+    for outcome in answers:
+        counter.add(outcome)
+    # Of question 0 only its 20 right answers are among them: they weigh one question.
+    where = np.array([True, False, True, True] * 20)
+    total, shares = counter.shares(as_places(questions), as_places(units), where)
+    chosen = np.flatnonzero(where)
+    alone = counted(
+        *[answers[at] for at in chosen],
+        questions=[questions[at] for at in chosen],
+        units=[units[at] for at in chosen],
+    )
+    assert (total, shares) == (alone.questions, alone.shares)
+    assert total == 22
+    percents_here = [share.percent for share in shares.values()]
+    assert percents_here == pytest.approx([2100 / 22, 0, 100 / 22])
+
+
 def test_the_answers_to_a_question_share_its_weight() -> None:
     weights = compute_question_weights(np.array([0, 0, 0, -1, 5, 5, -1]), 7)
     assert weights.tolist() == pytest.approx([1 / 3] * 3 + [1] + [1 / 2] * 2 + [1])

@@ -235,7 +235,7 @@ def test_long_text_opens(opened: Opened) -> None:
     page = opened()
     page.locator("details", has_text="many-words").first.locator("summary").first.click()
     more = page.locator("details.answer[open] details.more").first
-    assert "49,400 more characters" in more.inner_text()
+    assert "46,000 more characters" in more.inner_text()
     assert more.locator("bdi").is_hidden()
     more.locator("summary").click()
     assert more.locator("bdi").is_visible()
@@ -402,6 +402,134 @@ def test_filters(opened: Opened) -> None:
     assert [name for name in found if name.startswith("plain")] == ["plain-0"]
 
 
+ATTACKS = [
+    *HOSTILE,
+    "[a](javascript:window.hacked=6) ![b](http://127.0.0.1:9/x.png) <http://127.0.0.1:9>",
+    "# <img src=x onerror='window.hacked = 7'>\n\n|a|<b>|\n|-|-|\n|`<script>`|" + "w" * 4000 + "|",
+    "> " * 40 + "deep **" + "x" * 300 + "**\n\n" + "- " * 30 + "list",
+    "**mill** 1920 " * 14_000,
+    "[the tariff](https://127.0.0.1:9/a?b=1&c=<b>) **is** \u202e[x](https://127.0.0.1:9/b)",
+]
+
+
+def columned_page(folder: Path) -> Path:
+    """Return the report of a run whose input has columns, and hostile texts in Markdown."""
+    rows: list[dict[str, Any]] = [
+        {
+            "id": f"m{n}",
+            "question": f"When was mill {n} built?",
+            "response": "" if n % 4 == 0 else f"Mill {n} was built in **190{n % 3}** by Anna.",
+            "documents": [{"title": f"Mill {n}", "text": f"Mill {n} was built in 1901 by Anna."}],
+            "thumbs": "up" if n % 2 else "down",
+            "latency_ms": 10 * n,
+            "<b>'&": "a&b=c" if n % 5 else '"><script>',
+        }
+        for n in range(40)
+    ]
+    for row, text in zip(rows[1::2], ATTACKS, strict=False):
+        row["response"] = f"{text}\n\nIt was built in 1920 by Otto."
+        row["documents"].append({"title": text, "text": f"{text}\n\nIt was built in 1902 by Otto."})
+    run = score(rows, metrics="faithfulness", entailer="lexical", out=folder / "run", report=True)
+    return run.path / "report.html"
+
+
+@pytest.fixture(scope="module")
+def columned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return columned_page(tmp_path_factory.mktemp("columned"))
+
+
+def test_columns_are_filters_that_the_address_keeps(opened: Opened, columned: Path) -> None:
+    page = opened(columned)
+    thumbs = page.locator("#filters select[data-name=thumbs]")
+    assert thumbs.locator("option").all_inner_texts() == ["all", "down (20)", "up (20)"]
+    assert page.locator("#clear").is_hidden()
+    thumbs.select_option(label="down (20)")
+    latency = page.locator("#filters select[data-name=latency_ms]")
+    assert latency.locator("option").all_inner_texts()[1] == "0 to 90 (10)"
+    latency.select_option("0")
+    assert sorted(shown(page)) == ["m0", "m2", "m4", "m6", "m8"]
+    found = page.locator("#found").inner_text()
+    # Those that were not answered are among them.
+    assert found.startswith("5 of 40 listed answers shown: ")
+    assert "3 not answered" in found
+    page.locator("#search").fill("mill 4")
+    assert shown(page) == ["m4"]
+    odd = page.locator("#filters select").nth(2)
+    odd.select_option(label="a&b=c (32)")
+    address = page.evaluate("location.hash")
+    page.locator("#clear").click()
+    assert len(shown(page)) == 40
+    assert page.evaluate("location.hash") == ""
+    # A link to it, also by a page that is open already, and after a reload.
+    page.evaluate("hash => { location.hash = hash }", address)
+    eventually(page, "document.querySelectorAll('#list > details:not([hidden])').length === 1")
+    page.reload()
+    assert shown(page) == ["m4"]
+    assert odd.locator("option:checked").inner_text() == "a&b=c (32)"
+    # An answer that is opened is in the address beside the filters, and goes out of it.
+    page.locator("#list > details:not([hidden]) > summary").click()
+    eventually(page, "location.hash.startsWith('#id=m4&q=mill')")
+    page.locator("#list > details:not([hidden]) > summary").click()
+    eventually(page, f"location.hash === {address!r}")
+
+
+def test_an_address_with_what_this_page_lacks_filters_nothing(
+    opened: Opened, columned: Path
+) -> None:
+    page = opened(columned)
+    lacking = "#verdict=9:none&order=7:up&column.thumbs=sideways&column.gone=x&by=gone&q="
+    page.evaluate("hash => { location.hash = hash }", lacking)
+    page.reload()
+    assert len(shown(page)) == 40
+    assert page.locator("#verdict").input_value() == ""
+    assert page.locator("#order").input_value() == "need"
+
+
+def test_groups_are_of_one_column_and_lead_to_its_answers(opened: Opened, columned: Path) -> None:
+    page = opened(columned)
+    page.locator("#columns > summary").click()
+    eventually(page, "location.hash === '#by=thumbs'")
+    assert page.locator("section.column:visible").count() == 1
+    page.locator("#by").select_option(label="latency_ms")
+    rows = page.locator("section.column:visible tbody tr")
+    assert rows.count() == 4
+    assert rows.first.locator("td").last.inner_text() == "10"
+    eventually(page, "location.hash === '#by=latency_ms'")
+    rows.first.locator("button").click()
+    assert sorted(shown(page), key=lambda name: int(name[1:])) == [f"m{n}" for n in range(10)]
+    eventually(page, "document.activeElement.id === 'answers'")
+    page.reload()
+    assert page.locator("#by option:checked").inner_text() == "latency_ms"
+
+
+def test_columns_without_scripts_are_all_readable(opened: Opened, columned: Path) -> None:
+    page = opened(columned, java_script_enabled=False)
+    page.locator("#columns > summary").click()
+    assert page.locator("section.column h3:visible").count() == 3
+    assert page.locator("#filters").is_hidden()
+    assert page.locator("#columns button, #columns select:visible").count() == 0
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (420, "dark"), (320, "light")])
+def test_hostile_markdown_is_text_and_fits(
+    opened: Opened, columned: Path, width: int, scheme: str
+) -> None:
+    page = opened(columned, width=width, color_scheme=scheme)
+    open_everything(page)
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.violations") == []
+    assert page.locator("img, iframe, base, object, form").count() == 0
+    assert page.locator("script").count() == 1
+    links: list[str] = page.eval_on_selector_all(
+        "#list a[href]:not([href^='#'])", "links => links.map((link) => link.href)"
+    )
+    assert set(links) == {"https://127.0.0.1:9/b"}
+    assert page.locator(".rendered td code", has_text="<script>").count() == 2
+    assert page.locator(".comparison mark.other").count() > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CONTRASTS) == []
+
+
 def test_the_page_opens_with_the_worst_answers_and_their_bad_sentences(opened: Opened) -> None:
     for width in (1280, 420):
         page = opened(width=width)
@@ -462,7 +590,7 @@ def test_a_link_by_id_holds(
     page.locator("#order").select_option("id")
     page.locator("#search").fill("plain-1")
     page.locator("#search").fill("")
-    assert page.evaluate("decodeURIComponent(location.hash)") == "#id=plain-30"
+    assert page.evaluate("decodeURIComponent(location.hash)") == "#id=plain-30&order=id"
     page.reload()
     eventually(page, "document.getElementById('a31').open")
     page.wait_for_timeout(200)
@@ -474,7 +602,7 @@ def test_a_link_by_id_holds(
     assert bar["height"] <= answer["y"] < bar["height"] + 40
     row.locator("> summary").click()
     page.locator("#a33 > summary").click()
-    eventually(page, "location.hash === '#id=plain-32'")
+    eventually(page, "location.hash === '#id=plain-32&order=id'")
     page.evaluate("location.hash = '#id=nowhere'")
     eventually(page, "document.getElementById('found').textContent.includes('not listed')")
 

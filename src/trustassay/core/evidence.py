@@ -78,10 +78,8 @@ class View:
 
     data: Any = None
     """The template's ``view``. Its ``other_items``, if it has any, are listed below as data."""
-    shows_response: bool = False
-    """Whether the evidence shows the whole response, which is then not shown separately."""
     shows_golds: bool = False
-    """The same for the gold answers."""
+    """Whether the evidence shows the gold answers, which are then not shown separately."""
     passages: Mapping[int, PassageNote] = field(default_factory=dict)
     """Notes on passages by their number, from 1."""
     shared_key: object = None
@@ -92,13 +90,6 @@ class View:
     """The judgement of the whole answer, if it says more than the verdict."""
     reason: str = ""
     """The reason in one line, if no bad piece has one."""
-
-
-def covers_response(pieces: Iterable[str], response: str | None) -> bool:
-    """Whether pieces, apart from white space, are all of a response, which then need not be shown
-    by itself."""
-    text = "".join("".join(pieces).split())
-    return bool(text) and text == "".join((response or "").split())
 
 
 # Rows of evidence, which may be older than this code, or another metric's.

@@ -11,6 +11,7 @@ all questions asked, so they add up to 100 %:
 """
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from trustassay.statistics import Floats, Places
+from trustassay.statistics import Bools, Floats, Places
 from trustassay.statistics.intervals import (
     MIN_UNITS,
     Interval,
@@ -234,7 +235,7 @@ class OutcomeCounter:
     def __init__(self, metric: str, words: Mapping[OutcomeKind, str], *, has_line: bool) -> None:
         self.metric, self.words = metric, words
         self.kinds = WITH_LINE if has_line else WITHOUT_LINE
-        self._places: list[int] = []
+        self._places = array("b")
         self._reasons: Counter[str] = Counter()
 
     def add(self, outcome: Outcome) -> None:
@@ -258,7 +259,27 @@ class OutcomeCounter:
             units: the number of each answer's independent unit, in the same form.
             repeated: number of answers that are copies, for the record.
         """
+        total, by_kind = self.shares(questions, units)
+        words = {kind: self.words[kind] for kind in self.kinds}
+        reasons = dict(self._reasons.most_common())
+        answers = len(self._places)
+        return Outcomes(self.metric, total, answers, by_kind, words, reasons, repeated)
+
+    def shares(
+        self, questions: Places | None, units: Places | None, where: Bools | None = None
+    ) -> tuple[int, dict[OutcomeKind, OutcomeShare]]:
+        """Return the number of questions and the share of each outcome.
+
+        Args:
+            questions, units: as for :meth:`outcomes`.
+            where: which answers count, shape (n,); by default all. A question counts once among
+                these.
+        """
         places = np.array(self._places, dtype=np.int64)
+        if where is not None:
+            places = places[where]
+            questions = questions if questions is None else questions[where]
+            units = units if units is None else units[where]
         weights = compute_question_weights(questions, len(places))
         shares = compute_outcome_shares(places, weights, units, len(self.kinds))
         counts = np.bincount(places, minlength=len(self.kinds)).tolist()
@@ -266,10 +287,7 @@ class OutcomeCounter:
             kind: OutcomeShare(count, *share)
             for kind, count, share in zip(self.kinds, counts, shares, strict=True)
         }
-        total = round(float(weights.sum()))
-        words = {kind: self.words[kind] for kind in self.kinds}
-        reasons = dict(self._reasons.most_common())
-        return Outcomes(self.metric, total, len(places), by_kind, words, reasons, repeated)
+        return round(float(weights.sum())), by_kind
 
 
 def compute_question_weights(questions: Places | None, n: int) -> Floats:

@@ -232,10 +232,7 @@ class KnownDetails:
 
     def find_missing(self, claim: str) -> list[str]:
         """Return the numbers, dates and names of a folded claim that no passage has, as written."""
-        return [
-            *self.find_missing_values(claim),
-            *self._find_missing_names(claim, read_values(claim)),
-        ]
+        return [*self.find_missing_values(claim), *self.find_missing_names(claim)]
 
     def find_missing_values(self, claim: str) -> list[str]:
         """Return the numbers, dates, times and codes of a folded claim that no passage has."""
@@ -404,8 +401,10 @@ class KnownDetails:
 
     # Names
 
-    def _find_missing_names(self, claim: str, values: Sequence[TextValue]) -> list[str]:
+    def find_missing_names(self, claim: str) -> list[str]:
+        """Return the names of a folded claim that no passage has, as written."""
         result = []
+        values = read_values(claim)
         value_places = {place for value in values for place in range(value.start, value.end)}
         in_title_case = _is_title_case(claim)
         for match in _NAME.finditer(claim):

@@ -1,6 +1,7 @@
 """The card of one answer: excerpt, results of metrics, passages, ratings, probability."""
 
 import inspect
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +14,10 @@ from urllib.parse import quote
 from trustassay.core.evidence import EvidenceLink, JudgedPiece, Mark, PassageNote, View
 from trustassay.core.metric import Assessment, Metric
 from trustassay.core.sample import Document, Sample
+from trustassay.report.columns import read_fields
+from trustassay.report.markdown import RenderedText, TextMark, read_beginning, render_text
 from trustassay.report.review import problem_of
-from trustassay.report.text import cut, number
+from trustassay.report.text import cut, cut_between_words, number
 from trustassay.text.words import amount
 
 MAX_UNKNOWN_IDS = 5
@@ -147,6 +150,16 @@ MAX_CONTEXT = 110
 """Characters before and after a bad piece of a longer response."""
 GAP_MARK = " … "
 """The mark of a gap."""
+MAX_BEGINNING_CHARACTERS = (170, 72)
+"""Characters of the response in the list of answers: two lines on a wide page and on a phone."""
+MAX_ANSWER_CHARACTERS = 6000
+"""Characters of a response up to which it is shown without folding."""
+MAX_FACTS = 24
+"""Fields of the input below an answer."""
+MAX_FACT_CHARACTERS = 200
+"""Characters of a field that is shown below an answer; a longer one is left out."""
+DOUBTED_TONES = ("bad", "fair")
+"""The tones of pieces that are marked in a response."""
 
 
 class ExcerptPiece(NamedTuple):
@@ -170,8 +183,7 @@ class ResponseExcerpt(NamedTuple):
 def excerpt_of(response: str, judged: Sequence[JudgedPiece]) -> ResponseExcerpt:
     """Return the response with its bad pieces marked; a long one is cut to these and their context.
 
-    A judged text that is not in the response word for word, such as a claim that a model wrote, is
-    not marked.
+    Pieces without a place (:func:`find_marks`) are not marked.
     """
     pieces = list(_split_pieces(response, judged))
     marked = any(piece.word for piece in pieces)
@@ -179,24 +191,35 @@ def excerpt_of(response: str, judged: Sequence[JudgedPiece]) -> ResponseExcerpt:
         return ResponseExcerpt(pieces, marked)
     if not marked:
         return ResponseExcerpt(
-            [ExcerptPiece(_cut_end(response, MAX_EXCERPT_CHARACTERS))], marked=False
+            [ExcerptPiece(cut_between_words(response, MAX_EXCERPT_CHARACTERS))], marked=False
         )
     return ResponseExcerpt(list(_shorten_pieces(pieces)), marked)
 
 
-def _split_pieces(response: str, judged: Sequence[JudgedPiece]) -> Iterator[ExcerptPiece]:
+def find_marks(response: str, judged: Sequence[JudgedPiece]) -> Iterator[TextMark]:
+    """Yield the places of doubted pieces in a response, in order and without overlap.
+
+    A judged text that is not in the response word for word, such as a claim that a model wrote, has
+    no place.
+    """
     position = 0
     for item in judged:
         text = item.text.strip()
-        # Searched from the last bad piece on, so that a repeated sentence is found at its own
+        # Searched from the last doubted piece on, so that a repeated sentence is found at its own
         # place. Good pieces do not move the start: a model's claims may be out of order.
         start = response.find(text, position) if text else -1
-        if item.mark.tone != "bad" or start < 0:
-            continue
-        if start > position:
-            yield ExcerptPiece(response[position:start])
-        position = start + len(text)
-        yield ExcerptPiece(text, item.mark.word)
+        if item.mark.tone in DOUBTED_TONES and start >= 0:
+            position = start + len(text)
+            yield TextMark(start, position, item.mark.tone, item.mark.word)
+
+
+def _split_pieces(response: str, judged: Sequence[JudgedPiece]) -> Iterator[ExcerptPiece]:
+    position = 0
+    for mark in find_marks(response, [item for item in judged if item.mark.tone == "bad"]):
+        if mark.start > position:
+            yield ExcerptPiece(response[position : mark.start])
+        position = mark.end
+        yield ExcerptPiece(response[mark.start : mark.end], mark.word)
     if position < len(response):
         yield ExcerptPiece(response[position:])
 
@@ -211,7 +234,7 @@ def _shorten_pieces(pieces: Sequence[ExcerptPiece]) -> Iterator[ExcerptPiece]:
         text = piece.text
         # A bad piece is shown up to the same length as a whole excerpt.
         if piece.word:
-            text = _cut_end(text, MAX_EXCERPT_CHARACTERS)
+            text = cut_between_words(text, MAX_EXCERPT_CHARACTERS)
         else:
             first, last = place == 0, place == len(pieces) - 1
             # At the ends of the response only the side next to a bad piece matters.
@@ -225,18 +248,10 @@ def _cut_middle(text: str, head: int, tail: int) -> str:
     # Cutting must not make the text longer.
     if len(text) <= head + tail + len(GAP_MARK):
         return text
-    before = _cut_end(text, head)[:-1] if head else ""
+    before = cut_between_words(text, head)[:-1] if head else ""
     # Begin after the first space, so that no word is cut.
     after = text[-tail:].partition(" ")[2] or text[-tail:] if tail else ""
     return f"{before}{GAP_MARK}{after}"
-
-
-def _cut_end(text: str, most: int) -> str:
-    """Return the beginning of a text, cut between words, with an ellipsis if it goes on."""
-    if len(text) <= most:
-        return text
-    beginning = text[:most]
-    return f"{beginning.rpartition(' ')[0] or beginning}…"
 
 
 MAX_QUESTION_CHARACTERS = 180
@@ -364,12 +379,46 @@ class AnswerCard:
     """The gold answers, if no metric shows them."""
     problem: bool
     """Whether any metric has a problem with it."""
-    response_apart: bool
-    """Whether the response is shown separately, as no evidence contains it."""
     ratings: AnswerRatings | None = None
     """The ratings by people, if there are any."""
     chance: AnswerChance | None = None
     """The probability that it is right, by a calibrator."""
+    outcome: str = ""
+    """The outcome of the question by the first metric, in its words."""
+    groups: Sequence[int] = ()
+    """For each column of the run the place of its value, or -1."""
+
+    @property
+    def beginnings(self) -> tuple[str, str]:
+        """The beginning of the response without Markdown, for a wide page and for a phone."""
+        wide, narrow = MAX_BEGINNING_CHARACTERS
+        beginning = read_beginning(self.sample.response or "", wide)
+        return beginning, read_beginning(beginning, narrow)
+
+    @property
+    def response(self) -> RenderedText:
+        """The response as HTML, with the doubted pieces of all metrics marked."""
+        text = self.sample.response or ""
+        marks = sorted(
+            mark for result in self.results for mark in find_marks(text, result.view.judged)
+        )
+        # Two metrics may doubt the same piece: the first mark at a place stays.
+        apart: list[TextMark] = []
+        for mark in marks:
+            if not apart or mark.start >= apart[-1].end:
+                apart.append(mark)
+        return render_text(text, tuple(apart), MAX_ANSWER_CHARACTERS)
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """The short fields of the input."""
+        fields = read_fields(dict(self.sample.metadata))
+        short = [
+            (name, value if isinstance(value, str) else json.dumps(value))
+            for name, value in fields
+            if isinstance(value, str | int | float) and len(str(value)) <= MAX_FACT_CHARACTERS
+        ]
+        return short[:MAX_FACTS]
 
     @property
     def worst(self) -> MetricResult | None:
@@ -448,7 +497,6 @@ def answer_of(
         passages=_build_passages(sample, results),
         golds=() if any(result.view.shows_golds for result in results) else _build_golds(sample),
         problem=any(result.problem for result in results),
-        response_apart=not any(result.view.shows_response for result in results),
         ratings=ratings,
         chance=chance,
     )

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from inspect import getmembers, isfunction
@@ -24,10 +24,13 @@ from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, Figure, Metric, Summary
 from trustassay.core.outcome import Outcomes
 from trustassay.core.sample import Sample
+from trustassay.judging.differences import compare_claim
 from trustassay.judging.entailer_quality import EntailerQuality
 from trustassay.report import answers, charts, text
 from trustassay.report.answers import AnswerCard
+from trustassay.report.columns import ColumnOutcomes
 from trustassay.report.distributions import Histogram, ScoreGroups, Series
+from trustassay.report.markdown import render_text
 from trustassay.report.review import FlagRule, ReviewCounts, Selection
 from trustassay.report.text import with_error
 from trustassay.text.words import amount
@@ -72,6 +75,10 @@ class ReportSample:
     """Its number in the run, from 1; ``None`` if that is its place on the page."""
     chance: answers.AnswerChance | None = None
     """The probability that it is right, by a calibrator."""
+    outcome: str = ""
+    """Its outcome by the first metric, in the metric's words."""
+    groups: Sequence[int] = ()
+    """For each column of the run the place of its value, or -1."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,8 @@ class ReportRun:
     """What ratings were joined to the answers, if any."""
     outcomes: Sequence[Outcomes] = ()
     """The first lines of the page, one for each metric."""
+    columns: Sequence[ColumnOutcomes] = ()
+    """The columns of the input, by which answers are filtered and grouped."""
     looked: ReviewCounts = field(default_factory=lambda: ReviewCounts(lines=False))
     """The counts of answers that need a look."""
     lines: Sequence[FlagRule] = ()
@@ -151,9 +160,10 @@ def _build_answers(run: ReportRun) -> Iterator[AnswerCard]:
         columns[metric.name] = answers.MetricColumn(place, metric.title, score_range, metric.metric)
     for place, item in enumerate(run.samples):
         position = place + 1 if item.number is None else item.number
-        yield answers.answer_of(
+        card = answers.answer_of(
             position, place, item.sample, item.assessments, columns, item.ratings, item.chance
         )
+        yield replace(card, outcome=item.outcome, groups=item.groups)
 
 
 def summary_template(metric: ReportMetric) -> str | None:
@@ -226,6 +236,8 @@ def environment() -> Environment:
     }
     environment.globals |= {
         **dict(getmembers(charts, isfunction)),
+        "compare_claim": compare_claim,
+        "render_text": render_text,
         "interval_svg": charts.percent_svg,
         "split_long": text.split_long,
         "series": Series.all_of,

@@ -25,9 +25,8 @@ NOT_A_NUMBER = "–"
 NO_BREAK = "\N{NARROW NO-BREAK SPACE}"
 
 LONG_TEXT = 900
-"""Characters up to which a text is shown without folding."""
-HEAD_OF_LONG_TEXT = 600
-"""Characters of a longer text that are visible before a reader opens it."""
+"""Characters up to which a text is shown without folding; of a longer one two thirds of them are
+visible before a reader opens it."""
 
 
 def visible(text: str) -> Markup:
@@ -62,14 +61,23 @@ def cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
-def split_long(text: str) -> tuple[str, str]:
+def cut_between_words(text: str, length: int) -> str:
+    """Return the first ``length`` characters of a text up to the end of a word, with an ellipsis
+    if it goes on."""
+    if len(text) <= length:
+        return text
+    # One character more: the last word may end there.
+    return f"{text[: length + 1].rpartition(' ')[0] or text[:length]}…"
+
+
+def split_long(text: str, longest: int = LONG_TEXT) -> tuple[str, str]:
     """Return ``text`` in two parts, the second one empty unless the text is long.
 
     The cut is at white space if there is any; the two parts joined are the text.
     """
-    if len(text) <= LONG_TEXT:
+    if len(text) <= longest:
         return text, ""
-    at = HEAD_OF_LONG_TEXT
+    at = 2 * longest // 3
     # In the second half of the head, so that it does not get too short.
     space = max(text.rfind(mark, at // 2, at) for mark in " \n\t")
     if space > 0:

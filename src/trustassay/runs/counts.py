@@ -15,6 +15,12 @@ from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
 from trustassay.core.sample import is_blank
 from trustassay.errors import RunFolderError
+from trustassay.report.columns import (
+    ColumnCounter,
+    ColumnOutcomes,
+    FileColumn,
+    GroupOutcomes,
+)
 from trustassay.report.distributions import Histogram, ScoreGroups
 from trustassay.report.review import (
     AnswerSelector,
@@ -113,6 +119,20 @@ class RunOutcomes:
             self._count_repeated(sample, response)
             self.copied += is_copy_of_passage(response, sample.get("documents") or ())
 
+    def by_column(self, columns: Iterable[FileColumn]) -> list[ColumnOutcomes]:
+        """Return the outcomes of the answers with each value of each column."""
+        return [
+            ColumnOutcomes(column, [self._count_group(column, *group) for group in column.groups])
+            for column in columns
+        ]
+
+    def _count_group(self, column: FileColumn, place: int, label: str) -> GroupOutcomes:
+        where = column.places == place
+        questions, shares = 0, {}
+        for name, counter in self._counters.items():
+            questions, shares[name] = counter.shares(self._questions, self._units, where)
+        return GroupOutcomes(place, label, int(where.sum()), questions, shares)
+
     def _count_repeated(self, sample: Mapping[str, Any], response: str) -> None:
         # Questions count as the same whatever their punctuation, spaces and passages: a copy of an
         # answer under a new id is counted even if these were changed.
@@ -197,6 +217,8 @@ class RunCounts:
     """How many answers need a look."""
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
     """The outcomes of all questions, by metric."""
+    columns: Sequence[ColumnOutcomes] = ()
+    """The outcomes by the columns of the input."""
     repeated: int = 0
     """Answers that equal another one to the same question."""
     copied: int = 0
@@ -252,12 +274,14 @@ def count_run(
         AnswerSelector(MAX_ANSWERS_SHOWN),
     )
     run_model, installed = run["backends"].get("model"), list(installed_metrics)
+    columns = ColumnCounter()
     run_outcomes = start_outcomes(folder, run, metrics, installed)
     with steps.begin("counting groups", run["samples"]["samples"]) as step:
         # One pass: samples and assessments of a large run take minutes to read.
         for row in read_judged_rows(folder, metrics, installed, result.look_counts):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
+            columns.add(sample)
             domain = read_domain(sample, domain_field)
             for assessment in row.assessments:
                 result.add(assessment)
@@ -271,6 +295,7 @@ def count_run(
             result.choice.add(row.findings, row.place)
             step()
     result.outcomes = run_outcomes.by_metric()
+    result.columns = run_outcomes.by_column(columns.columns())
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
 

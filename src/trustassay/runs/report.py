@@ -103,6 +103,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
     # Step 4: the answers that are shown, the neediest first. They are read one by one while the
     # page is written: all together would not fit into memory.
     places, order = counted.choice.by_need(), list(run["metrics"])
+    words = counted.outcomes[order[0]].words
     with steps.begin("writing the report", len(places)) as step:
 
         def iterate_samples() -> Iterator[ReportSample]:
@@ -113,7 +114,17 @@ def write_report(  # noqa: PLR0913 - what a page can show
                 sample = folder.sample_at(place.sample)
                 ratings = rated.ratings_of(sample.id, sample.model) if rated else None
                 chance = calibrated.chance_of(place.number) if calibrated else None
-                yield ReportSample(sample, assessments, ratings, place.number + 1, chance)
+                first = assessments[0]
+                outcome = counts.determine_outcome(drawing.get(first.metric), first)
+                yield ReportSample(
+                    sample,
+                    assessments,
+                    ratings,
+                    place.number + 1,
+                    chance,
+                    outcome=words.get(outcome.kind, ""),
+                    groups=[int(one.column.places[place.number]) for one in counted.columns],
+                )
                 step()
 
         # Step 5: everything that the template shows.
@@ -139,6 +150,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
             remarks=write_remarks(summary, total),
             notes=[*notes, *write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
+            columns=counted.columns,
             looked=counted.look_counts,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=describe_judge(run, summary),

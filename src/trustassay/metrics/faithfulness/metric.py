@@ -14,7 +14,6 @@ from trustassay.core.evidence import (
     JudgedPiece,
     PassageNote,
     View,
-    covers_response,
 )
 from trustassay.core.metric import (
     Assessment,
@@ -364,9 +363,6 @@ class Faithfulness(FaithfulnessOptions):
                     ties[number].append(EvidenceLink(f"s{place}", label, statement.mark))
         return View(
             data=trace,
-            shows_response=covers_response(
-                (statement.text for statement in trace.statements), sample.response
-            ),
             judged=[
                 JudgedPiece(statement.text, statement.mark, _explain_verdict(statement))
                 for statement in trace.statements

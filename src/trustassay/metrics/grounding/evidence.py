@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trustassay.core.evidence import EvidenceLink, EvidenceRow, Mark, PassageNote
 from trustassay.core.metric import Assessment
-from trustassay.core.sample import Sample
+from trustassay.core.sample import Document, Sample
+from trustassay.judging.passages import Passages
+from trustassay.judging.verdict import MAX_QUOTE_CHARACTERS
+from trustassay.text.citations import strip_citations
+from trustassay.text.sentences import Splitter
 
 SUPPORTED = Mark("good", "✓", "supported")
 PARTLY = Mark("fair", "✓", "supported, but a citation is not needed or incorrect")
@@ -131,6 +135,45 @@ class GroundingTrace:
     """Evidence of any other kind, as it is stored."""
     documents: int
     """The number of documents of the sample."""
+    nearest: Mapping[int, "NearestSentence"]
+    """For each sentence that is not supported, by its place from 0, the nearest one of the passages
+    that it cites, or of all."""
+
+
+class NearestSentence(NamedTuple):
+    """The sentence of a passage that shares most words with an unsupported one."""
+
+    statement: str
+    """The unsupported sentence without its citations."""
+    passage: int
+    """The number of the passage, from 1."""
+    text: str
+    """The sentence of the passage."""
+
+
+def find_nearest(
+    sentences: Sequence[CitedSentence], documents: Sequence[Document], split: Splitter
+) -> dict[int, NearestSentence]:
+    """Return the nearest sentence of the passages for each sentence that is not supported.
+
+    Args:
+        sentences: the sentences of the response.
+        documents: the passages.
+        split: splits a passage into sentences.
+    """
+    places = [place for place, sentence in enumerate(sentences) if sentence.supported is False]
+    if not places or not documents:
+        return {}
+    passages = Passages(documents, split)
+    result = {}
+    for place in places:
+        statement = strip_citations(sentences[place].text)
+        cited = {citation.document - 1 for citation in sentences[place].citations}
+        numbers = sorted(cited & set(range(len(documents)))) or range(len(documents))
+        number = max(numbers, key=lambda at: passages.largest_share(statement, at))
+        if text := passages.find_closest_sentence(statement, number):
+            result[place] = NearestSentence(statement, number + 1, text[:MAX_QUOTE_CHARACTERS])
+    return result
 
 
 def judgement_of(assessment: Assessment, problem: str | None) -> Mark | None:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from trustassay.core.capabilities import Entailment
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View, covers_response
+from trustassay.core.evidence import EvidenceRow, EvidenceRows, JudgedPiece, View
 from trustassay.core.metric import Assessment, Context, Figure, Need, Summary, directions
 from trustassay.core.outcome import (
     BLANK,
@@ -632,19 +632,18 @@ class Grounding(GroundingOptions):
         """Return the sentences with their citations, the gold answers, and notes on passages."""
         documents = sample.documents or ()
         rows = EvidenceRows(assessment.evidence, CitedSentence, GoldAnswerRow, Coverage, Refusal)
+        sentences = rows.select(CitedSentence)
         trace = evidence.GroundingTrace(
-            rows.select(CitedSentence),
+            sentences,
             rows.select(GoldAnswerRow),
             {item.document: item for item in rows.select(Coverage)},
             rows.select(Refusal),
             rows.other_items,
             len(documents),
+            evidence.find_nearest(sentences, documents, self.split),
         )
         return View(
             data=trace,
-            shows_response=covers_response(
-                (sentence.text for sentence in trace.sentences), sample.response
-            ),
             shows_golds=bool(trace.golds),
             judged=[JudgedPiece(item.text, item.mark, item.why) for item in trace.sentences],
             mark=evidence.judgement_of(assessment, self.problem(assessment)),

@@ -108,15 +108,12 @@ class Perturbing(PerturbingOptions):
     def view(self, sample: Sample, assessment: Assessment) -> View:
         """Return the answers to perturbed prompts next to the original one."""
         result = HarmonicityTrace.read(assessment.evidence, sample.question)
-        original = result.original
-        # A response of another run or model is shown beside the original answer.
-        tells_response = original is not None and sample.response in (None, original)
         reason = (
             f"Asked again, it said: “{result.variants[0].text.strip()}”" if result.variants else ""
         )
         # Both metrics compare the same answers: the page draws equal evidence once.
         shows = result if result.answers else None
-        return View(data=result, shows_response=tells_response, shared_key=shows, reason=reason)
+        return View(data=result, shared_key=shows, reason=reason)
 
     def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
         """Return means, shares and quantiles of the scores, with intervals over samples."""

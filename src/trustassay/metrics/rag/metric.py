@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from trustassay.core.event_loop import gather_all
-from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View, covers_response
+from trustassay.core.evidence import EvidenceRows, JudgedPiece, Mark, View
 from trustassay.core.metric import (
     REFUSED_PART,
     Assessment,
@@ -301,7 +301,7 @@ class Rag(FaithfulnessOptions):
         share = f"{assessment.score or 0.0:.0%} of the facts of the gold answer are in it"
         return f"{assessment.verdict}: {share}"
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return facts and statements, each with its verdict and the passage that decides."""
         rows = EvidenceRows(assessment.evidence, JudgedClaim)
         facts, statements = (
@@ -312,10 +312,8 @@ class Rag(FaithfulnessOptions):
             ]
             for marks in (_FACT_MARKS, _RESPONSE_MARKS)
         )
-        # The page leaves the response out where its sentences show all of it.
         return View(
             data={"facts": facts, "said": statements, "other_items": rows.other_items},
-            shows_response=covers_response((item.text for item, _ in statements), sample.response),
             judged=[JudgedPiece(statement.text, mark) for statement, mark in statements],
         )
 

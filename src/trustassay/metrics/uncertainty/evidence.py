@@ -10,10 +10,8 @@ from trustassay.core.evidence import (
     JudgedPiece,
     Mark,
     View,
-    covers_response,
 )
 from trustassay.core.metric import Assessment
-from trustassay.core.sample import Sample
 
 LEAST_SURE = 0.5
 """Probability below which a token is stored as evidence."""
@@ -114,7 +112,7 @@ class UncertaintyTrace:
         return cls(*kinds, rows.other_items)
 
 
-def view_of(sample: Sample, assessment: Assessment) -> View:
+def view_of(assessment: Assessment) -> View:
     """Build the view of one answer's evidence for the report."""
     trace = UncertaintyTrace.read(assessment.evidence)
     judged = []
@@ -126,6 +124,5 @@ def view_of(sample: Sample, assessment: Assessment) -> View:
         judged.append(JudgedPiece(sentence.text, sentence.mark, reason))
     return View(
         data=trace,
-        shows_response=covers_response((item.text for item in trace.sentences), sample.response),
         judged=judged,
     )

@@ -230,9 +230,9 @@ class Uncertainty(UncertaintyOptions):
             return f"the model is not sure of it ({self.scored.name})"
         return f"asked again, the model says something else ({self.scored.name})"
 
-    def view(self, sample: Sample, assessment: Assessment) -> View:
+    def view(self, sample: Sample, assessment: Assessment) -> View:  # noqa: ARG002
         """Return the sentences, the other replies and doubtful tokens."""
-        return view_of(sample, assessment)
+        return view_of(assessment)
 
     # ------------------------------------------------------------------- what is read and asked
 
