@@ -153,6 +153,11 @@ def test_a_positive_word_leaves_no_object_to_be_wrong() -> None:
     assert found.unread and found.unread.words == {'["ok"]': 1}
 
 
+def test_an_object_under_a_name_that_says_what_is_wrong_is_refused_as_an_object() -> None:
+    with pytest.raises(InputError, match=r"name a field in an object \(hallucination"):
+        read_labels("hallucination", [{"human": "yes"}])
+
+
 @pytest.mark.parametrize("given", [["yes", "no"], [True, False], [1, 0], ["Ja", "nein"]])
 @pytest.mark.parametrize("name", ["hallucinated", "meta.is_wrong", "Halluzination"])
 def test_yes_under_a_name_that_says_what_is_wrong_is_not_guessed(
@@ -163,6 +168,11 @@ def test_yes_under_a_name_that_says_what_is_wrong_is_not_guessed(
     assert list(read_labels(name, given, positive=["no"]).values) == [0, 1]
     assert list(read_labels(name, given, positive=["yes"]).values) == [1, 0]
     assert list(read_labels("no_hallucination", given).values) == [1, 0]
+
+
+def test_a_word_for_yes_is_no_number_of_a_scale() -> None:
+    assert read_labels("mark", [0, 1, 2, 3], positive=["yes"]).kind == "ordinal"
+    assert list(read_labels("mark", [0, 1], positive=["no"]).values) == [1, 0]
 
 
 def test_words_that_speak_for_themselves_need_no_name() -> None:
@@ -184,6 +194,9 @@ def test_per_cent_from_a_share_on_is_refused() -> None:
         (["supported", "not supported"], {}, "--positive 'not supported'"),
         (["no", "yes"], {"positive": ["no"]}, "--positive yes"),
         ([1, -1], {}, "--positive=-1"),
+        ([0, 100], {}, "--positive 0"),
+        (["100 %", "0%"], {}, "--positive 0%"),
+        (["yes", "no", "no", "No", "unclear"], {}, "--positive No"),
         ([1, 2, 3], {}, ""),
         ([1, 5], {"at_least": 3}, ""),
     ],
@@ -196,7 +209,9 @@ def test_the_options_for_the_opposite(
     if opposite:
         words = [opposite.removeprefix("--positive")[1:].strip("'")]
         turned = read_labels("mark", given, positive=words)
-        assert [1 - value for value in turned.values] == list(read.values)
+        # Where "no" was wrong, a label that cannot be read is now as wrong as any other.
+        pairs = zip(turned.values, read.values, strict=True)
+        assert all(one == 1 - other for one, other in pairs if not math.isnan(other))
 
 
 def test_levels_that_nobody_gave_keep_a_scale_from_being_binary() -> None:

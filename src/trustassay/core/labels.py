@@ -102,9 +102,10 @@ def read_word(text: str) -> float | None:
     word = fold_label(text)
     if word in RIGHT:
         return 1.0
-    if word in WRONG or any(word.removeprefix(form) in RIGHT - {word} for form in _NEGATIONS):
+    if word in WRONG:
         return 0.0
-    return None
+    # Not one of these words is for right as it stands, so something was removed here.
+    return 0.0 if any(word.removeprefix(form) in RIGHT for form in _NEGATIONS) else None
 
 
 def is_missing(text: str) -> bool:

@@ -9,7 +9,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -131,7 +131,8 @@ def read_labels(
         ids: the id of the answer of each label, for messages.
         scale: labels that could have been given, which help to recognise the kind.
         positive: words or numbers that mean right; all others then mean wrong. Applies where at
-            least one of them occurs; yes and no stand for all such words.
+            least one of them occurs; where all labels are yes and no, one stands for the others
+            of its kind, such as false and 0 for no.
         at_least: the number from which a label means right. Applies where labels are numbers.
         levels: words of an ordinal scale, the lowest first. Applies where at least one of them
             occurs; of two levels the higher one means right.
@@ -196,18 +197,19 @@ def _build_unread_error(
 
 def _build_opposite(reading: _LabelReading, counts: Mapping[str, int]) -> str:
     """Return the options that make the words for wrong those for right."""
-    wrong = [text for text in counts if reading.numbers.get(text) == 0]
-    if reading.kind != "binary" or len(wrong) > MAX_WORDS_LISTED:
+    if reading.kind != "binary":
         return ""
-    # One of them stands for all.
-    for synonyms, word in ((NO, "no"), (YES, "yes")):
-        if wrong and synonyms.issuperset(map(fold_label, wrong)):
-            wrong = [word]
+    wrong = {fold_label(text): text for text in counts if reading.numbers.get(text) == 0}
+    words = list(wrong.values())
+    # Where all labels are yes and no, one word stands for all of its kind.
+    if {fold_label(text) for text in counts} <= YES | NO:
+        words = ["yes"] * bool(YES & wrong.keys()) + ["no"] * bool(NO & wrong.keys())
+    return " ".join(map(_write_positive, words)) if len(words) <= MAX_WORDS_LISTED else ""
+
+
+def _write_positive(word: str) -> str:
     # With a sign of equality, so that -1 is no option.
-    return " ".join(
-        f"--positive={word}" if word.startswith("-") else shlex.join(["--positive", word])
-        for word in wrong
-    )
+    return f"--positive={word}" if word.startswith("-") else shlex.join(["--positive", word])
 
 
 def _label_text(value: Any) -> str:
@@ -217,9 +219,11 @@ def _label_text(value: Any) -> str:
     # Before numbers, since ``True`` is an ``int`` in Python.
     if isinstance(value, bool):
         return str(value).lower()
-    # 1.0 in a stored sample was 1, or true, in most files.
-    is_whole = isinstance(value, float) and value.is_integer()
-    text = str(int(value)) if is_whole else str(value).strip()
+    if isinstance(value, int | float):
+        # 1.0 in a stored sample was 1, or true, in most files.
+        is_whole = isinstance(value, float) and value.is_integer()
+        return "" if math.isnan(value) else str(int(value) if is_whole else value)
+    text = str(value).strip()
     return "" if value is None or is_missing(text) else text
 
 
@@ -235,14 +239,19 @@ def _choose_reading(
     Args:
         counts: the number of labels by text; 0 for those that only could have been given.
     """
-    folded = {text: fold_label(text) for text in counts}
+    numbers = _read_texts(counts, _parse_label_number)
+    # The usual case, of which there may be millions: numbers that no option speaks of.
+    if len(numbers) == len(counts) and not (positive or levels):
+        return _read_numbers(name, numbers, counts, at_least)
     # 1. Words that the user names come first.
+    folded = {text: fold_label(text) for text in counts}
     right = {fold_label(word) for word in positive}
     words_present = set(folded.values())
-    # "no" also stands for false and 0, and leaves yes to be wrong where every label is yes.
+    # Where labels are yes and no in any form, "no" also stands for false and 0, and makes every
+    # label wrong if all are yes. Among the numbers 0 to 5, "no" does not stand for 0.
     is_yes_or_no = bool(right) and right | words_present <= YES | NO
-    for synonyms in (YES, NO):
-        right |= synonyms if right & synonyms else set()
+    if is_yes_or_no:
+        right = set(YES if right & YES else ()) | set(NO if right & NO else ())
     if right & words_present or is_yes_or_no:
         values = {text: float(word in right) for text, word in folded.items()}
         return _LabelReading("binary", values, uses_positive=True)
@@ -252,25 +261,43 @@ def _choose_reading(
         places = {t: float(scale.index(word)) for t, word in folded.items() if word in scale}
         return _LabelReading(kind, places, tuple(levels))
     # 2. What reads most labels. Of equal ones the first: 0 and 1 are numbers.
-    numbers, percents, words = (
-        {text: value for text in counts if (value := read(text)) is not None}
-        for read in (_parse_label_number, parse_percent, read_word)
-    )
+    percents, words = _read_texts(counts, parse_percent), _read_texts(counts, read_word)
     values = max((numbers, percents, words), key=lambda read: sum(counts[text] for text in read))
-    if values is words:
-        # Words such as supported mean the same under any name.
-        is_answer = all(folded[text] in YES | NO for text in values)
-    elif at_least is not None:
-        _check_at_least(name, at_least, of_percents=values is percents)
+    if values is not words:
+        return _read_numbers(name, values, counts, at_least, of_percents=values is percents)
+    # Words such as supported mean the same under any name, yes and no do not.
+    if all(folded[text] in YES | NO for text in words):
+        _check_direction(name, words, counts)
+    return _LabelReading("binary", words)
+
+
+def _read_numbers(
+    name: str,
+    values: Mapping[str, float],
+    counts: Mapping[str, int],
+    at_least: float | None,
+    *,
+    of_percents: bool = False,
+) -> _LabelReading:
+    """Say what labels mean that are numbers, by their texts."""
+    if at_least is not None:
+        # 0.8 would accept nearly every label.
+        if of_percents and 0 < at_least <= 1:
+            raise InputError(
+                f"label {name}: is per cent, so expected a number from 0 to 100 that means right, "
+                f"such as {100 * at_least:g}, got {at_least:g}"
+            )
         return _LabelReading("binary", {t: float(v >= at_least) for t, v in values.items()})
-    else:
-        kind, highest = _classify_numbers(set(values.values()), of_percents=values is percents)
-        if kind != "binary":
-            return _LabelReading(kind, values)
-        values, is_answer = {t: float(v == highest) for t, v in values.items()}, True
-    if is_answer and is_about_wrong(name):
-        raise _build_direction_error(name, counts, values)
-    return _LabelReading("binary", values)
+    kind, right = _classify_numbers(set(values.values()), of_percents=of_percents)
+    if kind != "binary":
+        return _LabelReading(kind, values)
+    classes = {text: float(value == right) for text, value in values.items()}
+    _check_direction(name, classes, counts)
+    return _LabelReading("binary", classes)
+
+
+def _read_texts(texts: Iterable[str], read: Callable[[str], float | None]) -> dict[str, float]:
+    return {text: value for text in texts if (value := read(text)) is not None}
 
 
 def _parse_label_number(text: str) -> float | None:
@@ -288,25 +315,18 @@ def _classify_numbers(values: set[float], *, of_percents: bool) -> tuple[LabelKi
     return "ordinal" if are_levels and not of_percents else "real", math.nan
 
 
-def _check_at_least(name: str, at_least: float, *, of_percents: bool) -> None:
-    # 0.8 would accept nearly every label.
-    if of_percents and 0 < at_least <= 1:
-        raise InputError(
-            f"label {name}: is per cent, so expected a number from 0 to 100 that means right, such "
-            f"as {100 * at_least:g}, got {at_least:g}"
-        )
-
-
-def _build_direction_error(
-    name: str, counts: Mapping[str, int], values: Mapping[str, float]
-) -> InputError:
+def _check_direction(name: str, values: Mapping[str, float], counts: Mapping[str, int]) -> None:
+    """Raise InputError for a yes under a name that says what is wrong."""
+    if not (values and is_about_wrong(name)):
+        return
     words = sorted((text for text in values if counts[text]), key=lambda text: -counts[text])
     listed = ", ".join(f"{text[:40]!r} ({counts[text]:,})" for text in words[:MAX_WORDS_LISTED])
     wrong, right = (
         next((text for text in words if values[text] == value), default)
         for value, default in ((0.0, "no"), (1.0, "yes"))
     )
-    return InputError(
+    raise InputError(
         f"label {name}: its name says what is wrong, so its words may mean the opposite: {listed}; "
-        f"--positive {wrong} if an answer labelled {wrong} is right, else --positive {right}"
+        f"{_write_positive(wrong)} if an answer labelled {wrong} is right, else "
+        f"{_write_positive(right)}"
     )

@@ -19,7 +19,7 @@ Converter = Callable[[Any], Any]
 NAMES: Mapping[str, Any] = tomllib.loads(
     files("trustassay.input").joinpath("names.toml").read_text(encoding="utf-8")
 )
-"""Names of fields and words of labels, by subject, from ``names.toml``."""
+"""Names of fields, by subject, from ``names.toml``."""
 
 TEXT_FIELDS, STRUCTURED_FIELDS = CANONICAL_FIELDS[:4], CANONICAL_FIELDS[4:12]
 """Canonical fields with a single text, and those with lists or objects."""

@@ -234,7 +234,8 @@ def read_labels(population: Population, source: LabelSource) -> RightLabels:
                 f"{name}: {population.answers.rows[place].id[:40]!r} has another label elsewhere"
             )
         result = np.where(np.isnan(values), result, values)
-        tied |= False if label.tied is None else label.tied
+        if label.tied is not None:
+            tied |= label.tied
     unread = {name: label.unread for name, label in labels_by_source if label.unread}
     return RightLabels(result, tied & np.isnan(result), unread)
 
