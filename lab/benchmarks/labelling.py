@@ -229,7 +229,7 @@ def task_of(runs: Path, name: str, unit: str, predictor: str, figure: WantedFigu
     population = read_population(
         [folder], source, "answer" if unit == "answer" else "question", models
     )
-    labels = read_labels(population, source)
+    labels = read_labels(population, source).values
 
     def target(values: Floats, places: Places) -> FigureTarget | None:
         match figure.kind:

@@ -81,7 +81,7 @@ def measured(file: Path, metric: Reference, folder: Path) -> Columns:
     for assessment in run.assessments:
         sample = samples[assessment.id]
         assert assessment.error is None, assessment.error
-        assert sample.model and sample.label is not None
+        assert sample.model and isinstance(sample.label, float)
         for part, value in {**assessment.parts, "label": sample.label}.items():
             found[sample.model].setdefault(part, []).append(value)
     return {

@@ -90,7 +90,7 @@ def test_a_finished_run_that_looks_unlike(cli: Cli, labelled: Path, tmp_path: Pa
 def test_what_is_refused(cli: Cli, labelled: Path, tmp_path: Path) -> None:
     given = ("calibrate", labelled, "--resamples", "100")
     said = cli(*given)
-    assert said.status == 2 and "no label: expected --label FIELD" in said.err
+    assert said.status == 2 and "no sample has the label label; expected --label FIELD" in said.err
     said = cli(*given, "--label", "corect")
     assert said.status == 2 and "no sample has the label corect" in said.err
     said = cli(*given, "--label", "correct", "--metric", "referense")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support import jsonl, run_command
 from trustassay import score
-from trustassay.compare.ranking import rank
+from trustassay.compare.ranking import describe_ranking, rank
 from trustassay.errors import RunFolderError
 from trustassay.metrics.fewl import Fewl
 
@@ -100,6 +100,36 @@ def test_accuracy_is_a_share_of_answers(tmp_path: Path) -> None:
     found = rank(tmp_path / "run").to_dict()
     assert {one["model"]: one["accuracy"] for one in found["models"]} == {"good": 0.5, "fair-1": 0}
     assert not any(one["distinguished"] for one in found["differences"])  # of 4 questions
+
+
+def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
+    rows = answers(24)
+    for row in rows:
+        row["label"] = "👍" if row["label"] else "Falsch"
+    score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
+    found = rank(tmp_path / "run").to_dict()
+    accuracies = {one["model"]: one["accuracy"] for one in found["models"]}
+    assert accuracies == {"good": 1, "fair-1": pytest.approx(22 / 24), "poor": 0}
+    assert "label_note" not in found
+
+
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (3, "labels label: 3 of 72 cannot be read and are left out, the first at '0-good'"),
+        (40, "No labels: label label: does not say what is right: 'unclear' (40)"),
+    ],
+)
+def test_labels_of_a_ranking_that_cannot_be_read_are_named(
+    tmp_path: Path, count: int, note: str
+) -> None:
+    rows = answers(24)
+    for row in rows[:count]:
+        row["label"] = "unclear"
+    score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
+    ranking = rank(tmp_path / "run")
+    assert any(line.startswith(note) for line in describe_ranking(ranking))
+    assert ranking.to_dict()["label_note"].startswith(note)
 
 
 def test_failed_samples_do_not_keep_the_others_from_a_ranking(tmp_path: Path) -> None:

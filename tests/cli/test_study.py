@@ -76,7 +76,8 @@ def test_it_fits_a_narrow_terminal(cli: Cli, run: Path, monkeypatch: pytest.Monk
 def test_faults_end_with_status_2(cli: Cli, run: Path) -> None:
     said = cli("study", run, "--label", "correct")
     assert said.status == 2
-    assert "no sample has the label correct; fields with numbers or short texts: " in said.err
+    assert "no sample has the label correct; did you mean labels.correct? " in said.err
+    assert "What says right and wrong: --label labels.correct. " in said.err
     assert "labels.correct, labels.mood" in said.err
     said = cli("study", run, "--label", "labels.mood")
     assert said.status == 2

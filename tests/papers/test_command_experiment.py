@@ -227,6 +227,8 @@ def test_what_cannot_be_done_is_said_before_anything_is_asked(
     assert "incorrect_answers: is missing" in refused("fewl-pairs", without, *TRUE)
     answered = [{"question": "q", "response": "r"}]
     assert "label: is missing" in refused("fewl-best", answered, *TRUE)
+    unclear = [{**answered[0], "label": "unclear"}]
+    assert "label: is 'unclear' (expected a number" in refused("fewl-best", unclear, *TRUE)
     mixed = [*plain, {"question": "q", "response": "r"}]
     assert "label: is missing" in refused("fewl-pairs", mixed, *TRUE)
     right = [{"question": "q", "response": "r", "label": 1}]

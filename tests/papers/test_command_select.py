@@ -165,6 +165,18 @@ def test_a_way_that_does_not_exist(run: Path, ways: list[str], words: str) -> No
         read_answers(run, ways)
 
 
+def test_labels_that_are_words_are_numbers(run: Path, tmp_path: Path) -> None:
+    words = [{**row, "label": "👍" if row["label"] else "falsch"} for row in answers()]
+    metric = Fewl(form="agreement", weights="uniform", penalty="none")
+    score(words, metrics=metric, similarity="novel", out=tmp_path / "words")
+    numbers, worded = (
+        [candidate.values for question in found.questions for candidate in question.candidates]
+        for found in (read_answers(path, ["label"]) for path in (run, tmp_path / "words"))
+    )
+    assert numbers == worded
+    assert {"label": 1.0} in worded
+
+
 def test_one_answer_a_question_leaves_nothing_to_choose(tmp_path: Path) -> None:
     rows = [row for row in answers() if row["model"] == "good"]
     for row in rows:

@@ -368,14 +368,34 @@ def test_labels_that_are_too_few_are_refused_with_the_number_that_would_do(tmp_p
     assert not first.accepts([1e9]).any()
 
 
+def test_labels_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = samples(60)
+    for place, row in enumerate(rows):
+        row["label"] = "unclear" if place < 5 else ("👎", "👍")[row["correct"]]
+    found = calibrate(run(tmp_path / "run", rows), resamples=100)
+    assert found.right.tolist() == [row["correct"] for row in rows[5:]]
+    assert found.unread and found.to_dict()["unread"]["words"] == {"unclear": 5}
+    assert any(note.startswith("labels label: 5 of 60 cannot be read") for note in found.notes)
+
+
+def test_a_score_against_the_labels_may_show_that_they_mean_the_opposite(tmp_path: Path) -> None:
+    rows = [{**row, "label": ("yes", "no")[row["correct"]]} for row in samples(60)]
+    path = run(tmp_path / "run", rows)
+    notes = calibrate(path, resamples=100).notes
+    assert any("if the labels mean the opposite: --positive no" in note for note in notes)
+    turned = calibrate(path, positive="no", resamples=100)
+    assert turned.right.tolist() == [row["correct"] for row in rows]
+    assert not any("opposite" in note for note in turned.notes)
+
+
 def test_labels_of_one_class_or_none_are_refused(tmp_path: Path) -> None:
     rows = samples(60)
     for row in rows:
         row |= {"always": 1, "grade": row["good"], "few": row["correct"]}
     path = run(tmp_path / "run", rows)
-    with pytest.raises(InputError, match="no sample has the label missing; fields"):
+    with pytest.raises(InputError, match="no sample has the label missing; expected"):
         calibrate(path, label="missing")
-    with pytest.raises(InputError, match="no label: expected --label"):
+    with pytest.raises(InputError, match="no sample has the label label; expected --label"):
         calibrate(path)
     with pytest.raises(InputError, match=r"label (always|grade):"):
         calibrate(path, label="always")

@@ -163,13 +163,83 @@ def test_several_runs_hold_several_scores_of_the_same_answers(one: Path, tmp_pat
     assert found.labels[0].figures["good (again)"]["auroc"].n == 60
 
 
+def test_the_field_label_is_the_label_where_none_is_named(tmp_path: Path) -> None:
+    rows = [{**row, "label": row["said"]} for row in samples()]
+    found = study(run(tmp_path / "run", rows), resamples=RESAMPLES).labels[0].label
+    assert (found.name, found.kind, found.n) == ("label", "binary", 60)
+    assert found.values.tolist() == [row["labels"]["correct"] for row in rows]
+
+
+def test_fields_that_say_what_is_right_are_proposed_as_options(tmp_path: Path) -> None:
+    rows = samples()
+    for place, row in enumerate(rows):
+        right = row["labels"]["correct"]
+        row |= {
+            "user": {"thumbs": "👍" if right else "👎"},
+            "Daumen oben": "ja" if right else "nein",
+            "hallucination": not right,
+            "seldom": "yes" if place else "unclear",
+            "always": 1,
+            "turns": place % 4,
+        }
+    with pytest.raises(InputError) as caught:
+        study(run(tmp_path / "run", rows))
+    options = str(caught.value).partition("What says right and wrong: ")[2].partition(". ")[0]
+    assert options.split(", ") == [
+        "--label 'Daumen oben'",
+        "--label hallucination --positive no",
+        "--label labels.correct",
+        "--label said",
+        "--label user.thumbs",
+    ]
+    for name, positive in (("hallucination", ["no"]), ("user.thumbs", [])):
+        found = study(tmp_path / "run", labels=name, positive=positive, resamples=RESAMPLES)
+        (label,) = found.labels
+        assert label.label.values.tolist() == [row["labels"]["correct"] for row in rows]
+
+
+def test_labels_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> None:
+    rows = samples()
+    rows[3]["said"] = rows[7]["said"] = "hard to say"
+    found = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES)
+    (note,) = (note for note in found.notes if note.startswith("labels said: "))
+    assert "2 of 60 cannot be read and are left out, the first at 'a3': 'hard to say' (2)" in note
+    written = found.to_dict()["labels"][0]
+    assert (written["n"], written["missing"]) == (58, 2)
+    words = {"hard to say": 2}
+    assert written["unread"] == {"count": 2, "labels": 60, "words": words, "first": "a3"}
+    assert study(tmp_path / "run", labels="labels.correct").to_dict()["labels"][0]["unread"] is None
+
+
+def test_labels_that_mean_the_opposite_are_suspected_only_where_no_metric_fits(
+    tmp_path: Path,
+) -> None:
+    rows = [{**row, "label": ("yes", "no")[row["labels"]["correct"]]} for row in samples()]
+
+    def suspicions(path: Path, **options: Any) -> list[str]:
+        found = study(path, resamples=RESAMPLES, **options)
+        return [note for note in found.notes if "may mean the opposite" in note]
+
+    path = run(tmp_path / "run", rows, Good())
+    (note,) = suspicions(path)
+    assert note.startswith("label label: right answers score lower by good (AUROC 0.")
+    assert note.endswith("so the labels may mean the opposite: --positive no reads them so")
+    assert not suspicions(path, positive="no")
+    # A second metric that agrees with the labels: then the first one is bad.
+    both = [{**row, "bad": float(row["label"] == "no")} for row in rows]
+    assert not suspicions(run(tmp_path / "both", both))
+
+
 def test_a_missing_label_names_the_fields_there_are(one: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         study(one, labels="labels.corect")
     assert f"{one}: no sample has the label labels.corect" in str(caught.value)
     assert "labels.correct, labels.grade" in str(caught.value)
-    with pytest.raises(InputError, match=r"no label: expected --label FIELD.*labels\.correct"):
+    assert "did you mean labels.correct or " in str(caught.value)
+    with pytest.raises(InputError, match=r"no sample has the label label; expected --label FIELD"):
         study(one)
+    with pytest.raises(InputError, match=r"--positive y: no answer has this label \(labels.gr"):
+        study(one, labels="labels.grade", positive="y")
     with pytest.raises(InputError, match="--by nothing: no sample has it"):
         study(one, labels="said", by="nothing")
     with pytest.raises(RunFolderError, match="holds no run"):

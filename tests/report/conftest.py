@@ -199,6 +199,7 @@ def hostile(text: str, number: int) -> ReportSample:
         question=text,
         response=text,
         model=text,
+        label=text,
         documents=[{"id": text, "title": text, "text": text, "excerpt": text}],
         answers=[[text, text]],
     )

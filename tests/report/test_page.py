@@ -120,6 +120,15 @@ def test_sentences_citations_and_passages(make_run: MakeRun, made_up: str) -> No
     assert re.search(r"<bdi>Asia</bdi> <span class=\"how\">by entailment", answer)
 
 
+def test_a_label_is_shown_as_it_was_written(
+    make_run: MakeRun, make_sample: MakeSample, tmp_path: Path
+) -> None:
+    labelled = [make_sample("one", 0.9, label="Fully supported"), make_sample("two", 0.9, label=4)]
+    page = written(make_run(labelled), tmp_path)
+    values = re.findall(r"<dt>human label</dt><dd[^>]*>(?:<bdi>)?([^<]*)", page)
+    assert values == ["Fully supported", "4"]
+
+
 def test_every_link_leads_somewhere_and_ids_are_unique(made_up: str) -> None:
     outline = Outline(made_up)
     ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]

@@ -161,13 +161,14 @@ def _show_agreement(agreement: RaterAgreement, disputes: Sequence[RatingDispute]
         build_group_tables,
         build_overall_table,
         build_variance_table,
+        describe_left_out,
         describe_variance,
     )
 
     rater_counts = ", ".join(f"{name} {count:,}" for name, count in agreement.raters.items())
     say(one_line(f"{agreement.items:,} items; ratings of each rater: {rater_counts}"))
-    if agreement.missing:
-        say(f"missing ratings: {agreement.missing:,}")
+    for line in describe_left_out(agreement):
+        say(one_line(line))
     if agreement.categories and not agreement.ordered:
         say(one_line(f"categories without an order: {', '.join(agreement.categories)}"))
     # Weighted kappas depend on the whole scale, so the source of the levels is reported.

@@ -297,25 +297,20 @@ def _read_labels_of_runs(
         source = replace(label_files, ratings=files_of_run)
         population = read_population([path], source, "answer", ())
         labels = read_labels(population, source)
+        notes += labels.notes
         for file in files_of_run:
             if file not in ratings_by_file:
                 ratings_by_file[file] = read_ratings(file, fields=label_files.columns).ratings
         rated = [rating for file in files_of_run for rating in ratings_by_file[file]]
-        times_rated = Counter(rating.item for rating in rated)
-        # An answer that was rated several times and has no pooled label has raters who disagree.
-        divided = np.array([times_rated[row.id] > 1 for row in population.answers.rows])
-        divided &= np.isnan(labels)
-        result.append(np.where(divided, 0.0, labels))
+        result.append(np.where(labels.tied, 0.0, labels.values))
         names = ", ".join(map(str, files_of_run))
         notes.append(
             f"{names}: matched to the answers of {path} by their ids; labels of other answers with "
             "these ids would count as theirs."
         )
-        if divided.any():
-            notes.append(
-                f"{names}: the raters of {amount(int(divided.sum()), 'answer')} are divided; these "
-                "count as wrong."
-            )
+        if labels.tied.any():
+            divided = amount(int(labels.tied.sum()), "answer")
+            notes.append(f"{names}: the raters of {divided} are divided; these count as wrong.")
         # Ratings of other answers are reported, since they may show that a wrong file was given.
         ids = {row.id for row in population.answers.rows}
         if unknown := sum(rating.item not in ids for rating in rated):

@@ -23,7 +23,9 @@ from trustassay.core.json_form import as_json, fields_as_json
 from trustassay.core.metric import MetricInfo
 from trustassay.core.outcome import PASSED, WITH_LINE, WITHOUT_LINE, OutcomeKind
 from trustassay.errors import RunFolderError
+from trustassay.input.labels import read_labels
 from trustassay.input.places import name_of
+from trustassay.input.records import InputError
 from trustassay.report import document
 from trustassay.report.text import ends_text, number
 from trustassay.runs.folder import RunFolder
@@ -66,6 +68,8 @@ class Ranking:
     """The number of answer pairs that scores and labels order alike, and the number of pairs."""
     corrected: CorrectedShares | None = None
     """The corrected share of right answers of each model, where people labelled some answers."""
+    label_note: str = ""
+    """Which of the samples' own labels cannot be read, if any."""
 
     @property
     def by_share(self) -> bool:
@@ -112,6 +116,8 @@ class Ranking:
         if self.ordered_alike:
             alike = dict(zip(("alike", "pairs"), self.ordered_alike, strict=True))
             content["pairs_ordered_alike"] = [{"truth": "label", **alike}]
+        if self.label_note:
+            content["label_note"] = self.label_note
         if self.corrected:
             content["corrected"] = self.corrected.to_dict()
         if result.agreement is not None:
@@ -187,6 +193,7 @@ def rank(
         words=words,
         ordered_alike=alike,
         corrected=corrected,
+        label_note=answers.label_note,
     )
 
 
@@ -211,13 +218,18 @@ class _AnswersByModel:
     """The outcome of every answer."""
     reasons: Sequence[Counter[str]]
     """For each model, the reasons why answers were not judged."""
+    label_note: str
+    """Which labels cannot be read, if any."""
 
     @classmethod
     def read(cls, folder: RunFolder, scores: RunScores) -> "_AnswersByModel":
         """Read the samples of a run; samples without a model are left out."""
         models: dict[str, int] = {}
         questions: dict[int, int] = {}
-        passed, values, labels = (ValuesByModelQuestion() for _ in range(3))
+        passed, values = ValuesByModelQuestion(), ValuesByModelQuestion()
+        label_places: list[ModelQuestion] = []
+        sample_labels: list[float | str | None] = []
+        ids: list[str] = []
         kinds: dict[ModelQuestion, list[OutcomeKind]] = {}
         reasons: list[Counter[str]] = []
         # Only the hashes of the questions are needed, so no unit is passed.
@@ -237,9 +249,11 @@ class _AnswersByModel:
                 values.setdefault(place, []).append(float(scores.scores[at]))
             if scores.reasons[at]:
                 reasons[place[0]][scores.reasons[at]] += 1
-            if sample.label is not None:
-                labels.setdefault(place, []).append(sample.label)
-        return cls(list(models), len(questions), passed, values, labels, kinds, reasons)
+            label_places.append(place)
+            sample_labels.append(sample.label)
+            ids.append(sample.id)
+        labels, note = _read_labels_by_place(label_places, sample_labels, ids)
+        return cls(list(models), len(questions), passed, values, labels, kinds, reasons, note)
 
     def find_shared_questions(self, values: ValuesByModelQuestion) -> list[int]:
         """Return the questions for which every model has a value."""
@@ -276,6 +290,26 @@ class _AnswersByModel:
         return [question for model_of_answer, question in self.kinds if model_of_answer == model]
 
 
+def _read_labels_by_place(
+    places: Sequence[ModelQuestion], labels: Sequence[float | str | None], ids: Sequence[str]
+) -> tuple[ValuesByModelQuestion, str]:
+    """Return the labels of answers as numbers, and a note on those that cannot be read.
+
+    Without any, or if most cannot be read, there are none: a ranking does not need them.
+    """
+    result: ValuesByModelQuestion = {}
+    if all(label is None for label in labels):
+        return result, ""
+    try:
+        read = read_labels("label", labels, ids=ids)
+    except InputError as error:
+        return result, f"No labels: {error}"
+    for place, value in zip(places, read.values, strict=True):
+        if not math.isnan(value):
+            result.setdefault(place, []).append(value)
+    return result, read.unread.describe("labels label") if read.unread else ""
+
+
 def describe_ranking(ranking: Ranking) -> list[str]:
     """Describe which models differ significantly, and how far the ranking agrees with labels."""
     result = ranking.result
@@ -301,6 +335,8 @@ def describe_ranking(ranking: Ranking) -> list[str]:
         if reasons:
             counts = ", ".join(f"{count:,} {word}" for word, count in sorted(reasons.items()))
             lines.append(f"Answers of {name} that were not judged: {counts}.")
+    if ranking.label_note:
+        lines.append(f"{ranking.label_note}.")
     if result.agreement is not None:
         lines.append(_describe_agreement(ranking, result.agreement))
     alike, pairs = ranking.ordered_alike or (0, 0)

@@ -7,11 +7,11 @@ together, each with its field, so that a user can correct a file in one go.
 import dataclasses
 import hashlib
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from trustassay.core.labels import normalise_label
 from trustassay.errors import UsageError
 
 
@@ -115,8 +115,9 @@ class Sample:
     expected: Mapping[str, str] = field(default_factory=dict)
     """The level that a judge should give, by the name of the rubric; under the empty name it holds
     for any rubric."""
-    label: float | None = None
-    """A human label."""
+    label: float | str | None = None
+    """A human label as it was written, a number where it is one; what it means is for
+    :mod:`trustassay.input.labels` to say."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """All other fields of the record."""
 
@@ -196,6 +197,12 @@ class _SampleParser:
             self.add_fault("id", "expected text or a whole number", sample_id)
         elif not str(sample_id).strip():
             self.problems.append(Problem("id", "is blank"))
+        # No metric needs a label, so a label is never a fault. One of the fields of an object may
+        # be the label (`--label label.human`), so the object is kept with the other fields.
+        label = raw.get("label")
+        fields_read: Collection[str] = CANONICAL_FIELDS
+        if isinstance(label, Mapping | list | tuple):
+            label, fields_read = None, set(CANONICAL_FIELDS) - {"label"}
         sample = Sample(
             id=clean(str(sample_id)),
             question=question or "",
@@ -210,8 +217,8 @@ class _SampleParser:
             incorrect_answers=self.read_texts("incorrect_answers"),
             resamples=self.read_texts("resamples", blank_allowed=True),
             expected=self.read_expected(),
-            label=self.read_label(),
-            metadata={k: v for k, v in raw.items() if k not in CANONICAL_FIELDS},
+            label=normalise_label(clean(label) if isinstance(label, str) else label),
+            metadata={k: v for k, v in raw.items() if k not in fields_read},
         )
         if self.problems:
             raise SampleError(self.problems)
@@ -377,20 +384,6 @@ class _SampleParser:
             elif str(level).strip():
                 result[clean(str(name))] = clean(str(level).strip())
         return result
-
-    def read_label(self) -> float | None:
-        """Return a human label as a finite number."""
-        value = self.raw.get("label")
-        if value is None or value == "":
-            return None
-        try:
-            number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            self.add_fault("label", "expected a number", value)
-            return None
-        if not math.isfinite(number):
-            self.add_fault("label", "expected a finite number", value)
-        return number
 
 
 def clean(text: str) -> str:

@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trustassay.core.labels import CONTRADICTED, NOT_STATED, fold_label, read_word
 from trustassay.errors import did_you_mean
-from trustassay.input.labels import RIGHT, WRONG, fold_label
-from trustassay.input.layouts import NAMES
 from trustassay.input.ratings import raise_faults, read_table_rows
 from trustassay.input.records import InputError
 
 PAIR_FIELDS = ("premise", "hypothesis", "label", "kind")
 """Fields of a row that are read; ``kind`` may be missing."""
-CONTRADICTED, NOT_STATED = (
-    frozenset(NAMES["labels"][kind].split()) for kind in ("contradicted", "not_stated")
-)
-"""Labels for unsupported hypotheses that say whether the premise contradicts them or is silent."""
 CONTRADICTION_NUMBER = "2"
 """The label of a contradiction in many data sets of entailment."""
 MAX_FAULTS_LISTED = 5
@@ -107,14 +102,14 @@ def _read_pair_text(row: Mapping[str, Any], column: str) -> str:
 
 
 def _is_supported(value: Any, column: str, supported: str) -> bool:
-    word = fold_label(str(value))
     # A label that the user names is compared exactly, with its case.
     if supported and value is not None:
         return str(value).strip() == supported
-    if word in RIGHT:
-        return True
-    # "2" comes after the words: ``RIGHT`` and ``WRONG`` have 1 and 0.
-    if word in WRONG or word == CONTRADICTION_NUMBER:
+    meaning = None if isinstance(value, list | dict) else read_word(str(value))
+    if meaning is not None:
+        return meaning == 1
+    # "2" is no word for wrong elsewhere.
+    if fold_label(str(value)) == CONTRADICTION_NUMBER:
         return False
     raise ValueError(
         f"{column}: expected entailment, neutral, contradiction, supported, not_supported, "

@@ -1,28 +1,83 @@
 """Reads labels of answers as people write them: numbers, words for right and wrong, or levels.
 
-All commands with labels use this module (``study``, ``calibrate``, ``label`` and those with
-``--labels``), so that a file means the same in all of them.
+All commands with labels use this module (``study``, ``calibrate``, ``label``, ``rank`` and those
+with ``--labels``), so that a file means the same in all of them. What a single word or number says
+is in :mod:`trustassay.core.labels`.
 """
 
+import json
 import math
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from trustassay.input.layouts import NAMES
+from trustassay.core.json_form import JsonForm
+from trustassay.core.labels import (
+    NO,
+    YES,
+    fold_label,
+    is_about_wrong,
+    is_missing,
+    parse_number,
+    parse_percent,
+    read_word,
+)
 from trustassay.input.records import InputError
 
 LabelKind = Literal["binary", "ordinal", "real"]
 
-RIGHT, WRONG = (frozenset(NAMES["labels"][kind].split()) for kind in ("right", "wrong"))
-"""Words for a right and for a wrong answer, in the form of :func:`fold_label`."""
 MAX_LABEL_LEVELS = 11
 """Distinct whole numbers up to which labels are levels of a scale; with more they are real."""
+MIN_READABLE_SHARE = 0.8
+"""Share of labels, of those that are there, that must be readable for the others to be left out."""
 MAX_WORDS_LISTED = 8
-"""Unknown words that a message lists; the others are counted."""
+"""Unreadable labels that a message lists; the others are counted."""
 MAX_LABEL = 1e100
 """Largest absolute value of a label or a rating; squares of larger numbers may overflow."""
+WAYS_OUT = "--positive WORD names what is right, and --levels of `study` the words of a scale"
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadLabels(JsonForm):
+    """Labels that are left out, since they say neither a number nor what is right."""
+
+    json_names = ("count", "labels", "words", "first")
+    count: int
+    labels: int
+    """All labels that are there, readable or not."""
+    words: Mapping[str, int]
+    """The unreadable labels with their numbers, the most frequent first."""
+    first: str = ""
+    """The id, or the place, of the first of them."""
+
+    @classmethod
+    def of(cls, words: Iterable[tuple[str, str]], labels: int) -> "UnreadLabels":
+        """Count unreadable labels, each with its id or place, among ``labels`` in all."""
+        pairs = list(words)
+        counts = Counter(word for word, _ in pairs)
+        return cls(len(pairs), labels, dict(counts.most_common()), pairs[0][1] if pairs else "")
+
+    @property
+    def too_many(self) -> bool:
+        """Whether the readable labels are too few to leave the others out."""
+        return self.count > (1 - MIN_READABLE_SHARE) * self.labels + 1e-9
+
+    def list_words(self) -> str:
+        """List the words with their numbers."""
+        listed = list(self.words.items())[:MAX_WORDS_LISTED]
+        message = ", ".join(f"{word[:40]!r} ({n:,})" for word, n in listed)
+        more = len(self.words) - len(listed)
+        return message + (f" and {more:,} more" if more else "")
+
+    def describe(self, subject: str, ways_out: str = WAYS_OUT) -> str:
+        """Describe in one line what is left out of labels, and what to do."""
+        first = f", the first at {self.first[:80]!r}" if self.first else ""
+        return (
+            f"{subject}: {self.count:,} of {self.labels:,} cannot be read and are left out{first}: "
+            f"{self.list_words()}; {ways_out}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,138 +87,246 @@ class LabelValues:
     kind: LabelKind
     """``binary`` (0 and 1), ``ordinal`` (levels) or ``real``."""
     values: Sequence[float]
-    """The labels in the order of the input; NaN for a missing one."""
+    """The labels in the order of the input; NaN for a missing one, or one that cannot be read."""
     words: Sequence[str] = ()
     """The words of the levels, the lowest first; empty where the labels were not levels."""
+    opposite: str = ""
+    """The options that read labels of two classes the other way round, if there are any."""
+    unread: UnreadLabels | None = None
+    """The labels that cannot be read, if there are any."""
+    uses_positive: bool = False
+    """Whether the words that the user named for right occur."""
 
     @property
     def missing_count(self) -> int:
-        """The number of missing labels."""
+        """The number of labels without a value."""
         return sum(map(math.isnan, self.values))
+
+
+class _LabelReading(NamedTuple):
+    """What each label means."""
+
+    kind: LabelKind
+    numbers: Mapping[str, float]
+    """By the text of a label, its value; texts that cannot be read are left out."""
+    words: Sequence[str] = ()
+    uses_positive: bool = False
 
 
 def read_labels(
     name: str,
     labels: Sequence[Any],
     *,
+    ids: Sequence[str] = (),
+    scale: Sequence[Any] = (),
     positive: Sequence[str] = (),
     at_least: float | None = None,
     levels: Sequence[str] = (),
 ) -> LabelValues:
-    """Read labels. ``None``, an empty text and NaN are missing.
+    """Read labels. ``None``, NaN, blank texts and such as "nan" and "N/A" are missing.
 
     Args:
         name: the name of the field, for messages.
         labels: numbers, booleans or texts.
+        ids: the id of the answer of each label, for messages.
+        scale: labels that could have been given, which help to recognise the kind.
         positive: words or numbers that mean right; all others then mean wrong. Applies where at
-            least one of them occurs.
-        at_least: the number from which a label means right. Applies where all labels are numbers.
+            least one of them occurs; where all labels are yes and no, one stands for the others
+            of its kind, such as false and 0 for no.
+        at_least: the number from which a label means right. Applies where labels are numbers.
         levels: words of an ordinal scale, the lowest first. Applies where at least one of them
             occurs; of two levels the higher one means right.
 
-    Without these options 0 and 1 are binary, up to eleven distinct whole numbers ordinal, and all
-    other numbers real; nothing says which of two numbers such as 1 and 2 means right. Words, also
-    beside 0 and 1, mean right or wrong as listed in ``names.toml``.
+    Without these options labels are read as numbers, as per cent, or as words for right and wrong,
+    also beside 0 and 1, whichever reads most of them. Numbers are binary where they are only 0 and
+    1, 0 and 100, or -1 and 1; up to eleven distinct whole numbers, not per cent, are ordinal, and
+    all others real. Nothing says which of two numbers such as 1 and 2 means right. Where at least
+    80 % of the labels can be read, the others are left out and counted.
 
     Raises:
-        InputError: all labels are missing, a label is neither a number nor a word, a number is not
-            finite, or words are unknown; the message lists these words.
+        InputError: all labels are missing; fewer can be read, and the message lists the others;
+            or yes and no may mean the opposite, as in a field named ``hallucinated``.
     """
-    texts = [_read_label_text(name, label) for label in labels]
-    texts_present = [text for text in texts if text]
-    if not texts_present:
+    texts = [_label_text(label) for label in labels]
+    counts = Counter(filter(None, texts))
+    if not counts:
         raise InputError(f"label {name}: all {len(labels):,} labels are missing")
-    words = [fold_label(text) for text in texts]
-    right, scale = {fold_label(word) for word in positive}, [fold_label(word) for word in levels]
-    # The order decides: words that the user names come before numbers, and numbers before the words
-    # that are known here.
-    if right.intersection(words):
-        return LabelValues("binary", _read_binary_words(words, right))
-    if set(scale).intersection(words):
-        kind: LabelKind = "binary" if len(scale) == 2 else "ordinal"
-        return LabelValues(kind, _find_levels(name, texts, scale), tuple(levels))
-    numbers = [parse_number(text) for text in texts_present]
-    # Only if every label is a number; "yes" beside 1 is read as words.
-    if None not in numbers:
-        return _read_numbers(name, [float(text or math.nan) for text in texts], at_least)
-    _refuse_unknown(name, texts_present)
-    return LabelValues("binary", _read_binary_words(words, RIGHT))
+    # Objects and lists are no words that `--positive` could speak of.
+    nested = {
+        text
+        for text, label in zip(texts, labels, strict=True)
+        if isinstance(label, Mapping | list | tuple)
+    }
+    possible = dict.fromkeys(filter(None, map(_label_text, scale)), 0) | counts
+    readable = {text: count for text, count in possible.items() if text not in nested}
+    reading = _choose_reading(name, readable, positive, at_least, levels)
+    unread = UnreadLabels.of(
+        (
+            (text, ids[place] if ids else "")
+            for place, text in enumerate(texts)
+            if text and text not in reading.numbers
+        ),
+        counts.total(),
+    )
+    if unread.too_many:
+        has_objects = any(isinstance(label, Mapping) for label in labels)
+        raise _build_unread_error(name, unread, reading.words, has_objects=has_objects)
+    return LabelValues(
+        reading.kind,
+        [reading.numbers.get(text, math.nan) for text in texts],
+        reading.words,
+        _build_opposite(reading, counts) if at_least is None else "",
+        unread if unread.count else None,
+        reading.uses_positive,
+    )
 
 
-def fold_label(text: str) -> str:
-    """Return a label in the form in which labels are compared.
-
-    Case is dropped, spaces and hyphens become ``_``, and numbers get one spelling: 1.0 is 1.
-    """
-    number = parse_number(text)
-    if number is not None:
-        return f"{number:.15g}"
-    return "_".join(text.casefold().replace("-", " ").split())
-
-
-def is_right_or_wrong(text: str) -> bool:
-    """Whether a text is a known word for right or wrong."""
-    return fold_label(text) in RIGHT | WRONG
+def _build_unread_error(
+    name: str, unread: UnreadLabels, levels: Sequence[str], *, has_objects: bool
+) -> InputError:
+    if levels:
+        message = f"not among the levels {', '.join(levels)}: {unread.list_words()}"
+        return InputError(f"label {name}: {message}")
+    inside = f"; name a field in an object ({name}.…)" if has_objects else ""
+    return InputError(
+        f"label {name}: does not say what is right: {unread.list_words()}; expected numbers, or "
+        "words such as yes and no, correct and incorrect, supported and not_supported"
+        f"{inside}; {WAYS_OUT}"
+    )
 
 
-def parse_number(text: str) -> float | None:
-    """Return a text as a number, or ``None`` where it is not one."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _read_label_text(name: str, value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+def _build_opposite(reading: _LabelReading, counts: Mapping[str, int]) -> str:
+    """Return the options that make the words for wrong those for right."""
+    if reading.kind != "binary":
         return ""
+    wrong = {fold_label(text): text for text in counts if reading.numbers.get(text) == 0}
+    words = list(wrong.values())
+    # Where all labels are yes and no, one word stands for all of its kind.
+    if {fold_label(text) for text in counts} <= YES | NO:
+        words = ["yes"] * bool(YES & wrong.keys()) + ["no"] * bool(NO & wrong.keys())
+    return " ".join(map(_write_positive, words)) if len(words) <= MAX_WORDS_LISTED else ""
+
+
+def _write_positive(word: str) -> str:
+    # With a sign of equality, so that -1 is no option.
+    return f"--positive={word}" if word.startswith("-") else shlex.join(["--positive", word])
+
+
+def _label_text(value: Any) -> str:
+    """Return a label as text, empty where it is missing."""
+    if isinstance(value, Mapping | list | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
     # Before numbers, since ``True`` is an ``int`` in Python.
     if isinstance(value, bool):
-        return str(int(value))
-    if not isinstance(value, str | int | float):
-        kind = "an object" if isinstance(value, dict) else "a list"
-        inside = f"; name a field in it ({name}.…)" if isinstance(value, dict) and value else ""
-        raise InputError(f"label {name}: expected a number or a word, got {kind}{inside}")
-    return str(value).strip()
+        return str(value).lower()
+    if isinstance(value, int | float):
+        # 1.0 in a stored sample was 1, or true, in most files.
+        is_whole = isinstance(value, float) and value.is_integer()
+        return "" if math.isnan(value) else str(int(value) if is_whole else value)
+    text = str(value).strip()
+    return "" if value is None or is_missing(text) else text
 
 
-def _read_binary_words(words: Sequence[str], right: set[str] | frozenset[str]) -> list[float]:
-    return [float(word in right) if word else math.nan for word in words]
+def _choose_reading(
+    name: str,
+    counts: Mapping[str, int],
+    positive: Sequence[str],
+    at_least: float | None,
+    levels: Sequence[str],
+) -> _LabelReading:
+    """Choose what labels mean.
+
+    Args:
+        counts: the number of labels by text; 0 for those that only could have been given.
+    """
+    numbers = _read_texts(counts, _parse_label_number)
+    # The usual case, of which there may be millions: numbers that no option speaks of.
+    if len(numbers) == len(counts) and not (positive or levels):
+        return _read_numbers(name, numbers, counts, at_least)
+    # 1. Words that the user names come first.
+    folded = {text: fold_label(text) for text in counts}
+    right = {fold_label(word) for word in positive}
+    words_present = set(folded.values())
+    # Where labels are yes and no in any form, "no" also stands for false and 0, and makes every
+    # label wrong if all are yes. Among the numbers 0 to 5, "no" does not stand for 0.
+    is_yes_or_no = bool(right) and right | words_present <= YES | NO
+    if is_yes_or_no:
+        right = set(YES if right & YES else ()) | set(NO if right & NO else ())
+    if right & words_present or is_yes_or_no:
+        values = {text: float(word in right) for text, word in folded.items()}
+        return _LabelReading("binary", values, uses_positive=True)
+    scale = [fold_label(word) for word in levels]
+    if words_present.intersection(scale):
+        kind: LabelKind = "binary" if len(scale) == 2 else "ordinal"
+        places = {t: float(scale.index(word)) for t, word in folded.items() if word in scale}
+        return _LabelReading(kind, places, tuple(levels))
+    # 2. What reads most labels. Of equal ones the first: 0 and 1 are numbers.
+    percents, words = _read_texts(counts, parse_percent), _read_texts(counts, read_word)
+    values = max((numbers, percents, words), key=lambda read: sum(counts[text] for text in read))
+    if values is not words:
+        return _read_numbers(name, values, counts, at_least, of_percents=values is percents)
+    # Words such as supported mean the same under any name, yes and no do not.
+    if all(folded[text] in YES | NO for text in words):
+        _check_direction(name, words, counts)
+    return _LabelReading("binary", words)
 
 
-def _read_numbers(name: str, values: Sequence[float], at_least: float | None) -> LabelValues:
-    present = [value for value in values if not math.isnan(value)]
-    # "not ... <=" also catches infinities.
-    if too_large := [value for value in present if not abs(value) <= MAX_LABEL]:
-        raise InputError(f"label {name}: expected finite numbers, got {too_large[0]:g}")
+def _read_numbers(
+    name: str,
+    values: Mapping[str, float],
+    counts: Mapping[str, int],
+    at_least: float | None,
+    *,
+    of_percents: bool = False,
+) -> _LabelReading:
+    """Say what labels mean that are numbers, by their texts."""
     if at_least is not None:
-        result = [value if math.isnan(value) else float(value >= at_least) for value in values]
-        return LabelValues("binary", result)
-    if set(present) <= {0.0, 1.0}:
-        return LabelValues("binary", values)
-    are_whole = all(value.is_integer() for value in present)
-    are_few = len(set(present)) <= MAX_LABEL_LEVELS
-    return LabelValues("ordinal" if are_whole and are_few else "real", values)
+        # 0.8 would accept nearly every label.
+        if of_percents and 0 < at_least <= 1:
+            raise InputError(
+                f"label {name}: is per cent, so expected a number from 0 to 100 that means right, "
+                f"such as {100 * at_least:g}, got {at_least:g}"
+            )
+        return _LabelReading("binary", {t: float(v >= at_least) for t, v in values.items()})
+    kind, right = _classify_numbers(set(values.values()), of_percents=of_percents)
+    if kind != "binary":
+        return _LabelReading(kind, values)
+    classes = {text: float(value == right) for text, value in values.items()}
+    _check_direction(name, classes, counts)
+    return _LabelReading("binary", classes)
 
 
-def _find_levels(name: str, texts: Sequence[str], scale: Sequence[str]) -> list[float]:
-    """Return the indices of words on a scale; NaN for an empty text."""
-    if unknown := [text for text in texts if text and fold_label(text) not in scale]:
-        raise InputError(
-            f"label {name}: {unknown[0][:40]!r} is not among the levels {', '.join(scale)}"
-        )
-    return [float(scale.index(fold_label(text))) if text else math.nan for text in texts]
+def _read_texts(texts: Iterable[str], read: Callable[[str], float | None]) -> dict[str, float]:
+    return {text: value for text in texts if (value := read(text)) is not None}
 
 
-def _refuse_unknown(name: str, texts: Sequence[str]) -> None:
-    """Raise an :class:`InputError` that lists the words that mean neither right nor wrong."""
-    if unknown := Counter(text for text in texts if not is_right_or_wrong(text)):
-        words = unknown.most_common(MAX_WORDS_LISTED)
-        message = ", ".join(f"{text[:40]!r} ({n:,})" for text, n in words)
-        more = len(unknown) - MAX_WORDS_LISTED
-        message += f" and {more:,} more" if more > 0 else ""
-        raise InputError(
-            f"label {name}: does not say what is right: {message}; expected numbers, or "
-            "words such as yes and no, correct and incorrect, supported and not_supported; "
-            "--positive WORD names what is right, --levels the words of a scale"
-        )
+def _parse_label_number(text: str) -> float | None:
+    number = parse_number(text)
+    return number if number is not None and abs(number) <= MAX_LABEL else None
+
+
+def _classify_numbers(values: set[float], *, of_percents: bool) -> tuple[LabelKind, float]:
+    """Return the kind of numbers, and the one that means right if they are of two classes."""
+    # 0 and 100 are per cent with or without a sign; -1 and 1 are thumbs down and up.
+    for wrong, right in ((0.0, 1.0), (0.0, 100.0), (-1.0, 1.0)):
+        if values <= {wrong, right} and not (of_percents and right == 1):
+            return "binary", right
+    are_levels = all(v.is_integer() for v in values) and len(values) <= MAX_LABEL_LEVELS
+    return "ordinal" if are_levels and not of_percents else "real", math.nan
+
+
+def _check_direction(name: str, values: Mapping[str, float], counts: Mapping[str, int]) -> None:
+    """Raise InputError for a yes under a name that says what is wrong."""
+    if not (values and is_about_wrong(name)):
+        return
+    words = sorted((text for text in values if counts[text]), key=lambda text: -counts[text])
+    listed = ", ".join(f"{text[:40]!r} ({counts[text]:,})" for text in words[:MAX_WORDS_LISTED])
+    wrong, right = (
+        next((text for text in words if values[text] == value), default)
+        for value, default in ((0.0, "no"), (1.0, "yes"))
+    )
+    raise InputError(
+        f"label {name}: its name says what is wrong, so its words may mean the opposite: {listed}; "
+        f"{_write_positive(wrong)} if an answer labelled {wrong} is right, else "
+        f"{_write_positive(right)}"
+    )

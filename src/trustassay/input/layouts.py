@@ -12,13 +12,14 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
+from trustassay.core.labels import NO, YES, fold_label
 from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError
 
 Converter = Callable[[Any], Any]
 NAMES: Mapping[str, Any] = tomllib.loads(
     files("trustassay.input").joinpath("names.toml").read_text(encoding="utf-8")
 )
-"""Names of fields and words of labels, by subject, from ``names.toml``."""
+"""Names of fields, by subject, from ``names.toml``."""
 
 TEXT_FIELDS, STRUCTURED_FIELDS = CANONICAL_FIELDS[:4], CANONICAL_FIELDS[4:12]
 """Canonical fields with a single text, and those with lists or objects."""
@@ -84,15 +85,13 @@ def _one_of_list(value: Any) -> Any:
 
 
 def _not_hallucinated(value: Any) -> Any:
-    """Turn yes or true (there is a hallucination) into 0, the label of a wrong answer."""
-    if value is None or isinstance(value, bool):
-        return None if value is None else int(not value)
-    label_of_word = {"yes": 0, "no": 1}
-    word = value.strip().casefold() if isinstance(value, str) else ""
-    if word not in label_of_word:
-        message = "expected yes, no, true or false (whether the response is hallucinated)"
-        raise SampleError([Problem("", f"{message}, got {str(value)[:40]!r}")])
-    return label_of_word[word]
+    """Turn yes or true (there is a hallucination) into 0, the label of a wrong answer.
+
+    Any other word says by itself what it means, or is left for the reader of labels to refuse.
+    """
+    # Of an object or a list, a field may be the label.
+    word = fold_label(str(value)) if isinstance(value, str | int | float) else ""
+    return int(word in NO) if word in YES | NO else value
 
 
 def _split_at_bars(value: Any) -> Any:

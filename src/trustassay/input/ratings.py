@@ -8,17 +8,19 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from trustassay.core.labels import NO, YES, fold_label, is_missing, parse_number, read_word
 from trustassay.core.sample import clean
 from trustassay.errors import did_you_mean
 from trustassay.input.journal import UNEQUAL, is_journal, read_journal
-from trustassay.input.labels import MAX_LABEL, is_right_or_wrong, parse_number
+from trustassay.input.labels import MAX_LABEL, MIN_READABLE_SHARE, UnreadLabels
 from trustassay.input.reading import read_raw_records
+from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
 from trustassay.input.tables import (
     SAVE_AS_UTF8,
@@ -74,7 +76,10 @@ class Ratings:
     scale: Sequence[float] = ()
     """All values that could be given, the lowest first; empty where that is not known."""
     missing_count: int = 0
-    """The number of empty cells."""
+    """The number of empty cells, and of such as "N/A" where ratings are numbers or levels."""
+    unread: UnreadLabels | None = None
+    """Ratings that are left out, since they are not numbers, or levels, as nearly all others
+    are."""
     pairs: bool = False
     """Whether each rating is a choice between two answers."""
     has_unequal_chances: bool = False
@@ -120,7 +125,7 @@ def read_ratings(
 
     A table with a column for the rater and one for the rating is a long table, unless ``raters``
     are columns of it. Any other table is a wide one: its raters are the columns in ``raters``, or
-    all columns that contain only numbers.
+    all columns that contain numbers, of which at most one in five cells may be a word.
 
     In a journal of ``annotate``, ratings that were undone are left out, skipped ones are missing,
     and the rubric defines the scale. If the journal has several rubrics, the field ``rating`` is
@@ -180,7 +185,7 @@ def read_ratings(
         # A column of words is a rater where it is called rating or label, and no other column is.
         rating_column = [column_names["rating"]] if "rating" in column_names else []
         chosen = raters or _find_rater_columns(rows, columns, column_names) or rating_column
-        strange = [name for name in chosen if name not in columns]
+        strange = [name for name in chosen if not _is_column(name, columns)]
         raise_faults([f"{path}: {did_you_mean('column', name, columns)}" for name in strange])
         if not chosen:
             raise InputError(
@@ -191,9 +196,8 @@ def read_ratings(
     cells = list(_read_cells(rows, column_names, chosen, faults, long=long))
     filled = [cell for cell in cells if cell.text]
     result = _build_ratings(path, filled, faults, levels, choices)
-    return replace(
-        result, missing_count=len(cells) - len(filled), pairs=pairs, has_unequal_chances=unequal
-    )
+    missing_count = result.missing_count + len(cells) - len(filled)
+    return replace(result, missing_count=missing_count, pairs=pairs, has_unequal_chances=unequal)
 
 
 def read_table_rows(path: Path, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -248,7 +252,7 @@ def _find_columns(path: Path, columns: Sequence[str], fields: Mapping[str, str])
         ):
             result[what] = names_present[0]
     wanted = [fields[what] for what in RATING_FIELDS if what in fields]
-    strange = [column for column in wanted if column not in columns]
+    strange = [column for column in wanted if not _is_column(column, columns)]
     raise_faults([f"{path}: {did_you_mean('column', column, columns)}" for column in strange])
     if "item" not in result:
         raise InputError(
@@ -270,12 +274,10 @@ def _find_rater_columns(
     result = []
     for column in columns:
         texts = [_read_text(row.get(column)) for _, row in rows]
-        filled = [text for text in texts if text]
-        if (
-            column not in columns_of_fields
-            and filled
-            and all(_parse_rating(text) is not None for text in filled)
-        ):
+        filled = [text for text in texts if not is_missing(text)]
+        numbers = [text for text in filled if _parse_rating(text) is not None]
+        are_numbers = bool(filled) and len(numbers) >= MIN_READABLE_SHARE * len(filled)
+        if are_numbers and column not in columns_of_fields:
             result.append(column)
     return result
 
@@ -300,7 +302,7 @@ def _read_cells(
     columns = [(name, name) for name in chosen]
     for where, row in rows:
         cell = dict.fromkeys(RATING_FIELDS, "")
-        cell |= {what: _read_text(row.get(column)) for what, column in column_names.items()}
+        cell |= {what: _read_text(_get_cell(row, c)) for what, c in column_names.items()}
         # Only the raters that the user names are read.
         if long and chosen and cell["rater"] not in chosen:
             continue
@@ -313,7 +315,7 @@ def _read_cells(
         # A long row has one rating, a wide row one for each rater.
         for rater, column in columns:
             yield _RatingCell(
-                where, cell["item"], rater, _read_text(row.get(column)), *repeat_model_note
+                where, cell["item"], rater, _read_text(_get_cell(row, column)), *repeat_model_note
             )
 
 
@@ -335,34 +337,55 @@ def _build_ratings(
     """
     numbers = [_parse_rating(cell.text) for cell in cells]
     scale, categories = _read_levels(levels)
-    if levels:
+    number_count = len(numbers) - numbers.count(None)
+    word_count = sum(read_word(cell.text) is not None for cell in cells)
+    # 1 and 0 beside yes and no are words as well; a single 4 among words is a mistake.
+    if not levels and (not number_count or word_count > number_count):
+        categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
+        # One rater writes yes, another 1 or true.
+        if len(categories) > 2 and {fold_label(text) for text in categories} <= YES | NO:
+            cells = [replace(c, text="yes" if fold_label(c.text) in YES else "no") for c in cells]
+            categories = ["no", "yes"]
+        scale = tuple(map(float, range(len(categories)))) if choices else ()
+    readable: list[tuple[_RatingCell, float]] = []
+    unread_cells, missing_count = [], 0
+    for cell, number in zip(cells, numbers, strict=True):
+        if categories and cell.text.lower() in categories:
+            readable.append((cell, float(categories.index(cell.text.lower()))))
+        elif not categories and number is not None and (not levels or number in scale):
+            readable.append((cell, number))
+        elif is_missing(cell.text):
+            missing_count += 1
+        else:
+            unread_cells.append(cell)
+    # A few ratings that are no numbers or levels are left out; many show a wrong column or scale.
+    unread = UnreadLabels.of(
+        ((cell.text, cell.where) for cell in unread_cells), len(readable) + len(unread_cells)
+    )
+    if unread.too_many:
         faults += [
             f"{cell.where}: rating: {cell.text[:40]!r} is not among the levels"
-            for cell, number in zip(cells, numbers, strict=True)
-            if (cell.text.lower() not in categories if categories else number not in scale)
+            if levels
+            else f"{cell.where}: rating: expected a number, as other ratings are, got "
+            f"{cell.text[:40]!r}"
+            for cell in unread_cells
         ]
-    # 1 and 0 beside yes and no are words as well; a single 4 among words is a mistake.
-    elif all(number is None for number in numbers) or (
-        None in numbers and all(is_right_or_wrong(cell.text) for cell in cells)
-    ):
-        categories = sorted({text.lower() for text in (*choices, *(c.text for c in cells))})
-        scale = tuple(map(float, range(len(categories)))) if choices else ()
-    else:
-        faults += [
-            f"{cell.where}: rating: expected a number, as other ratings are, got {cell.text[:40]!r}"
-            for cell, number in zip(cells, numbers, strict=True)
-            if number is None
-        ]
-    repeats = _number_repeats(cells, faults)
+    repeats = _number_repeats([cell for cell, _ in readable], faults)
     raise_faults(faults)
-    if not cells:
+    if not readable:
         raise InputError(f"{path}: no ratings in it")
     result = []
-    for cell, number, repeat in zip(cells, numbers, repeats, strict=True):
-        value = float(categories.index(cell.text.lower())) if categories else float(number or 0)
+    for (cell, value), repeat in zip(readable, repeats, strict=True):
         names = clean(cell.item), clean(cell.rater)
         result.append(Rating(*names, value, repeat, clean(cell.model), clean(cell.note)))
-    return Ratings(result, tuple(categories), bool(levels) or not categories, scale)
+    return Ratings(
+        result,
+        tuple(categories),
+        bool(levels) or not categories,
+        scale,
+        missing_count,
+        unread if unread.count else None,
+    )
 
 
 def _read_levels(levels: Sequence[str]) -> tuple[tuple[float, ...], list[str]]:
@@ -429,6 +452,16 @@ def _number_repeats(cells: Sequence[_RatingCell], faults: list[str]) -> list[int
         for order, place in enumerate(places):
             result[place] = order
     return result
+
+
+def _is_column(name: str, columns: Collection[str]) -> bool:
+    """Whether a name is that of a column, or of a field in an object there (``user.feedback``)."""
+    return name in columns or name.partition(".")[0] in columns
+
+
+def _get_cell(row: Mapping[str, Any], column: str) -> Any:
+    value = reach(row, column)
+    return None if value is ABSENT else value
 
 
 def _read_text(value: Any) -> str:

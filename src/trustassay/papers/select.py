@@ -37,6 +37,7 @@ from trustassay.calls.client import (
 from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.files import open_atomic
+from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, MetricInfo
 from trustassay.core.progress import Progress
 from trustassay.core.prompts import Prompt, load_prompt
@@ -377,8 +378,8 @@ def _group_by_question(
             groups[key] = []
             answers.question_samples.append(sample)
         answer_values = dict(values.get(sample.id, {}))
-        if LABEL in ways and sample.label is not None:
-            answer_values[LABEL] = sample.label
+        if LABEL in ways and (label := read_single_label(sample.label)) is not None:
+            answer_values[LABEL] = label
         missing = [way for way in ways if way not in answer_values]
         answers.missing_values.update(missing)
         if not sample.answered:

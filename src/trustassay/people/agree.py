@@ -14,6 +14,7 @@ from markupsafe import Markup
 from trustassay.core.json_form import JsonForm, as_json, fields_as_json
 from trustassay.core.progress import Progress
 from trustassay.errors import UsageError
+from trustassay.input.labels import UnreadLabels
 from trustassay.input.ratings import Ratings
 from trustassay.people.variance import VarianceReport, decompose_variances
 from trustassay.report import document
@@ -111,6 +112,8 @@ class RaterAgreement:
     """The sources of the variance, of ratings that have an order."""
     disputes: Sequence[RatingDispute] = ()
     """The disputed items, the largest distance first."""
+    unread: UnreadLabels | None = None
+    """Ratings that cannot be read, if there are any."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -217,7 +220,16 @@ def measure_agreement(
         intra=intra,
         variance=variance,
         disputes=_list_disputes(ratings, items, raters, first),
+        unread=ratings.unread,
     )
+
+
+def describe_left_out(agreement: RaterAgreement) -> list[str]:
+    """Describe how many ratings are missing, and which cannot be read."""
+    result = [f"missing ratings: {agreement.missing:,}"] if agreement.missing else []
+    if agreement.unread:
+        result.append(agreement.unread.describe("ratings", "--levels names all levels"))
+    return result
 
 
 def _build_cube(

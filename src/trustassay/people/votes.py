@@ -117,6 +117,7 @@ def join_ratings(ratings: Ratings, votes: Ratings) -> Ratings:
         ordered,
         _merge_scales(ratings, votes, categories),
         ratings.missing_count,
+        unread=ratings.unread,
     )
 
 

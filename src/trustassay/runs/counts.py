@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.core import outcome as outcomes
+from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
@@ -244,9 +245,10 @@ class RunCounts:
 
 
 def read_sample_label(sample: Mapping[str, Any]) -> float | None:
-    """Return the label in a stored sample, if it has one."""
-    label: float | None = sample.get("label")
-    return label
+    """Return the label in a stored sample as a number, if it has one that can be read."""
+    label = sample.get("label")
+    # An object or a list is no label; a field of it may be.
+    return read_single_label(label) if isinstance(label, str | int | float) else None
 
 
 def count_run(

@@ -128,7 +128,7 @@ class LabelProgress:
             self._of_run = of_run
         else:
             self._work.plan = read_plan(self.path)
-            self._work.labels = read_labels(self._work.population, source)
+            self._work.right = read_labels(self._work.population, source)
         return self._work
 
     def propose(self) -> None:

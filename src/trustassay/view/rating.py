@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trustassay.core.labels import parse_number
 from trustassay.core.sample import Sample
 from trustassay.input.journal import ACTION, RUBRIC, SHOWING, START, UNDO, Journal, read_journal
-from trustassay.input.labels import parse_number
 from trustassay.input.records import InputError
 from trustassay.people.annotate.items import RatingMaterial
 from trustassay.people.annotate.project import AnnotateOptions, AnnotationProject, RatingStep

@@ -778,6 +778,12 @@ def test_the_summary_holds_the_score_against_length_and_chance() -> None:
     assert (found["auroc_length"], found["chance"]) == (0, 50)
     # 50 right, 50 wrong: at t = 0.9603, 1 - t is 1.96 standard errors of Hanley and McNeil.
     assert run.summaries["fewl"].intervals["auroc"] == pytest.approx((96.03, 100), abs=0.01)
+    words = [{**one, "label": "Richtig" if one["label"] else "👎"} for one in file]
+    # What cannot be read is as if it were not there.
+    words.append({**file[0], "id": "unclear", "label": "unclear"})
+    worded = score(words, metrics=Fewl(weights="uniform", penalty="none"), similarity="novel")
+    assert worded.summaries["fewl"].support["auroc"] == 100
+    assert worded.summary["fewl"]["auroc"] == 100
     plain = score(
         [{**one, "label": None} for one in file],
         metrics=Fewl(weights="uniform", penalty="none"),

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trustassay.core.assessment import compute_summary
 from trustassay.core.capabilities import Models
 from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
+from trustassay.core.labels import read_single_label
 from trustassay.core.metric import (
     Assessment,
     Context,
@@ -362,8 +363,8 @@ class Fewl(FewlOptions):
         if self.wants_pairs:
             pairs_of_sample = len(sample.wrong_answers), len(sample.corrected_answers)
             parts["pairs"] = min(self.pairs, *pairs_of_sample)
-        if sample.label is not None:
-            parts["label"] = sample.label
+        if (label := read_single_label(sample.label)) is not None:
+            parts["label"] = label
         rows = []
         for (item, near, knows, elsewhere), weight in zip(compared, weights.tolist(), strict=True):
             penalty = float(np.mean(elsewhere)) if elsewhere else None

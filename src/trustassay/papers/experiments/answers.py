@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trustassay.core.labels import read_single_label
 from trustassay.core.sample import Problem, Sample
 from trustassay.input.reading import LocatedSample, read_samples
 from trustassay.input.records import InputError, InputFault
@@ -152,14 +153,15 @@ def collect_answers(
                 position = records.positions.get(sample.id, f"sample {sample.id}")
                 records.positions.update({answer.sample.id: position for answer in expanded})
                 answers += expanded
-        elif sample.label is None:
-            message = "is missing (expected a number: above 0 for a right answer, else a wrong one)"
+        elif (label := read_single_label(sample.label)) is None:
+            state = "is missing" if sample.label is None else f"is {str(sample.label)[:40]!r}"
+            message = f"{state} (expected a number: above 0 for a right answer, else a wrong one)"
             faults.append(records.fault(sample, [Problem("label", message)]))
         else:
             # Data sets name kinds of wrong answers, as CHALE does; the table has a column for
             # each.
             kind = sample.metadata.get("kind")
-            right = sample.label > 0
+            right = label > 0
             kind_name = kind if isinstance(kind, str) else ("right" if right else "wrong")
             answers.append(LabelledAnswer(sample, number, kind_name, right, best=right))
     records.refuse(faults)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trustassay.core.event_loop import gather_all
+from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, Context, Metric, Need
 from trustassay.core.sample import Problem, Sample, is_blank
 from trustassay.input.records import InputError
@@ -329,7 +330,7 @@ async def rank_models_by_score(
     scored_samples = [sample for sample in answers if sample.id not in measured.left_out]
     # Only questions that all models answered: otherwise easy questions would favour some models.
     table = _AnswerTable.of(scored_samples)
-    labels = [sample.label for sample in scored_samples]
+    labels = [read_single_label(sample.label) for sample in scored_samples]
     truth = None
     if all(label is not None for label in labels):
         # Right is a label above 0, as everywhere in these experiments.

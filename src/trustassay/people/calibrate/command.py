@@ -15,6 +15,7 @@ import numpy as np
 
 from trustassay.core.json_form import JsonForm
 from trustassay.errors import UnknownNameError, UsageError, did_you_mean, trim_traceback
+from trustassay.input.labels import UnreadLabels
 from trustassay.input.records import InputError
 from trustassay.people.calibrate.fitting import LabelledScores, find_promises, fit
 from trustassay.people.study import outputs
@@ -27,8 +28,10 @@ from trustassay.people.study.answers import (
 )
 from trustassay.people.study.figures import Resampling, estimate_figures
 from trustassay.people.study.labels import (
+    DEFAULT_LABEL,
     Label,
     LabelSource,
+    check_positive,
     check_two_classes,
     read_answer_labels,
 )
@@ -70,7 +73,7 @@ class Calibration(JsonForm):
     """A calibrator and how good it is; ``trustassay.calibrate`` returns it. Arrays have shape
     (n,)."""
 
-    json_names = ("runs", "figures", "notes", "seed", "calibrator")
+    json_names = ("runs", "figures", "unread", "notes", "seed", "calibrator")
     calibrator: Calibrator
     runs: Sequence[str]
     """The folders of the runs."""
@@ -86,6 +89,8 @@ class Calibration(JsonForm):
     notes: Sequence[str]
     """Remarks on the input and on figures that are missing."""
     seed: int
+    unread: UnreadLabels | None = None
+    """The labels that cannot be read, if there are any."""
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the calibrator as a small JSON file, and return its path."""
@@ -116,7 +121,7 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     Args:
         runs: folders of finished runs, as for :func:`trustassay.study`.
         label: a field of the samples, or a column of ``ratings``, that says which answers are
-            right.
+            right. Default, without ratings: ``label``.
         metrics: names of scores: a metric, or a part of one (``faithfulness.support``). Several are
             combined. Not needed where the runs have one metric.
         lower: those parts of which lower is better where their metric does not say so.
@@ -136,12 +141,14 @@ def calibrate(  # noqa: PLR0913 - one argument an option
     risks = [at_most] if isinstance(at_most, int | float) else list(at_most)
     _check_options(risks, confidence, method, resamples)
     paths = as_paths(runs)
-    names = [label] if label else []
+    # Without another source, the labels that came with the samples count.
+    names = [label] if label else [] if ratings else [DEFAULT_LABEL]
     source = LabelSource(
         as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least
     )
     answers = read_answers(paths, names)
     result = read_answer_labels(answers, source)[0][0]
+    check_positive(source, [result])
     check_two_classes(result)
     # 2. The scores, turned so that higher is better.
     columns = _choose_columns(answers, as_list(metrics))
@@ -198,7 +205,9 @@ def calibrate(  # noqa: PLR0913 - one argument an option
         notes += _find_better_scores(answers, columns[0], inputs[0], result.values, repeat)
     run_names = [str(path) for path in paths]
     chances = fitted.out_of_fold
-    return Calibration(calibrator, run_names, figures, chances, score, rows.right, notes, seed)
+    return Calibration(
+        calibrator, run_names, figures, chances, score, rows.right, notes, seed, result.unread
+    )
 
 
 def _check_options(risks: Sequence[float], confidence: float, method: str, resamples: int) -> None:
@@ -424,9 +433,10 @@ def _describe_inputs(
                 if input_of_column.part and input_of_column.sign > 0
                 else ""
             )
+            opposite = f"; if the labels mean the opposite: {label.opposite}"
             result.append(
                 f"{column.name}: right answers score lower than wrong ones (AUROC {auroc:.3f}), so "
-                f"that it does not help here{hint}"
+                f"that it does not help here{hint}{opposite if label.opposite else ''}"
             )
     return result
 

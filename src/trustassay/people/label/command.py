@@ -28,6 +28,7 @@ from trustassay.people.label.population import (
     LabelFigure,
     LabelNeed,
     Population,
+    RightLabels,
     Unit,
     WantedFigure,
     count_needed_labels,
@@ -68,6 +69,8 @@ class Labelling:
     """The number of these that have a label."""
     used: int
     """The number of labels that count in the figures."""
+    unread: int = 0
+    """The number of labels that cannot be read."""
     proposed: Sequence[AnswerKey] = ()
     """The answers that this call added, as (id, model)."""
     figures: Sequence[LabelFigure] = ()
@@ -94,7 +97,7 @@ class Labelling:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON form."""
-        names = ("plan", "answers", "units", "unit", "drawn", "rated", "used", "equal", "scores")
+        names = "plan answers units unit drawn rated used unread equal scores".split()
         return {
             **fields_as_json(self, *names),
             "proposed": [{"id": sample, "model": model} for sample, model in self.proposed],
@@ -252,7 +255,8 @@ def open_work(
             "models": list(models),
             "seed": options.seed,
         }
-    return LabelWork(path, stored_plan, start, population, figure, read_labels(population, source))
+    labels = read_labels(population, source)
+    return LabelWork(path, stored_plan, start, population, figure, labels)
 
 
 def _check_options(path: Path, start: Mapping[str, Any], options: PlanOptions) -> None:
@@ -285,8 +289,13 @@ class LabelWork:
     population: Population
     figure: WantedFigure
     """The wanted figure."""
-    labels: Floats
-    """1 for right, 0 for wrong, NaN without a label, shape (N,)."""
+    right: RightLabels
+    """The labels."""
+
+    @property
+    def labels(self) -> Floats:
+        """1 for right, 0 for wrong, NaN without a label, shape (N,)."""
+        return self.right.values
 
     @cached_property
     def features(self) -> Floats:
@@ -422,7 +431,12 @@ class LabelWork:
             proposed=added,
             figures=figures,
             needs=needed,
-            notes=[*self.population.remarks, *self._describe_gaps(draws, count)],
+            unread=sum(unread.count for unread in self.right.unread.values()),
+            notes=[
+                *self.population.remarks,
+                *self.right.notes,
+                *self._describe_gaps(draws, count),
+            ],
             scores=self.start["scores"],
             equal=self.plan.equal,
         )

@@ -6,7 +6,7 @@ Also estimates how many more labels a goal needs.
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from trustassay.core.json_form import JsonForm, fields_as_json
 from trustassay.errors import did_you_mean
 from trustassay.input.journal import is_journal, read_journal
+from trustassay.input.labels import UnreadLabels
 from trustassay.input.records import InputError
 from trustassay.people.label.plan import AnswerKey
 from trustassay.people.study.answers import ScoreColumn, StudyAnswers, read_answers
@@ -179,15 +180,33 @@ def _compute_normal_scores(values: Floats) -> Floats:
     return result
 
 
-def read_labels(population: Population, source: LabelSource) -> Floats:
-    """Read the labels: 1 for right, 0 for wrong, NaN where there is none, shape (N,).
+@dataclass(frozen=True)
+class RightLabels:
+    """The labels of a population, as right and wrong."""
 
-    Of several raters the majority decides; the label is NaN where they are divided equally.
+    values: Floats
+    """1 for right, 0 for wrong, NaN where there is none, shape (N,)."""
+    tied: Bools
+    """The answers without a label since raters are divided equally, shape (N,)."""
+    unread: Mapping[str, UnreadLabels]
+    """The labels that cannot be read, by the field or file that has any."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What is left out of each field and file."""
+        return [unread.describe(f"labels {name}") for name, unread in self.unread.items()]
+
+
+def read_labels(population: Population, source: LabelSource) -> RightLabels:
+    """Read the labels of all answers.
+
+    Of several raters the majority decides; there is no label where they are divided equally.
 
     Raises:
         InputError: labels cannot be read as right and wrong, or files disagree.
     """
     result = np.full(len(population.answers.rows), math.nan)
+    tied = np.zeros(len(result), dtype=bool)
     sources = [
         (name, replace(source, fields=[name], ratings=(), columns={})) for name in source.fields
     ]
@@ -215,7 +234,10 @@ def read_labels(population: Population, source: LabelSource) -> Floats:
                 f"{name}: {population.answers.rows[place].id[:40]!r} has another label elsewhere"
             )
         result = np.where(np.isnan(values), result, values)
-    return result
+        if label.tied is not None:
+            tied |= label.tied
+    unread = {name: label.unread for name, label in labels_by_source if label.unread}
+    return RightLabels(result, tied & np.isnan(result), unread)
 
 
 FigureKind = Literal["share", "share of", "difference", "auroc", "auroc difference"]

@@ -34,7 +34,13 @@ from trustassay.people.study.figures import (
     read_group_values,
     run_paired_tests,
 )
-from trustassay.people.study.labels import Label, LabelSource, read_answer_labels
+from trustassay.people.study.labels import (
+    DEFAULT_LABEL,
+    Label,
+    LabelSource,
+    check_positive,
+    read_answer_labels,
+)
 from trustassay.statistics import Bools, Floats
 from trustassay.statistics.correlation import ranks
 from trustassay.statistics.intervals import Estimate
@@ -42,6 +48,8 @@ from trustassay.statistics.resampling import generator
 from trustassay.text.words import amount
 
 MAX_EXAMPLES = 5
+MAX_INVERTED_AUROC = 0.4
+"""AUROC of a judge up to which, if its interval is below 0.5 as well, labels may be inverted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,7 @@ class LabelStudy:
             "kind": self.label.kind,
             "n": self.label.n,
             "missing": len(self.label.values) - self.label.n,
+            "unread": as_json(self.label.unread),
             "mean": float(known_labels.mean()) if len(known_labels) else None,
             "words": list(self.label.words),
             "raters": list(self.label.raters),
@@ -228,6 +237,7 @@ def study(  # noqa: PLR0913 - one argument an option
     Args:
         runs: folders of runs. Answers with the same id, model and response are the same answer.
         labels: fields of the samples, dots descending into objects; or columns of ``ratings``.
+            Default, without ratings: ``label``.
         ratings: a file of ratings as ``agree`` reads it, whose raters are pooled to one label; or
             a table keyed by id, whose columns ``labels`` name.
         by: fields by which all figures are given again for each value; ``model`` is the model.
@@ -249,6 +259,8 @@ def study(  # noqa: PLR0913 - one argument an option
     # 1. Read the answers with every field that is needed, and the labels.
     paths = as_paths(runs)
     names, groups = as_list(labels), as_list(by)
+    # Without another source, the labels that came with the samples count.
+    names = names or ([] if ratings else [DEFAULT_LABEL])
     # "source" feeds a baseline: does knowing where an answer comes from suffice?
     wanted = list(dict.fromkeys([*names, *groups, "source"]))
     answers = read_answers(paths, wanted)
@@ -256,6 +268,7 @@ def study(  # noqa: PLR0913 - one argument an option
         as_paths(ratings), names, fields or {}, machines, as_list(positive), at_least, levels
     )
     result, judges = read_answer_labels(answers, source)
+    check_positive(source, result)
     for name in groups:
         # A misspelt field would otherwise put all answers into one empty group.
         if not any(read_group_values(answers, name)):
@@ -279,6 +292,7 @@ def study(  # noqa: PLR0913 - one argument an option
             *answers.notes,
             *_describe_columns(columns),
             *(n for label in result for n in label.notes),
+            *filter(None, map(_describe_inversion, studied)),
         ],
         seed=seed,
         resamples=resamples,
@@ -332,6 +346,33 @@ def _study_label(
         parting=find_right_where_wrong(answers, main[:MAX_COMPARED_SCORES], label.values)
         if binary
         else (),
+    )
+
+
+def _describe_inversion(study_of_label: LabelStudy) -> str:
+    """Say that labels may mean the opposite, where no metric agrees with them and one clearly
+    disagrees.
+    """
+    label, kinds = study_of_label.label, study_of_label.kinds
+    lowest: tuple[str, Estimate] | None = None
+    for name, figures in study_of_label.figures.items():
+        auroc = figures.get("auroc")
+        if kinds.get(name) != "metric" or auroc is None or auroc.interval is None:
+            continue
+        # A judge that is better than chance shows that the labels are as they should be.
+        if auroc.interval[0] > 0.5:
+            return ""
+        is_low = auroc.interval[1] < 0.5 and (auroc.value or 0.0) <= MAX_INVERTED_AUROC
+        if is_low and (lowest is None or (auroc.value or 0.0) < (lowest[1].value or 0.0)):
+            lowest = name, auroc
+    if lowest is None or lowest[1].interval is None:
+        return ""
+    low, high = lowest[1].interval
+    option = f": {label.opposite} reads them so" if label.opposite else ""
+    return (
+        f"label {label.name}: right answers score lower by {lowest[0]} (AUROC "
+        f"{lowest[1].value:.3f}, {low:.3f} to {high:.3f}), so the labels may mean the "
+        f"opposite{option}"
     )
 
 

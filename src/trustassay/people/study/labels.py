@@ -1,7 +1,8 @@
 """Reads labels of answers from fields of the samples, from ratings, or from a table keyed by id."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -9,18 +10,27 @@ from typing import Any
 
 import numpy as np
 
+from trustassay.core.json_form import flatten
+from trustassay.core.labels import is_about_wrong
 from trustassay.errors import did_you_mean
 from trustassay.input.journal import is_journal
-from trustassay.input.labels import LabelKind, LabelValues, read_labels
+from trustassay.input.labels import LabelKind, LabelValues, UnreadLabels, read_labels
 from trustassay.input.ratings import RATING_FIELDS, Rating, read_ratings, read_table_rows
+from trustassay.input.recognising import ABSENT, reach
 from trustassay.input.records import InputError
-from trustassay.people.study.answers import ScoreColumn, StudyAnswers
-from trustassay.statistics import Floats
+from trustassay.people.study.answers import TEXT_FIELDS, ScoreColumn, StudyAnswers
+from trustassay.runs.folder import RunFolder
+from trustassay.statistics import Bools, Floats
 from trustassay.text.words import amount
 
 RATING_LABEL = "rating"
 """The name of the label that is pooled from the ratings of people."""
+DEFAULT_LABEL = "label"
+"""The field of the samples that is the label where the user names none."""
 MAX_FIELDS_LISTED = 30
+MAX_RATERS_LISTED = 8
+MAX_SPELLINGS = 100
+"""Different values of a field up to which it may be a label of right and wrong."""
 KEY_COLUMNS = {*RATING_FIELDS["item"], *RATING_FIELDS["rater"], "model", "repeat", "note"}
 """Columns of a table that are no labels."""
 
@@ -47,12 +57,19 @@ class LabelSource:
     """Whether ratings may be of answers that ``label`` chose with unequal probabilities."""
 
     def parse_labels(
-        self, name: str, labels: Sequence[Any], levels: Sequence[str] = ()
+        self,
+        name: str,
+        labels: Sequence[Any],
+        ids: Sequence[str],
+        scale: Sequence[Any] = (),
+        levels: Sequence[str] = (),
     ) -> LabelValues:
         """Read labels as this source says; ``levels`` where the user names none."""
         return read_labels(
             name,
             labels,
+            ids=ids,
+            scale=scale,
             positive=self.positive,
             at_least=self.at_least,
             levels=self.levels or levels,
@@ -75,6 +92,14 @@ class Label:
     """For each of these people, the label pooled from everybody else."""
     notes: Sequence[str] = ()
     """Remarks for the reader."""
+    opposite: str = ""
+    """The options that read it the other way round, if there are any."""
+    unread: UnreadLabels | None = None
+    """The labels that cannot be read, if there are any."""
+    uses_positive: bool = False
+    """Whether the words that the user named for right occur."""
+    tied: Bools | None = None
+    """The answers on which raters are divided equally, shape (n,); ``None`` without raters."""
 
     @property
     def n(self) -> int:
@@ -94,56 +119,110 @@ def read_answer_labels(
         The labels, and a column of scores for each rater that is a judge.
 
     Raises:
-        InputError: a run has no such field (the message lists its fields), labels cannot be read,
-            or no label is named.
+        InputError: a run has no such field (the message lists its fields), or labels cannot be
+            read.
     """
     # A table has its own label columns; a file of ratings has raters.
     table = _LabelTable(answers, source) if source.ratings else None
+    # Options without a file they refer to are a mistake.
+    if table is None and (source.machines or source.columns):
+        raise InputError("--machine and --field are about the file of --ratings: name it")
+    columns = [name for name in source.fields if table and table.has_label(name)]
     result = [
         table.label(name)
-        if table and name in table.label_columns
-        else _read_field_label(answers, name, source)
+        if table and name in columns
+        else _read_field_label(answers, name, source, table.label_columns if table else ())
         for name in dict.fromkeys(source.fields)
     ]
-    if table is None:
-        # Options without a file they refer to are a mistake.
-        if source.machines or source.columns:
-            raise InputError("--machine and --field are about the file of --ratings: name it")
-        if not result:
-            fields = dict.fromkeys(
-                name for names in answers.label_fields.values() for name in names
-            )
-            field_names = (
-                ", ".join(list(fields)[:MAX_FIELDS_LISTED]) or "no field that could be one"
-            )
-            raise InputError(
-                "no label: expected --label FIELD, or --ratings FILE. The samples have "
-                f"{field_names}"
-            )
-        return result, []
-    # The file was used as a table of labels, so it holds no ratings to pool.
-    if any(name in table.label_columns for name in source.fields):
+    # A file that was used as a table of labels holds no ratings to pool.
+    if table is None or columns:
         return result, []
     pooled, judges = table.ratings()
     return [*result, pooled], judges
 
 
-def _read_field_label(answers: StudyAnswers, name: str, source: LabelSource) -> Label:
+def _read_field_label(
+    answers: StudyAnswers, name: str, source: LabelSource, columns: Collection[str]
+) -> Label:
+    """Read a field of the samples as a label.
+
+    Args:
+        answers: the answers.
+        name: the field.
+        source: where the labels are.
+        columns: the columns of its table that may be labels, for messages.
+
+    Raises:
+        InputError: a run has no such field, or its values cannot be read.
+    """
     values = answers.field(name)
     # A field that one run lacks would silently shrink the study to the others.
     for run, places in answers.places_by_run.items():
         if all(values[place] is None for place in places):
-            field_names = ", ".join(answers.label_fields[run][:MAX_FIELDS_LISTED]) or "none"
-            raise InputError(
-                f"{run}: no sample has the label {name}; fields with numbers or short texts: "
-                f"{field_names}"
-            )
-    return _build_label(name, values, source)
+            fields = sorted({*columns, *answers.label_fields[run]} - TEXT_FIELDS)
+            raise InputError(_describe_missing_field(run, name, fields))
+    return _build_label(name, values, source, answers)
 
 
-def _build_label(name: str, values: Sequence[Any], source: LabelSource) -> Label:
-    read = source.parse_labels(name, values)
-    return Label(name, read.kind, np.array(read.values), read.words)
+def _describe_missing_field(run: str, name: str, fields: Sequence[str]) -> str:
+    message = f"{run}: no sample has the label {name}; "
+    nearest = did_you_mean("field", name, fields).partition("; ")[2]
+    if name != DEFAULT_LABEL and nearest.startswith("did you mean"):
+        message += f"{nearest} "
+    message += "expected --label FIELD, or --ratings FILE"
+    if options := find_label_options(Path(run), fields):
+        message += f". What says right and wrong: {', '.join(options[:MAX_FIELDS_LISTED])}"
+    listed = ", ".join(fields[:MAX_FIELDS_LISTED]) or "none"
+    return f"{message}. Fields with numbers or short texts: {listed}"
+
+
+def find_label_options(run: Path, names: Iterable[str]) -> list[str]:
+    """Return the options that read a field of a run as right and wrong, the field's name sorted.
+
+    Args:
+        run: the folder of the run.
+        names: the fields that are tried. Those with another value than words for right and wrong,
+            or with values of one class only, are left out.
+    """
+    values: dict[str, set[Any]] = {name: set() for name in sorted(names)}
+    for record in RunFolder(run).sample_records():
+        for name, value in flatten(record):
+            if name not in values or value is None:
+                continue
+            if isinstance(value, list):
+                del values[name]
+                continue
+            values[name].add(value)
+            if len(values[name]) > MAX_SPELLINGS:
+                del values[name]
+    result = []
+    for name, labels in values.items():
+        # Words such as yes in a field about what is wrong mean that the answer is not right.
+        positive = ["no"] if is_about_wrong(name) else []
+        try:
+            read = read_labels(name, list(labels), positive=positive)
+        except InputError:
+            continue
+        if read.kind == "binary" and read.unread is None and {0.0, 1.0} <= set(read.values):
+            words = [word for text in positive for word in ("--positive", text)]
+            result.append(shlex.join(["--label", name, *words]))
+    return result
+
+
+def _build_label(
+    name: str, values: Sequence[Any], source: LabelSource, answers: StudyAnswers
+) -> Label:
+    read = source.parse_labels(name, values, [row.id for row in answers.rows])
+    return Label(
+        name,
+        read.kind,
+        np.array(read.values),
+        read.words,
+        notes=[read.unread.describe(f"labels {name}")] if read.unread else [],
+        opposite=read.opposite,
+        unread=read.unread,
+        uses_positive=read.uses_positive,
+    )
 
 
 class _LabelTable:
@@ -166,6 +245,13 @@ class _LabelTable:
             if not set(RATING_FIELDS["rater"]) & self.columns and "rater" not in source.columns:
                 self.label_columns = self.columns - KEY_COLUMNS - set(source.columns.values())
 
+    def has_label(self, name: str) -> bool:
+        """Whether a column of the table, or a field of an object in one, may be a label."""
+        column = name if name in self.label_columns else name.partition(".")[0]
+        return column in self.label_columns and any(
+            reach(row, name) not in (ABSENT, None) for _, row in self.rows
+        )
+
     def label(self, name: str) -> Label:
         """Return a column of the table as a label, matched to the answers by id."""
         declared_column = self.source.columns.get("item")
@@ -180,7 +266,7 @@ class _LabelTable:
         for where, row in self.rows:
             # Cells may be numbers, and may have spaces around them.
             key = str(row.get(id_columns[0]) or "").strip(), str(row.get("model") or "").strip()
-            value = row.get(name)
+            value = None if (cell := reach(row, name)) is ABSENT else cell
             # Repeating the same label is harmless, a contradiction is not.
             if key in by_id and value != by_id[key]:
                 raise InputError(f"{where}: a second label {name} of {key[0][:40]!r}")
@@ -192,7 +278,7 @@ class _LabelTable:
         ]
         if not any(value not in (None, "") for value in values):
             raise self._foreign_ids_error(next(iter(by_id))[0])
-        return _build_label(name, values, self.source)
+        return _build_label(name, values, self.source, self.answers)
 
     def ratings(self) -> tuple[Label, list[ScoreColumn]]:
         """Return the label that is pooled from people, and the ratings of judges as columns."""
@@ -223,14 +309,17 @@ class _LabelTable:
         labels: list[str | float] = [
             words[int(rating.value)] if words else rating.value for rating in ratings.ratings
         ]
-        # Unused levels of the scale are read as well: if only two of five levels were used, that
-        # does not make the label binary, with the higher level meaning right.
-        possible = words or ratings.scale
+        # With the unused levels of the scale: if only two of five levels were used, that does not
+        # make the label binary, with the higher level meaning right.
         read = self.source.parse_labels(
-            RATING_LABEL, [*labels, *possible], words if words and ratings.ordered else ()
+            RATING_LABEL,
+            labels,
+            [rating.item for rating in ratings.ratings],
+            words or ratings.scale,
+            words if words and ratings.ordered else (),
         )
-        # Then drop the levels that were only added to recognise the scale.
-        read = replace(read, values=read.values[: len(labels)])
+        # Words among numbers were left out where the file was read.
+        read = replace(read, unread=read.unread or ratings.unread)
         by_rater = self._average_by_rater(ratings.ratings, read.values)
         people = {
             name: values for name, values in by_rater.items() if name not in self.source.machines
@@ -294,12 +383,18 @@ def _build_pooled_label(
     binary = read.kind == "binary"
     values = pool_raters(list(people.values()), binary=binary)
     rated = ~np.isnan(np.stack(list(people.values()))).all(axis=0)
+    names = list(people)[:MAX_RATERS_LISTED]
+    more = ", …" if len(people) > len(names) else ""
+    # With names: in a table without a column of ratings all columns of numbers are raters.
     notes = [
-        f"{RATING_LABEL}: {len(people):,} raters, {rating_count:,} ratings, "
-        f"of {rated.sum():,} answers"
+        f"{RATING_LABEL}: {amount(len(people), 'rater')} ({', '.join(names)}{more}), "
+        f"{rating_count:,} ratings, of {rated.sum():,} answers"
     ]
-    if tied := int((rated & np.isnan(values)).sum()):
-        notes.append(f"{RATING_LABEL}: raters are divided equally on {tied:,} answers, left out")
+    if read.unread:
+        notes.append(read.unread.describe(f"labels {RATING_LABEL}"))
+    tied = rated & np.isnan(values)
+    if count := int(tied.sum()):
+        notes.append(f"{RATING_LABEL}: raters are divided equally on {count:,} answers, left out")
     labels_without_rater = {
         name: pool_raters([v for other, v in people.items() if other != name], binary=binary)
         for name in people
@@ -310,15 +405,38 @@ def _build_pooled_label(
     are_levels = bool((known_labels == np.round(known_labels)).all())
     # A mean of ordinal ratings may lie between two levels, and is then a real number.
     kind: LabelKind = read.kind if binary or are_levels else "real"
-    return Label(RATING_LABEL, kind, values, read.words, people, labels_without_rater, notes)
+    return Label(
+        RATING_LABEL,
+        kind,
+        values,
+        read.words,
+        people,
+        labels_without_rater,
+        notes,
+        read.opposite,
+        read.unread,
+        read.uses_positive,
+        tied,
+    )
+
+
+def check_positive(source: LabelSource, labels: Sequence[Label]) -> None:
+    """Raise InputError if none of the words that mean right is in any label: it is misspelt."""
+    if source.positive and not any(label.uses_positive for label in labels):
+        names = ", ".join(label.name for label in labels)
+        raise InputError(
+            f"--positive {' '.join(source.positive)}: no answer has this label ({names})"
+        )
 
 
 def check_two_classes(label: Label) -> None:
     """Raise InputError unless a label has two classes, right and wrong."""
     if label.kind != "binary":
         values = np.unique(label.values[~np.isnan(label.values)])
+        raters = f", by {', '.join(list(label.raters)[:MAX_RATERS_LISTED])}" if label.raters else ""
         raise InputError(
-            f"label {label.name}: is {label.kind} ({amount(len(values), 'different value')}); "
+            f"label {label.name}: is {label.kind} ({amount(len(values), 'different value')}"
+            f"{raters}); "
             "expected two classes, as 0 and 1: --at-least NUMBER says from which on an answer is "
             "right, --positive WORD which words mean it"
         )

@@ -133,7 +133,8 @@ def describe_label(study_of_label: LabelStudy) -> str:
     # NaN is the only value that does not equal itself.
     known_labels = label.values[label.values == label.values]
     missing_ = len(label.values) - label.n
-    message = f"{label.name}: {amount(label.n, 'answer')} with a {label.kind} label"
+    article = "an" if label.kind == "ordinal" else "a"
+    message = f"{label.name}: {amount(label.n, 'answer')} with {article} {label.kind} label"
     message += f", mean {number(float(known_labels.mean()), 3)}" if label.n else ""
     return message + (f"; {missing_:,} without" if missing_ else "")
 
