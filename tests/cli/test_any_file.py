@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli
 from tests.support import jsonl, summary_of
 
 LEXICAL = ("--entailer", "lexical")
-ROW = {"Prompt": "Which river?", "Reply": "The Tagus.", "Sources": ["The Tagus flows."]}
+ROW = {"Ask": "Which river?", "Reply": "The Tagus.", "Sources": ["The Tagus flows."]}
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -22,10 +22,10 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
 def test_the_command_that_is_proposed_works(cli: Cli, tmp_path: Path, name: str) -> None:
     jsonl(tmp_path / "log.jsonl", [ROW | {"n": n} for n in range(42)])
-    (tmp_path / "log.csv").write_text("Prompt,Reply,Sources\n" + "Q?,The lamp is red.,p\n" * 42)
+    (tmp_path / "log.csv").write_text("Ask,Reply,Sources\n" + "Q?,The lamp is red.,It is red.\n" * 42)
     said = cli("score", name, *LEXICAL, "--out", "my run")
     assert said.status == 2
-    assert "found the fields Prompt, Reply, Sources" in said.err
+    assert "found the fields Ask, Reply, Sources" in said.err
     assert said.err.count("question: is missing") <= 1
     [line] = [line for line in said.err.splitlines() if line.startswith("  trustassay score")]
     again = cli(*shlex.split(line)[1:])
@@ -36,21 +36,21 @@ def test_the_command_that_is_proposed_works(cli: Cli, tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("name", "rows", "works"),
     [
-        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": ["p"]}], True),
-        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": None}], True),
+        ("log.jsonl", [{"Ask": "Q?", "answer": "A.", "contexts": ["p"]}], True),
+        ("log.jsonl", [{"Ask": "Q?", "answer": "A.", "contexts": None}], True),
         ("log.jsonl", [{"ask": {"text": "Q?"}, "answer": "A.", "evidence": "p"}], True),
-        ("log.jsonl", [{"Prompt": "Q?", "answer": None, "contexts": ["p"]}], False),
-        ("log.jsonl", [{"Prompt": 7, "answer": "A.", "contexts": ["p"]}], False),
-        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "chunk": 7}], False),
-        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "source": "https://example.org"}], False),
+        ("log.jsonl", [{"Ask": "Q?", "answer": None, "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Ask": 7, "answer": "A.", "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Ask": "Q?", "Reply": "A.", "chunk": 7}], False),
+        ("log.jsonl", [{"Ask": "Q?", "Reply": "A.", "source": "https://example.org"}], False),
         ("log.jsonl", [ROW, ROW | {"id": 1.5}], False),
         ("log.jsonl", [ROW, {"question": "Q?"}], False),
         ("log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}], False),
         ("log.jsonl", [{"messages": ["Q?", "A."]}], False),
-        ("log.csv", "Prompt,Reply\nQ?,A.\n", False),
+        ("log.csv", "Ask,Reply\nQ?,A.\n", False),
         ("log.csv", "Question,Answer\nQ?,A.\n", False),
         ("log.csv", "Question,Answer,Source\nQ?,A.,Handbook\n", False),
-        ("log.csv", "Prompt,Answer,Context\nQ?,A.,p\n", True),
+        ("log.csv", "Ask,Answer,Context\nQ?,A.,p\n", True),
     ],
 )
 def test_a_command_is_proposed_only_where_it_works(
