@@ -35,7 +35,7 @@ NO_RESPONSES = (
 
 
 @pytest.mark.parametrize("name", NO_RESPONSES)
-@pytest.mark.parametrize("other", [{}, {"bot_reply_text": REPLY}])
+@pytest.mark.parametrize("other", [{}, {"bot_reply_text": REPLY}, {"model_text": REPLY}])
 def test_what_is_right_or_judged_is_never_proposed_as_the_response(
     name: str, other: dict[str, Any]
 ) -> None:
@@ -52,6 +52,13 @@ def test_an_answer_beside_the_question_of_a_data_set_is_not_proposed(place: str)
     assert "response" not in unknown_fields_of(record).nameable
     record = {place: {"ask": ASK, "bot_reply": REPLY, "note": "n"}, "size": 1}
     assert unknown_fields_of(record).fields["response"] == f"{place}.bot_reply"
+
+
+def test_a_response_inside_an_object_of_a_known_name_is_proposed_with_the_rest() -> None:
+    record = {"doc": {"ask": ASK, "gold": "14", "n": 1}, "generation": {"text": REPLY, "tokens": 7}}
+    unknown_fields = unknown_fields_of(record)
+    assert dict(unknown_fields.nameable) == {"question": "doc.ask", "response": "generation.text"}
+    assert unknown_fields.preview["response"] == REPLY
 
 
 def test_the_names_are_tried_and_what_they_read_is_shown() -> None:

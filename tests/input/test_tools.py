@@ -356,6 +356,7 @@ FILES: dict[str, tuple[str, Any]] = {
                         },
                     ],
                     "scenario": "A tourist asks.",
+                    "context": None,
                     "ground_truth": GOLD,
                 }
             ],
@@ -435,9 +436,9 @@ INSPECT = FILES["inspect_ai"][1]["samples"][0]
 
 def test_a_filter_and_an_epoch_have_ids_of_their_own() -> None:
     filtered = [LM_EVAL, {**LM_EVAL, "filter": "strict"}]
-    assert [found.sample.id for found in read_samples(filtered)] == ["0-none", "0-strict"]  # type: ignore[union-attr]
-    repeated = [INSPECT, {**INSPECT, "epoch": 2}]
-    assert [found.sample.id for found in read_samples(repeated)] == ["s-1", "s-2"]  # type: ignore[union-attr]
+    assert [found.sample.id for found in read_samples(filtered)] == ["0", "0-strict"]  # type: ignore[union-attr]
+    repeated = [{**INSPECT, "id": 1}, {**INSPECT, "id": 1, "epoch": 2}]
+    assert [found.sample.id for found in read_samples(repeated)] == ["1", "1-2"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("doc", [{"answer": GOLD}, {"problem": Q, "answer": GOLD}, {"text": ""}])

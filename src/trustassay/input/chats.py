@@ -93,7 +93,8 @@ class _NestedRecord(NamedTuple):
     model: Sequence[str] = ()
     """Paths of the name of the model."""
     id: Sequence[str] = ()
-    """Fields that together identify the answer, where the tool's id does not."""
+    """Fields that together identify the answer, where the tool's id does not. The first epoch and
+    a filter that changes nothing are left out."""
     chat: str = ""
     """The field with the messages that led to the answer."""
 
@@ -196,6 +197,7 @@ SUMMARIZE = "Summarize the source."
 """The question of a summary."""
 INVALID = "[invalid]"
 """What lm-evaluation-harness writes for a reply in which a filter finds no answer."""
+_USUAL_PARTS = (None, 1, "none")
 _PASSAGES_OF_TURN = ("retrieval_context", "retrievalContext")
 _PARTS_OF_PROMPT = ("question", "documents")
 _NESTED_NAME_SETS = (
@@ -396,8 +398,9 @@ def _flatten_shape(
     # promptfoo's object keeps other values beside the text; it makes room for the text.
     if isinstance(flat.get("response"), Mapping):
         flat["response_details"] = flat.pop("response")
-    numbers = [record[name] for name in shape.id if record.get(name) is not None]
-    known_as = {"id": "-".join(map(str, numbers))} if numbers else {}
+    first, *others = (record.get(name) for name in shape.id or ("id",))
+    parts_of_id = [first, *(part for part in others if part not in _USUAL_PARTS)]
+    known_as = {"id": "-".join(map(str, parts_of_id))} if shape.id and first is not None else {}
     return (
         {**flat, **{name: value for name, (value, _) in result.items()}, **known_as},
         {name: path for name, (_, path) in result.items()},
@@ -514,7 +517,10 @@ def _is_record(value: Any) -> bool:
 
 
 def _names_documents(value: Record) -> bool:
-    return any(normalise_name(str(name)) in DOCUMENTS for name in value)
+    return any(
+        normalise_name(str(name)) in DOCUMENTS and inner_value is not None
+        for name, inner_value in value.items()
+    )
 
 
 def _remove_paths(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:

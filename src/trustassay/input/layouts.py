@@ -6,7 +6,7 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -338,6 +338,14 @@ def is_gold(name: str) -> bool:
     return not _WORDS_OF_GOLD.isdisjoint(words)
 
 
+def _is_about_field(words: Sequence[str]) -> bool:
+    """Whether the words of a name mean something about a text, and not the text."""
+    # "answer_model" is the model of an answer, but "model_text" is a text.
+    return any(
+        word in _WORDS_ABOUT_FIELDS for word in words if word != "model" or word == words[-1]
+    )
+
+
 def _has_word(name: str, words: Iterable[str]) -> bool:
     """Whether a name in normal form has one of some words or beginnings of words."""
     # "task" has no "ask" and "both" no "bot", but "userquery" has "query".
@@ -352,7 +360,7 @@ def is_only_question(name: str, names: Iterable[str]) -> bool:
     for other in names:
         words = translate_name(str(other)).split("_")
         # A system prompt is the same for all questions, and "prompt_tokens" is about a text.
-        is_text = "system" not in words and _WORDS_ABOUT_FIELDS.isdisjoint(words)
+        is_text = "system" not in words and not _is_about_field(words)
         may_be_question = is_text and not _WORDS_OF_QUESTIONS.isdisjoint(words)
         if may_be_question and other not in (name, "question"):
             return False
@@ -374,7 +382,7 @@ def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> M
     free = {
         name: english_name
         for name, english_name in free.items()
-        if _WORDS_ABOUT_FIELDS.isdisjoint(english_name.split("_"))
+        if not _is_about_field(english_name.split("_"))
     }
     result: dict[str, str] = {}
     for canonical, words in _WORDS_OF_GUESSES.items():

@@ -48,7 +48,11 @@ def find_unknown_fields(
         return None
     names = list_names(recognised.original)
     free = _find_free_names(recognised, names)
-    guesses = _guess_names(recognised.original, free)
+    guesses = {
+        field: name
+        for field, name in _guess_names(recognised.original, free).items()
+        if recognised.lacks_name_for(field)
+    }
     parts = _read_parts(recognised.original, {**recognised.fields, **guesses})
     guesses = {field: name for field, name in guesses.items() if field in parts}
     # What a tool never writes need not be named.
@@ -59,8 +63,7 @@ def find_unknown_fields(
     ]
     if not unknown_fields:
         return None
-    more = [field for field in guesses if recognised.lacks_name_for(field)]
-    fields = {field: guesses.get(field, "") for field in dict.fromkeys(unknown_fields + more)}
+    fields = {field: guesses.get(field, "") for field in (*unknown_fields, *guesses)}
     # With all of these the message can propose a full command.
     is_complete = all(
         field in parts or (field == "documents" and not recognised.lacks_name_for(field))

@@ -127,7 +127,10 @@ class RecognisedRecord:
             canonical in CANONICAL_FIELDS
             and canonical not in self.sources
             and canonical not in self.raw
-            and AMBIGUOUS.issuperset(self.candidates.get(canonical, ()))
+            and all(
+                name in AMBIGUOUS or (name in TEXTS_ONLY and isinstance(self.raw[name], Mapping))
+                for name in self.candidates.get(canonical, ())
+            )
         )
 
     def _find_name(self, canonical: str) -> str:
