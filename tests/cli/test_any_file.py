@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli
 from tests.support import jsonl, summary_of
 
 LEXICAL = ("--entailer", "lexical")
-ROW = {"Prompt": "Which river?", "Reply": "The Tagus.", "Sources": ["The Tagus flows."]}
+ROW = {"Ask": "Which river?", "Reply": "The Tagus.", "Sources": ["The Tagus flows."]}
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -22,13 +22,21 @@ def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 @pytest.mark.parametrize("name", ["log.jsonl", "log.csv"])
 def test_the_command_that_is_proposed_works(cli: Cli, tmp_path: Path, name: str) -> None:
     jsonl(tmp_path / "log.jsonl", [ROW | {"n": n} for n in range(42)])
-    (tmp_path / "log.csv").write_text("Prompt,Reply,Sources\n" + "Q?,The lamp is red.,p\n" * 42)
+    (tmp_path / "log.csv").write_text(
+        "Ask,Reply,Sources\n" + "Q?,The lamp is red.,It is red.\n" * 42
+    )
     said = cli("score", name, *LEXICAL, "--out", "my run")
     assert said.status == 2
-    assert "found the fields Prompt, Reply, Sources" in said.err
     assert said.err.count("question: is missing") <= 1
-    [line] = [line for line in said.err.splitlines() if line.startswith("  trustassay score")]
-    again = cli(*shlex.split(line)[1:])
+    lines = said.err.splitlines()
+    place = next(n for n, line in enumerate(lines) if line.startswith("  trustassay score"))
+    # What would be read is shown below the command.
+    question, response = (
+        ("Q?", "The lamp is red.") if name == "log.csv" else tuple(ROW.values())[:2]
+    )
+    shown = lines[place + 1 :]
+    assert shown == [f"  question read: {question}", f"  response read: {response}"]
+    again = cli(*shlex.split(lines[place])[1:])
     assert again.status == 0, again.err
     assert summary_of(tmp_path / "my run")["metrics"]["faithfulness"]["n"] == 42
 
@@ -36,21 +44,21 @@ def test_the_command_that_is_proposed_works(cli: Cli, tmp_path: Path, name: str)
 @pytest.mark.parametrize(
     ("name", "rows", "works"),
     [
-        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": ["p"]}], True),
-        ("log.jsonl", [{"Prompt": "Q?", "answer": "A.", "contexts": None}], True),
+        ("log.jsonl", [{"Ask": "Q?", "answer": "A.", "contexts": ["p"]}], True),
+        ("log.jsonl", [{"Ask": "Q?", "answer": "A.", "contexts": None}], True),
         ("log.jsonl", [{"ask": {"text": "Q?"}, "answer": "A.", "evidence": "p"}], True),
-        ("log.jsonl", [{"Prompt": "Q?", "answer": None, "contexts": ["p"]}], False),
-        ("log.jsonl", [{"Prompt": 7, "answer": "A.", "contexts": ["p"]}], False),
-        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "chunk": 7}], False),
-        ("log.jsonl", [{"Prompt": "Q?", "Reply": "A.", "source": "https://example.org"}], False),
+        ("log.jsonl", [{"Ask": "Q?", "answer": None, "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Ask": 7, "answer": "A.", "contexts": ["p"]}], False),
+        ("log.jsonl", [{"Ask": "Q?", "Reply": "A.", "chunk": 7}], False),
+        ("log.jsonl", [{"Ask": "Q?", "Reply": "A.", "source": "https://example.org"}], False),
         ("log.jsonl", [ROW, ROW | {"id": 1.5}], False),
         ("log.jsonl", [ROW, {"question": "Q?"}], False),
         ("log.jsonl", [{"messages": [{"role": "user", "content": "Q?"}]}], False),
         ("log.jsonl", [{"messages": ["Q?", "A."]}], False),
-        ("log.csv", "Prompt,Reply\nQ?,A.\n", False),
+        ("log.csv", "Ask,Reply\nQ?,A.\n", False),
         ("log.csv", "Question,Answer\nQ?,A.\n", False),
         ("log.csv", "Question,Answer,Source\nQ?,A.,Handbook\n", False),
-        ("log.csv", "Prompt,Answer,Context\nQ?,A.,p\n", True),
+        ("log.csv", "Ask,Answer,Context\nQ?,A.,p\n", True),
     ],
 )
 def test_a_command_is_proposed_only_where_it_works(
@@ -75,6 +83,7 @@ def test_questions_and_answers_alone_are_told_what_they_lack(cli: Cli, tmp_path:
     assert said.status == 2
     assert "log.jsonl:1 and 8 more: response: is missing" in said.err
     assert "add what names the response:\n  --field response=answer\n" in said.err
+    assert "  question read: Q?\n  response read: A.\n" in said.err
     assert "documents=" not in said.err
     assert "give --retriever" in said.err
     (tmp_path / "log.csv").write_text("Question,Answer,Sources\nQ?,A.,Handbook\n")
@@ -103,7 +112,39 @@ def test_without_a_guess_the_name_is_left_open(cli: Cli, tmp_path: Path) -> None
     jsonl(tmp_path / "log.jsonl", [{"a": "Q?", "b": "A."}])
     said = cli("score", "log.jsonl")
     assert "no sample can be read" in said.err
-    assert "where NAME is one of these fields:\n  --field question=NAME\n" in said.err
+    assert (
+        "NAME is one of the fields below:\n  --field question=NAME\n  a: Q?\n  b: A.\n" in said.err
+    )
+
+
+def test_of_many_fields_the_first_are_listed_with_their_values(cli: Cli, tmp_path: Path) -> None:
+    row = {f"field{n}": f"\x1b[31mvalue {n}\nof two lines" for n in range(15)}
+    jsonl(tmp_path / "log.jsonl", [row] * 2)
+    lines = cli("score", "log.jsonl").err.splitlines()[1:]
+    assert lines[0] == "log.jsonl:1 and 1 more: question: is missing (expected text)"
+    # Without the hint at --skip-bad, which would skip all records.
+    assert lines[1].startswith("2 faulty records; nothing was started; add what names the question")
+    assert lines[3:] == [
+        *(f"  field{n}: <U+001B>[31mvalue {n} of two lines" for n in range(10)),
+        "  and 5 other fields",
+    ]
+
+
+def test_a_record_of_a_known_tool_says_what_it_lacks_and_no_more(cli: Cli, tmp_path: Path) -> None:
+    row = {"source_id": "7", "labels": [], "response": "A.", "model": "m"}
+    jsonl(tmp_path / "log.jsonl", [row] * 5)
+    lines = cli("score", "log.jsonl").err.splitlines()[1:]
+    assert len(lines) == 2
+    assert "log.jsonl:1 and 4 more: question: is missing (RAGTruth has it in" in lines[0]
+    assert lines[1] == "5 faulty records; nothing was started"
+
+
+def test_a_chat_under_another_name_is_not_met_with_options(cli: Cli, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": "A."}]
+    jsonl(tmp_path / "log.jsonl", [{"thread": turns}])
+    said = cli("score", "log.jsonl")
+    assert "thread holds the messages of a chat: rename it to messages" in said.err
+    assert "--field" not in said.err
 
 
 def two_files(tmp_path: Path, **of_second: Any) -> None:

@@ -198,8 +198,8 @@ def test_titles_above_the_header_are_not_read(tmp_path: Path) -> None:
 
 def test_a_header_of_unknown_names_is_no_title(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("Prompt,Reply,Year\nquestion,answer,2024\n")
-    with pytest.raises(InputError, match="it reads 'Prompt, Reply, Year'"):
+    path.write_text("Ask,Reply,Year\nquestion,answer,2024\n")
+    with pytest.raises(InputError, match="it reads 'Ask, Reply, Year'"):
         samples(path)
 
 

@@ -15,8 +15,8 @@ from trustassay.input.records import (
 )
 from trustassay.runs.intake import BadInputError
 
-LOG = {"Prompt": "Q?", "Reply": "A.", "Source text": "p", "user_id": 7, "response_time": 3}
-GUESSED = {"question": "Prompt", "response": "Reply", "documents": "Source text"}
+LOG = {"Ask": "Q?", "Reply": "A.", "Source text": "p", "user_id": 7, "response_time": 3}
+GUESSED = {"question": "Ask", "response": "Reply", "documents": "Source text"}
 
 
 def faults(*records: Any) -> list[InputFault]:
@@ -31,7 +31,7 @@ def test_what_all_records_lack_is_one_line_with_guesses() -> None:
     assert untold is not None
     assert dict(untold.fields) == GUESSED
     assert untold.names == tuple(LOG)
-    assert 'fields={"question": "Prompt", "response": "Reply"' in str(untold)
+    assert 'fields={"question": "Ask", "response": "Reply"' in str(untold)
 
 
 def test_few_faults_and_those_of_values_are_listed_each() -> None:
@@ -50,15 +50,15 @@ def test_of_many_faults_of_values_the_first_ones_are_listed_also_in_an_exception
 
 
 def test_a_blank_cell_of_a_known_name_is_not_untold() -> None:
-    assert find_common_unknown_fields(faults({"question": None, "Prompt": "Q?"})) is None
+    assert find_common_unknown_fields(faults({"question": None, "Ask": "Q?"})) is None
 
 
 def test_a_table_without_a_question_says_what_would_name_it(tmp_path: Any) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("Prompt;Reply;Contexts\na;b;c\n")
+    path.write_text("Ask;Reply;Contexts\na;b;c\n")
     with pytest.raises(UnknownFieldsError, match="columns separated by semicolons") as caught:
         list(read_samples(path))
-    assert dict(caught.value.unknown_fields.fields) == {"question": "Prompt", "response": "Reply"}
+    assert dict(caught.value.unknown_fields.fields) == {"question": "Ask", "response": "Reply"}
     path.write_text("when,size\n1,2\n")
     with pytest.raises(UnknownFieldsError, match='"question": "NAME"'):
         list(read_samples(path))

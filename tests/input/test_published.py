@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trustassay.core.sample import Sample
+from trustassay.input.chats import SUMMARIZE
 from trustassay.input.reading import LocatedSample, read_samples
 
 SHARED = Path(os.environ.get("TRUSTASSAY_SHARED", "../shared")).resolve() / "data"
@@ -181,6 +182,161 @@ def test_a_choice_is_right_by_a_boolean_alone() -> None:
     row = {"question": "q", "answers": [{"text": "a", "correct": "false"}]}
     (fault,) = read_samples([row])
     assert "answers[0]: expected text" in str(fault)
+
+
+# ---- data sets of reading and of hallucinations ----
+
+PASSAGE = "The hall was built in 1902. It has 14 doors."
+ASKED = "How many doors does the hall have?"
+SQUAD = {
+    "id": "s1",
+    "title": "Hall",
+    "context": PASSAGE,
+    "question": ASKED,
+    "answers": {"text": ["14", "14 doors", "14"], "answer_start": [35, 35, 35]},
+}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        SQUAD["answers"],
+        [{"text": "14", "answer_start": 35}, {"text": "14 doors", "answer_start": 35}],
+    ],
+)
+def test_answers_of_squad_are_gold_and_no_response(answers: Any) -> None:
+    (found,) = samples([{**SQUAD, "answers": answers}])
+    assert (found.answers, found.response) == ((("14", "14 doors"),), None)
+    assert [d.text for d in found.documents or ()] == [PASSAGE]
+
+
+def test_a_prediction_beside_squad_s_answers_is_the_response(tmp_path: Path) -> None:
+    (found,) = samples([{**SQUAD, "prediction_text": "15"}])
+    assert (found.response, found.answers) == ("15", (("14", "14 doors"),))
+    path = tmp_path / "squad.csv"
+    cell = json.dumps(SQUAD["answers"]).replace('"', '""')
+    path.write_text(f'id,question,context,answers,prediction_text\na,{ASKED},c,"{cell}",15\n')
+    (found,) = samples(path)
+    assert (found.response, found.answers) == ("15", (("14", "14 doors"),))
+
+
+def test_squad_s_own_file_has_a_record_an_article(tmp_path: Path) -> None:
+    gold = [{"text": "14", "answer_start": 35}]
+    questions = [
+        {"id": "a", "question": ASKED, "answers": gold, "is_impossible": False},
+        {"id": "b", "question": "Who built it?", "answers": [], "is_impossible": True},
+    ]
+    article = {"title": "Hall", "paragraphs": [{"context": PASSAGE, "qas": questions}] * 2}
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps({"version": "v2.0", "data": [article]}))
+    found = samples(path)
+    assert [one.id for one in found] == ["a", "b"] * 2
+    assert [one.answers for one in found[:2]] == [(("14",),), ()]
+    assert {(d.title, d.text) for one in found for d in one.documents or ()} == {("Hall", PASSAGE)}
+
+
+@pytest.mark.parametrize("gold", ["answer", "reference_answer", "gold", "target"])
+@pytest.mark.parametrize("mine", ["output", "prediction", "model_output", "generated_answer"])
+def test_beside_the_output_of_a_model_a_right_answer_is_no_response(gold: str, mine: str) -> None:
+    (found,) = samples([{"question": ASKED, "context": PASSAGE, gold: "14", mine: "15"}])
+    assert found.response == "15"
+
+
+def test_a_prediction_that_is_a_number_is_no_response() -> None:
+    (found,) = samples([{"question": ASKED, "context": PASSAGE, "answer": "15", "prediction": 0.9}])
+    assert found.response == "15"
+
+
+def test_halubench_has_the_answer_to_judge() -> None:
+    row = {"id": "h", "passage": PASSAGE, "question": ASKED, "answer": "15", "source_ds": "DROP"}
+    (found,) = samples([row])
+    assert (found.response, found.answers) == ("15", ())
+    assert [d.text for d in found.documents or ()] == [PASSAGE]
+
+
+LETTUCE = {
+    "answer": "It has 15.",
+    "labels": [{"start": 7, "end": 9, "label": "x"}],
+    "split": "test",
+}
+
+
+def test_lettucedetect_judges_by_the_context_or_the_whole_prompt() -> None:
+    separate = {"prompt": f"{ASKED}\n{PASSAGE}", "context": PASSAGE, "question": ASKED}
+    (found,) = samples([{**LETTUCE, **separate}])
+    assert (found.question, found.response) == (ASKED, "It has 15.")
+    assert [d.text for d in found.documents or ()] == [PASSAGE]
+    prompt = f"Summarize the following text: {PASSAGE} output:"
+    (found,) = samples([{**LETTUCE, "prompt": prompt, "context": None, "question": None}])
+    assert (found.response, found.metadata["labels"]) == ("It has 15.", LETTUCE["labels"])
+    assert [d.text for d in found.documents or ()] == [prompt]
+
+
+def test_ragtruth_s_answers_alone_name_the_file_with_the_questions() -> None:
+    row = {"id": "0", "source_id": "7", "model": "m", "labels": [], "response": "It has 15."}
+    (fault,) = read_samples([row])
+    assert "question: is missing (RAGTruth has it in source_info.jsonl" in str(fault)
+
+
+@pytest.mark.parametrize("more", [{"model": "m"}, {"sample_id": 3, "annotations": []}])
+def test_a_summary_is_judged_by_its_source(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "summaries.jsonl"
+    path.write_text(json.dumps({"source": PASSAGE, "summary": "It has 15 doors.", **more}))
+    (found,) = samples(path)
+    assert (found.question, found.response) == (SUMMARIZE, "It has 15 doors.")
+    assert [d.text for d in found.documents or ()] == [PASSAGE]
+
+
+def test_a_link_is_no_source_of_a_summary() -> None:
+    (fault,) = read_samples([{"source": "https://example.org/a", "summary": "It has 15 doors."}])
+    assert "question: is missing" in str(fault)
+
+
+TREC = {
+    "topic_id": "7",
+    "topic": ASKED,
+    "references": ["msmarco_1", "msmarco_2"],
+    "answer": [
+        {"text": "It has 15.", "citations": [0, 1]},
+        {"text": "It is old.", "citations": []},
+    ],
+}
+
+
+def test_parts_of_an_answer_cite_references_from_zero() -> None:
+    (found,) = samples([TREC])
+    assert (found.question, found.response) == (ASKED, "It has 15.[1][2] It is old.")
+    assert (found.documents, found.metadata["reference_ids"]) == (None, TREC["references"])
+    passages = [{"id": "msmarco_1", "text": PASSAGE}]
+    about = {"metadata": {"narrative": ASKED}, "answer": TREC["answer"], "references": passages}
+    (found,) = samples([about])
+    assert (found.question, [d.text for d in found.documents or ()]) == (ASKED, [PASSAGE])
+
+
+@pytest.mark.parametrize(
+    ("more", "question"),
+    [
+        ({}, "How many?"),
+        ({"user": "anna", "system_prompt": "Be brief.", "prompt_tokens": 7}, "How many?"),
+        ({"question": "Which?"}, "Which?"),
+        ({"user_message": "Which?"}, None),
+    ],
+)
+def test_a_prompt_is_the_question_where_nothing_else_may_be(
+    more: dict[str, Any], question: str | None
+) -> None:
+    (found,) = read_samples([{"prompt": "How many?", "response": "15.", **more}])
+    assert (found.sample.question if isinstance(found, LocatedSample) else None) == question
+
+
+def test_a_prompt_of_messages_has_its_last_question() -> None:
+    messages = [
+        {"role": "system", "content": "Context:\n[1] one passage\n[2] another"},
+        {"role": "user", "content": ASKED},
+    ]
+    (found,) = samples([{"prompt": messages, "completion": "It has 15."}])
+    assert (found.question, found.response) == (ASKED, "It has 15.")
+    assert [d.text for d in found.documents or ()] == ["one passage", "another"]
 
 
 @pytest.mark.parametrize(

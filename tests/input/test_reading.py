@@ -151,17 +151,43 @@ def test_columns_with_a_question_are_read_before_data(
 
 def test_lists_without_a_question_are_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text('{"samples": [{"question": "a"}]}')
-    with pytest.raises(InputError, match="with a question column"):
+    path.write_text('{"one": ["a"], "other": ["b"]}')
+    with pytest.raises(InputError, match="with a question column; it has the fields one, other"):
         list(read_samples(path))
     (one,) = read(path, '{"data": [{"question": "a"}], "other": [1]}')
     assert isinstance(one, LocatedSample)
 
 
 @pytest.mark.parametrize(
+    "content",
+    [
+        '{"question": "a", "documents": [{"text": "one"}]}',
+        '{"samples": [{"question": "a"}]}',
+        '{"version": 2, "mine": [{"question": "a"}], "sizes": [1, 2]}',
+        '{"results": {"results": [{"question": "a"}], "prompts": [{"raw": "b"}]}}',
+        '{"data": {"question": ["a"], "score": [1]}, "metadata": {}}',
+        '{"results": [], "rows": [{"question": "a"}]}',
+    ],
+)
+def test_the_records_in_an_object_are_found(tmp_path: Path, content: str) -> None:
+    (one,) = read(tmp_path / "x.json", content)
+    assert isinstance(one, LocatedSample), one
+    assert one.sample.question == "a"
+
+
+def test_of_two_lists_with_other_names_none_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"one": [{"question": "a"}], "two": [{"question": "b"}]}')
+    with pytest.raises(InputError, match=r"expected a list of records.*it has the fields one, two"):
+        list(read_samples(tmp_path / "x.json"))
+    (tmp_path / "x.json").write_text('{"results": []}')
+    with pytest.raises(InputError, match="contains no records"):
+        list(read_samples(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"question": "a"}', "expected a list of records"),
+        (b'{"a": "b"}', "expected a list of records"),
         (b'{"data": {}}', "expected a list of records"),
         (b'[{"a": 1},', r"is not JSON \(line 1 column 11"),
         (b'{"question": ["a"], "id": ["1", "2"]}', "columns, lists of one length"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trustassay.core.sample import Sample
+from trustassay.core.sample import Problem, Sample
 from trustassay.input import InputError, InputFault, LocatedSample, read_samples
 
 Q = "Which river runs through Lisbon?"
@@ -30,6 +30,13 @@ def langchain(kind: str, text: str) -> dict[str, Any]:
     return {"lc": 1, "type": "constructor", "id": ["langchain", kind], "kwargs": kwargs}
 
 
+RAGCHECKER = {
+    "query_id": "0",
+    "query": Q,
+    "gt_answer": GOLD,
+    "response": A,
+    "retrieved_context": [{"doc_id": f"00{n}", "text": text} for n, text in enumerate(SHOWN)],
+}
 PASSAGES = [{"page_content": text, "metadata": {}, "type": "Document"} for text in SHOWN]
 EVENT = {"run_id": "r", "sample_id": "e.0", "created_by": "", "created_at": "2025-01-01"}
 FILES: dict[str, tuple[str, Any]] = {
@@ -156,6 +163,205 @@ FILES: dict[str, tuple[str, Any]] = {
             "config": {},
         },
     ),
+    "promptfoo, JSON Lines": (
+        "x.jsonl",
+        {
+            "provider": {"id": "openai:m", "label": ""},
+            "prompt": {"raw": f"Answer {Q}", "label": "Answer {{question}}"},
+            "promptIdx": 0,
+            "gradingResult": {"pass": False, "reason": "The expected answer is another."},
+            "testCase": {"vars": {"question": Q, "expected": GOLD}, "assert": []},
+            "vars": {"question": Q, "context": SHOWN, "expected": GOLD},
+            "response": {"output": A},
+            "error": "The expected answer is another.",
+        },
+    ),
+    "RAGChecker, what it gets": ("x.json", {"input_data": [RAGCHECKER]}),
+    "RAGChecker, what it writes": (
+        "x.json",
+        {
+            "results": [{**RAGCHECKER, "metrics": {}, "response_claims": [["a", "b", "c"]]}],
+            "metrics": {"overall_metrics": {}},
+        },
+    ),
+    "lm-evaluation-harness": (
+        "x.jsonl",
+        {
+            "doc_id": 0,
+            "doc": {"question": Q, "context": SHOWN, "answer": GOLD},
+            "target": GOLD,
+            "arguments": {"gen_args_0": {"arg_0": f"Q: {Q}\nA:", "arg_1": {"until": ["\n"]}}},
+            "resps": [[f"{A} And so on."]],
+            "filtered_resps": [A],
+            "filter": "none",
+            "exact_match": 0.0,
+        },
+    ),
+    "inspect_ai": (
+        "x.json",
+        {
+            "version": 2,
+            "status": "success",
+            "eval": {"task": "rivers", "model": "m"},
+            "results": {"scores": [{"name": "match"}]},
+            "samples": [
+                {
+                    "id": "s",
+                    "epoch": 1,
+                    "input": Q,
+                    "target": GOLD,
+                    "messages": [*MESSAGES, {"role": "assistant", "content": A}],
+                    "output": {
+                        "model": "m",
+                        "choices": [{"message": {"role": "assistant", "content": A}}],
+                        "completion": A,
+                    },
+                    "scores": {"match": {"value": "I", "answer": A, "explanation": GOLD}},
+                    "metadata": {"context": SHOWN},
+                    "events": [],
+                }
+            ],
+        },
+    ),
+    "DeepEval, the last test run": (
+        "x.json",
+        {
+            "testRunData": {
+                "testCases": [
+                    {
+                        "name": "test_0",
+                        "input": Q,
+                        "actualOutput": A,
+                        "expectedOutput": GOLD,
+                        "retrievalContext": SHOWN,
+                        "metricsData": [{"name": "Faithfulness", "reason": "Not so."}],
+                    }
+                ],
+                "conversationalTestCases": [],
+            }
+        },
+    ),
+    "DeepEval, results": (
+        "x.json",
+        {
+            "test_results": [
+                {
+                    "name": "test_0",
+                    "success": False,
+                    "input": Q,
+                    "actual_output": A,
+                    "expected_output": GOLD,
+                    "context": None,
+                    "retrieval_context": SHOWN,
+                }
+            ],
+            "confident_link": None,
+        },
+    ),
+    "Braintrust": (
+        "x.jsonl",
+        {
+            "id": "b",
+            "span_id": "b",
+            "root_span_id": "b",
+            "input": Q,
+            "output": A,
+            "expected": GOLD,
+            "scores": {"Factuality": 0.4},
+            "metadata": {"contexts": SHOWN},
+        },
+    ),
+    "Braintrust, objects": (
+        "x.jsonl",
+        {
+            "id": "b",
+            "input": {"question": Q},
+            "output": {"answer": A, "contexts": SHOWN},
+            "expected": {"answer": GOLD},
+            "scores": {},
+        },
+    ),
+    "Azure's evaluators": (
+        "x.jsonl",
+        {
+            "inputs.query": Q,
+            "inputs.response": A,
+            "inputs.context": SHOWN,
+            "inputs.ground_truth": GOLD,
+            "outputs.groundedness.groundedness": 1.0,
+            "outputs.groundedness.groundedness_reason": "The response is not in the context.",
+        },
+    ),
+    "Giskard, an evaluation": (
+        "x.jsonl",
+        {
+            "id": "g",
+            "question": Q,
+            "reference_answer": GOLD,
+            "reference_context": "Document 1: of the data set",
+            "conversation_history": [],
+            "metadata": {"question_type": "simple"},
+            "agent_answer": A,
+            "correctness": False,
+            "correctness_reason": "The agent names another river.",
+            "contexts": SHOWN,
+        },
+    ),
+    "Ragas, a conversation": (
+        "x.jsonl",
+        {
+            "user_input": [
+                {"content": "Hello", "metadata": None, "type": "human"},
+                {"content": "Yes?", "metadata": None, "type": "ai", "tool_calls": None},
+                {"content": Q, "metadata": None, "type": "human"},
+                {
+                    "content": "",
+                    "metadata": None,
+                    "type": "ai",
+                    "tool_calls": [{"name": "search", "args": {"q": "Lisbon"}}],
+                },
+                {"content": json.dumps(SHOWN), "metadata": None, "type": "tool"},
+                {"content": A, "metadata": None, "type": "ai", "tool_calls": None},
+            ],
+            "reference": GOLD,
+            "reference_topics": ["rivers"],
+        },
+    ),
+    "Ragas, a conversation in a table of pandas": (
+        "x.csv",
+        table(
+            ["user_input", "reference", "retrieved_contexts"],
+            [
+                [{"content": Q, "type": "human"}, {"content": A, "type": "ai", "metadata": None}],
+                GOLD,
+                SHOWN,
+            ],
+        ),
+    ),
+    "DeepEval, a conversation": (
+        "x.json",
+        {
+            "testCases": [],
+            "conversationalTestCases": [
+                {
+                    "name": "c",
+                    "success": True,
+                    "turns": [
+                        {"role": "user", "content": Q, "order": 0},
+                        {
+                            "role": "assistant",
+                            "content": A,
+                            "order": 1,
+                            "retrievalContext": SHOWN,
+                        },
+                    ],
+                    "scenario": "A tourist asks.",
+                    "context": None,
+                    "ground_truth": GOLD,
+                }
+            ],
+        },
+    ),
     "OpenAI's evals, output items": (
         "x.json",
         {
@@ -210,8 +416,8 @@ def test_a_file_of_each_tool_is_read_whole(tool: str, tmp_path: Path) -> None:
     sample = result.sample
     assert (sample.question, sample.response, sample.claims) == (Q, A, (GOLD,))
     assert [document.text for document in sample.documents or ()] == SHOWN
-    if tool.startswith(("promptfoo", "OpenAI")):
-        assert sample.model == ("openai:m" if tool == "promptfoo" else "m")
+    if tool.startswith(("promptfoo", "OpenAI", "inspect")):
+        assert sample.model == ("openai:m" if tool.startswith("promptfoo") else "m")
     assert Sample.parse(sample.to_dict()) == sample
 
 
@@ -220,6 +426,142 @@ def test_what_was_read_is_not_kept_twice_and_the_rest_is_kept() -> None:
     assert sample.metadata == {"name": "rag", "run_type": "chain"}
     run = {"inputs": {"question": Q, "user_id": 7}, "outputs": {"answer": A}, "run_type": "llm"}
     assert sample_of(run).metadata == {"inputs": {"user_id": 7}, "run_type": "llm"}
+
+
+# ---- several answers to a question, and none ----
+
+LM_EVAL = FILES["lm-evaluation-harness"][1]
+INSPECT = FILES["inspect_ai"][1]["samples"][0]
+
+
+def test_a_filter_and_an_epoch_have_ids_of_their_own() -> None:
+    filtered = [LM_EVAL, {**LM_EVAL, "filter": "strict"}]
+    assert [found.sample.id for found in read_samples(filtered)] == ["0", "0-strict"]  # type: ignore[union-attr]
+    repeated = [{**INSPECT, "id": 1}, {**INSPECT, "id": 1, "epoch": 2}]
+    assert [found.sample.id for found in read_samples(repeated)] == ["1", "1-2"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("doc", [{"answer": GOLD}, {"problem": Q, "answer": GOLD}, {"text": ""}])
+def test_where_a_document_has_no_question_the_prompt_is_it(doc: Any) -> None:
+    sample = sample_of({**LM_EVAL, "doc": doc})
+    assert (sample.question, sample.response) == (f"Q: {Q}\nA:", A)
+    asked = [json.dumps(MESSAGES)]
+    sample = sample_of({**LM_EVAL, "doc": doc, "arguments": {"gen_args_0": {"arg_0": asked}}})
+    assert sample.question == Q
+
+
+def test_a_filter_that_finds_nothing_leaves_the_reply() -> None:
+    assert sample_of({**LM_EVAL, "filtered_resps": ["[invalid]"]}).response == f"{A} And so on."
+
+
+@pytest.mark.parametrize("target", ["['Tagus', 'Tejo']", ["Tagus", "Tejo"]])
+def test_several_targets_are_aliases(target: Any) -> None:
+    for record in ({**LM_EVAL, "target": target}, {**INSPECT, "target": target}):
+        assert sample_of(record).answers == (("Tagus", "Tejo"),)
+
+
+@pytest.mark.parametrize(
+    "likelihoods",
+    [
+        [["-1.5", "False"], ["-2.5", "True"]],
+        [["-1.5", "False"]],
+        [[-1.5, False], [-2.5, True]],
+    ],
+)
+def test_likelihoods_of_choices_are_no_response(likelihoods: Any) -> None:
+    record = {**LM_EVAL, "resps": [[pair] for pair in likelihoods], "filtered_resps": likelihoods}
+    [located] = read_samples([record])
+    assert isinstance(located, LocatedSample)
+    assert located.sample.response is None
+    problem = Problem("response", "is missing (expected the text to assess)")
+    assert "response: is missing (filtered_resps holds no answer; log-likelihoods" in str(
+        located.use_original_names(problem)
+    )
+    assert located.find_unknown_fields([problem]) is None
+
+
+def test_the_error_of_a_record_says_why_it_has_no_answer() -> None:
+    record = {**FILES["promptfoo, JSON Lines"][1], "response": {}, "error": "401: no key"}
+    [located] = read_samples([record])
+    assert isinstance(located, LocatedSample)
+    problem = Problem("response", "is missing (expected the text to assess)")
+    assert str(located.use_original_names(problem)).startswith(
+        "response: is missing (error: 401: no key; "
+    )
+
+
+def test_results_of_tools_in_a_log_of_inspect_ai_are_passages() -> None:
+    messages = [
+        {"role": "user", "content": Q},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "t", "function": "search"}]},
+        {"role": "tool", "tool_call_id": "t", "content": json.dumps(SHOWN)},
+        {"role": "assistant", "content": A},
+    ]
+    sample = sample_of({**INSPECT, "messages": messages, "metadata": {}})
+    assert [document.text for document in sample.documents or ()] == SHOWN
+    assert sample.metadata["steps"]
+
+
+def test_both_kinds_of_test_cases_of_a_run_are_read(tmp_path: Path) -> None:
+    _, one = FILES["DeepEval, the last test run"]
+    _, chats = FILES["DeepEval, a conversation"]
+    run = one["testRunData"] | {k: v for k, v in chats.items() if v}
+    found = read(tmp_path, "x.json", run)
+    assert [result.sample.response for result in found] == [A, A]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.eval", "PK", r"inspect log dump .*x\.eval > log\.json"),
+        ("x.yaml", "evalId: x", "promptfoo eval --output results.json"),
+        ("x.json", '{"testRunLink": "https://x"}', r"\.deepeval/\.latest_run_full\.json"),
+        ("x.csv", "response,sampled_responses\na,b\n", "add a field prompt"),
+    ],
+)
+def test_a_file_that_is_not_read_names_the_one_to_give(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, name, content)
+
+
+# ---- uqlm, and tables of promptfoo: no gold answers ----
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", table(["prompt", "response", "sampled_responses", "p"], [Q, A, SHOWN, 0.5])),
+        ("x.jsonl", {"prompt": Q, "response": A, "sampled_responses": SHOWN, "logprob": 0.1}),
+        (
+            "x.json",
+            {
+                "data": {"prompts": [Q], "responses": [A], "sampled_responses": [SHOWN], "p": [1]},
+                "metadata": {"temperature": 1.0},
+            },
+        ),
+    ],
+)
+def test_results_of_uqlm_have_resamples(tmp_path: Path, name: str, content: Any) -> None:
+    [found] = read(tmp_path, name, content)
+    assert isinstance(found, LocatedSample), found
+    assert (found.sample.question, found.sample.response) == (Q, A)
+    assert found.sample.resamples == tuple(SHOWN)
+
+
+def test_results_of_uqlm_without_prompts_say_what_to_add(tmp_path: Path) -> None:
+    content = {"data": {"responses": [A], "sampled_responses": [SHOWN]}, "metadata": {}}
+    [fault] = read(tmp_path, "x.json", content)
+    assert "question: is missing (uqlm writes no prompts where it only scores" in str(fault)
+
+
+def test_a_table_of_promptfoo_has_its_answers_below_the_prompt(tmp_path: Path) -> None:
+    header = ["question", "context", "[openai:m] Answer by\n{{context}}", "Status", "Score"]
+    content = table([*header, "Grader Reason"], [Q, SHOWN[0], A, "FAIL", 0, "No."])
+    [found] = read(tmp_path, "x.csv", content)
+    assert isinstance(found, LocatedSample), found
+    assert (found.sample.question, found.sample.response) == (Q, A)
 
 
 # ---- messages ----

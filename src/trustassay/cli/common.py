@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -33,6 +34,7 @@ from trustassay.runs.options import (
     Flag,
     RecordOptions,
 )
+from trustassay.text.words import amount
 
 if TYPE_CHECKING:
     from trustassay.calls.retry import Endpoint
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from trustassay.runs.intake import BadInputError
 # Failures that are listed one by one; all are in the run's folder.
 FAILURES_SHOWN = 20
+MAX_FIELDS_LISTED = 10
+"""Fields of a record that are listed where a missing one cannot be guessed."""
 
 Model = Annotated[str | None, FLAGS["model"]]
 NeededModel = Annotated[str, replace(FLAGS["model"], kind=str)]
@@ -253,7 +257,7 @@ def errors_for_people() -> Iterator[None]:
                 complain(one_line(f"  {fault}"))
         elif isinstance(error, UnknownFieldsError):
             complain(f"trustassay: {error.message}")
-            show_untold(error.unknown_fields)
+            show_unknown_fields(error.unknown_fields)
         else:
             complain(f"trustassay: {error}")
         raise typer.Exit(2) from None
@@ -326,11 +330,14 @@ def show_faults(error: "BadInputError") -> None:
     """Print every fault with its place; of a frequent kind, the first ones and a count."""
     from trustassay.input.records import find_common_unknown_fields, summarise_faults
 
-    for line in summarise_faults(error.faults):
+    for line in summarise_faults(error.faults, error.records):
         complain(one_line(line))
     if error.count > len(error.faults):
         complain(f"... only the first {len(error.faults):,} faulty records are listed")
-    if untold := find_common_unknown_fields(error.faults):
+    # Skipping all records would leave nothing to score.
+    hint = "" if error.count == error.records else " (--skip-bad skips them)"
+    outcome = f"{amount(error.count, 'faulty record')}; nothing was started{hint}"
+    if unknown_fields := find_common_unknown_fields(error.faults):
         problems = [problem for fault in error.faults for problem in fault.problems]
         # A complete repair can be proposed only if missing fields are the only fault in all
         # records.
@@ -339,30 +346,53 @@ def show_faults(error: "BadInputError") -> None:
             fault.unknown_fields is not None and fault.unknown_fields.complete
             for fault in error.faults
         )
-        show_untold(untold._replace(complete=only_missing and is_complete))
-    records = "faulty record" if error.count == 1 else "faulty records"
-    complain(f"{error.count:,} {records}; nothing was started (--skip-bad skips them)")
+        complete = unknown_fields._replace(complete=only_missing and is_complete)
+        show_unknown_fields(complete, outcome)
+    else:
+        complain(outcome)
 
 
-def show_untold(untold: "UnknownFields") -> None:
-    """Print the fields of the input, and the options that name the missing ones."""
-    complain(f"found the fields {untold.names_text}")
+def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> None:
+    """Print the options that name the missing fields, and what is read with them.
+
+    Without a guess, the fields of the input and the beginnings of their values are printed.
+
+    Args:
+        unknown_fields: the missing fields.
+        outcome: what happened, to be printed before them in the same line.
+    """
+    lead = f"{outcome}; " if outcome else ""
+    fields = ", ".join(unknown_fields.nameable)
     name_options = [
-        part for k, v in untold.nameable.items() for part in ("--field", f"{k}={v or 'NAME'}")
+        part
+        for field, name in unknown_fields.nameable.items()
+        for part in ("--field", f"{field}={name or 'NAME'}")
     ]
-    if name_options:
-        fields = ", ".join(untold.nameable)
+    has_names = all(unknown_fields.nameable.values())
+    if unknown_fields.shape:
+        complain(one_line(f"{lead}{unknown_fields.shape}"))
+    elif name_options:
         # The whole command again, to be copied; standard input cannot be read twice.
-        if untold.complete and "-" not in sys.argv:
-            complain(f"this names the {fields}:")
-            # Not folded: a line break would be copied too.
-            complain(f"  {shlex.join(['trustassay', *sys.argv[1:], *name_options])}", fold=False)
+        if unknown_fields.complete and "-" not in sys.argv:
+            complain(f"{lead}this names the {fields}:")
+            name_options = ["trustassay", *sys.argv[1:], *name_options]
         else:
-            is_guess = all(untold.nameable.values())
-            hint = "" if is_guess else ", where NAME is one of these fields"
-            complain(f"add what names the {fields}{hint}:")
-            complain(f"  {shlex.join(name_options)}", fold=False)
-    if "documents" in untold.fields and "documents" not in untold.nameable:
+            which = "" if has_names else ", where NAME is one of the fields below"
+            complain(f"{lead}add what names the {fields}{which}:")
+        # Not folded: a line break would be copied too.
+        complain(f"  {shlex.join(name_options)}", fold=False)
+    elif outcome:
+        complain(outcome)
+    if name_options and has_names and not unknown_fields.shape:
+        for field, beginning in unknown_fields.preview.items():
+            complain(one_line(f"  {field} read: {beginning}"))
+    else:
+        for name, beginning in islice(unknown_fields.values.items(), MAX_FIELDS_LISTED):
+            complain(one_line(f"  {name}: {beginning}"))
+        if len(unknown_fields.values) > MAX_FIELDS_LISTED:
+            left_out = len(unknown_fields.values) - MAX_FIELDS_LISTED
+            complain(f"  and {amount(left_out, 'other field')}")
+    if "documents" in unknown_fields.fields and "documents" not in unknown_fields.nameable:
         complain(
             "there are no passages to judge by: give --retriever bm25:FILE with passages, gold "
             "answers beside the answers, or a --metric that needs neither"

@@ -6,31 +6,35 @@ a field of a known name, or an object with a single text.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from trustassay.core.sample import compute_content_id
-from trustassay.input.layouts import NAMES, normalise_name
+from trustassay.input.layouts import NAMES, is_gold, is_only_question, normalise_name
 from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
-from trustassay.input.passages import DOCUMENTS
-from trustassay.input.records import decode_json
+from trustassay.input.passages import DOCUMENTS, is_prose
+from trustassay.input.records import parse_value
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
+_NO_QUESTIONS = frozenset({*INSIDE["golds"], *INSIDE["answers"]}) - {*INSIDE["questions"]}
+"""Names of a single text in an object that is no question."""
 _MAX_DEPTH = 8
 """Levels of objects and lists that are searched for a text."""
 
 
 def find_question(value: Any) -> tuple[str, str] | None:
     """Return the question in a value and its path in it; ``None`` where there is no clear one."""
-    return _find_text(value, "user", INSIDE["questions"])
+    return _find_text(value, "user", INSIDE["questions"], _NO_QUESTIONS.__contains__)
 
 
 def find_answer(value: Any) -> tuple[str, str] | None:
     """Return the answer in a value and its path in it; ``None`` where there is no clear one."""
-    return _find_text(value, "assistant", INSIDE["answers"])
+    return _find_text(value, "assistant", INSIDE["answers"], is_gold)
 
 
-def _find_text(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] | None:
+def _find_text(
+    value: Any, role: str, names: Sequence[str], is_other: Callable[[str], bool]
+) -> tuple[str, str] | None:
     if isinstance(value, Mapping) and not read_messages([value]):
         # Reversed, so that of two names with the same normal form the first one counts.
         by_name = {normalise_name(str(name)): name for name in reversed(value)}
@@ -39,9 +43,10 @@ def _find_text(value: Any, role: str, names: Sequence[str]) -> tuple[str, str] |
                 text = _read_text(value[by_name[name]], role, names, _MAX_DEPTH)
                 if text is not None:
                     return text, str(by_name[name])
-        # No known name: an object with a single text is taken for that text.
+        # No known name: an object with a single text is taken for that text, unless its name means
+        # something else.
         texts = [name for name, inner_value in value.items() if isinstance(inner_value, str)]
-        if len(texts) == 1:
+        if len(texts) == 1 and not is_other(normalise_name(str(texts[0]))):
             return value[texts[0]], str(texts[0])
         return None
     text = _read_text(value, role, names, _MAX_DEPTH)
@@ -87,12 +92,35 @@ class _NestedRecord(NamedTuple):
     """Paths that hold right answers beside other values."""
     model: Sequence[str] = ()
     """Paths of the name of the model."""
+    id: Sequence[str] = ()
+    """Fields that together identify the answer, where the tool's id does not. The first epoch and
+    a filter that changes nothing are left out."""
+    chat: str = ""
+    """The field with the messages that led to the answer."""
 
 
 _GOLD_PLACES = (
     *("reference_outputs", "reference", "example.outputs", "expected_output", "expectedOutput"),
 )
 _NESTED_RECORDS = (
+    _NestedRecord(  # lm-evaluation-harness; a record of it has one answer by several filters
+        ("doc", "filtered_resps"),
+        ask=("doc", "arguments.gen_args_0.arg_0"),
+        say=("filtered_resps", "resps"),
+        gold=("target",),
+        mixed=("doc",),
+        id=("doc_id", "filter"),
+    ),
+    _NestedRecord(  # inspect_ai; each epoch answers the question again
+        ("epoch", "input", "output", "target"),
+        ask=("input",),
+        say=("output.completion", "output"),
+        gold=("target",),
+        mixed=("metadata",),
+        model=("output.model",),
+        id=("id", "epoch"),
+        chat="messages",
+    ),
     _NestedRecord(
         ("datasource_item", "sample"),
         ask=("datasource_item.item", "datasource_item", "sample.input"),
@@ -101,6 +129,13 @@ _NESTED_RECORDS = (
         model=("sample.model",),
     ),
     _NestedRecord(("data", "event_id", "type"), ask=("data.prompt",), say=("data.sampled",)),
+    _NestedRecord(
+        ("item", "sample"),
+        ask=("item", "sample.input"),
+        say=("sample.output_text", "sample.output"),
+        mixed=("item",),
+        model=("sample.model",),
+    ),
     _NestedRecord(
         ("vars",),
         ask=("vars", "prompt.raw", "prompt"),
@@ -126,10 +161,21 @@ _NESTED_RECORDS = (
     _NestedRecord(
         ("inputs",),
         ask=("inputs",),
-        say=("outputs", "output"),
+        # What an evaluator of Azure got is all in its inputs.
+        say=("outputs", "output", "inputs.response"),
         gold=_GOLD_PLACES,
         mixed=("inputs", "outputs", "metadata"),
         model=("extra.metadata.ls_model_name",),
+    ),
+    *(
+        _NestedRecord(  # Braintrust
+            ("input", "expected", key),
+            ask=("input",),
+            say=("output",),
+            gold=("expected",),
+            mixed=("input", "output", "metadata"),
+        )
+        for key in ("scores", "span_id", "_xact_id")
     ),
     _NestedRecord(
         ("input",),
@@ -142,14 +188,26 @@ _NESTED_RECORDS = (
 """The first one whose keys a record has counts: the keys of later ones are less certain."""
 _COLUMNS = frozenset({"inputs", "outputs", "reference", "reference_outputs", "input", "output"})
 """Objects whose fields may be columns of a table: ``inputs.question``."""
-CHATS = ("messages", "conversation", "conversations")
+CHATS = ("messages", "conversation", "conversations", "turns", "user_input")
 """Names of the messages of a chat log."""
-_NESTED_NAMES = frozenset({"datasource_item", "vars", "inputs", "input", *CHATS})
-_NESTED_NAME_SETS = ({"event_id", "data"}, {"run", "example"})
+PROMPT = "prompt"
+"""Name of a question, or of the messages up to it."""
+_NESTED_NAMES = frozenset({"datasource_item", "doc", "vars", "inputs", "input", *CHATS})
+SUMMARIZE = "Summarize the source."
+"""The question of a summary."""
+INVALID = "[invalid]"
+"""What lm-evaluation-harness writes for a reply in which a filter finds no answer."""
+_USUAL_PARTS = (None, 1, "none")
+_PASSAGES_OF_TURN = ("retrieval_context", "retrievalContext")
+_PARTS_OF_PROMPT = ("question", "documents")
+_NESTED_NAME_SETS = (
+    *({"event_id", "data"}, {"run", "example"}, {"item", "sample"}),
+    *({"source", "summary"}, {"answer", "references"}),
+)
 _GOLD_ANSWERS = ("answer", "output", "response", "result", "text", "content")
 _CHAT_FIELDS = ("documents", "steps")
 """Fields of a turn that a record's own documents replace; steps refer to passages of the chat."""
-_ANSWER_PLACES = ("response", "output", "completion", "choices")
+_ANSWER_PLACES = ("response", "output", "completion", "choices", "model_answer")
 """Fields of a chat log that hold its last answer."""
 _MAX_PATH_DEPTH = 4
 """Levels of objects along a path from which a value is removed."""
@@ -157,7 +215,9 @@ _MAX_PATH_DEPTH = 4
 
 def may_be_nested(names: Collection[str]) -> bool:
     """Whether a record with these names may have its question inside an object."""
-    if any(names_together.issubset(names) for names_together in _NESTED_NAME_SETS):
+    if PROMPT in names or any(
+        names_together.issubset(names) for names_together in _NESTED_NAME_SETS
+    ):
         return True
     return any(str(name).partition(".")[0] in _NESTED_NAMES for name in names)
 
@@ -182,14 +242,14 @@ def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | No
     for shape in _NESTED_RECORDS:
         if record.keys() >= set(shape.keys):
             return _flatten_shape(record, shape)
-    return _flatten_chat(record)
+    readers = (_flatten_chat, _flatten_prompt, _flatten_cited_answer, _flatten_summary)
+    return next(filter(None, (read(record) for read in readers)), None)
 
 
 def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return the last turn of a chat log; an answer or documents of the record itself win."""
     name = _find_chat_field(record)
-    # ``deque(..., 1)`` keeps the last turn of the iterator.
-    turn = next(iter(deque(read_turns(record[name], name), 1)), {}) if name else {}
+    turn = _read_last_turn(record[name], name) if name else {}
     if "question" not in turn:
         return None
     if answer := _find_first(record, _ANSWER_PLACES, find_answer):
@@ -199,10 +259,79 @@ def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | Non
     return {**record, **turn}, dict.fromkeys(turn, name)
 
 
+def _read_last_turn(messages: Sequence[Any], name: str) -> dict[str, Any]:
+    """Return the last turn of a chat, empty without a question."""
+    # ``deque(..., 1)`` keeps the last turn of the iterator.
+    return next(iter(deque(read_turns(_insert_passages(messages), name), 1)), {})
+
+
+def _insert_passages(messages: Sequence[Any]) -> list[Any]:
+    """Return messages in which passages beside an answer, as DeepEval writes them, come before it
+    as the result of a tool."""
+    result: list[Any] = []
+    for message in messages:
+        values = map(message.get, _PASSAGES_OF_TURN) if isinstance(message, Mapping) else ()
+        if passages := next(filter(None, values), None):
+            result.append({"role": "tool", "content": passages})
+        result.append(message)
+    return result
+
+
 def _find_chat_field(record: Record) -> str:
     """Return the name of the field with the messages of a chat log; empty for other records."""
     names = (name for name in CHATS if isinstance(record.get(name), list))
     return "" if "question" in record else next(names, "")
+
+
+def _flatten_prompt(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """Return a record with the question of its prompt, a text or messages."""
+    prompt = record.get(PROMPT)
+    has_question = record.get("question") is not None or not is_only_question(PROMPT, record)
+    if has_question or not isinstance(prompt, str | list):
+        return None
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    turn = {k: v for k, v in _read_last_turn(messages, PROMPT).items() if k in _PARTS_OF_PROMPT}
+    if "question" not in turn:
+        return None
+    if _find_documents({"": record}, ("",)):
+        turn.pop("documents", None)
+    # LettuceDetect: an answer whose spans are labelled by the whole prompt.
+    elif "documents" not in turn and isinstance(record.get("labels"), list):
+        turn["documents"] = [prompt]
+    is_whole = turn["question"] == prompt
+    rest = {name: value for name, value in record.items() if not (is_whole and name == PROMPT)}
+    return {**rest, **turn}, dict.fromkeys(turn, PROMPT)
+
+
+def _flatten_cited_answer(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """Return a record of TREC's RAG track, whose answer has parts that cite ``references``."""
+    parts, references = record.get("answer"), record.get("references")
+    question = _find_first(record, ("topic", "metadata.narrative", "metadata.topic"), find_question)
+    if not (question and parts and isinstance(parts, list) and isinstance(references, list)):
+        return None
+    texts = []
+    for part in parts:
+        if not isinstance(part, Mapping) or not isinstance(part.get("text"), str):
+            return None
+        places = [n for n in part.get("citations") or () if type(n) is int]
+        texts.append(part["text"].strip() + "".join(f"[{place + 1}]" for place in places))
+    has_texts = all(isinstance(reference, Mapping) for reference in references)
+    # Ids alone are no passages.
+    cited = {"documents" if has_texts else "reference_ids": references}
+    rest = {name: value for name, value in record.items() if name not in ("answer", "references")}
+    paths = {"question": question[1], "response": "answer", "documents": "references"}
+    return {**rest, "question": question[0], "response": " ".join(texts), **cited}, paths
+
+
+def _flatten_summary(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """Return a record of a summary with its source, which has no question."""
+    source, summary = record.get("source"), record.get("summary")
+    # A source that is a link says nothing.
+    if "question" in record or not isinstance(summary, str) or not is_prose(source):
+        return None
+    rest = {name: value for name, value in record.items() if name not in ("source", "summary")}
+    parts = {"question": SUMMARIZE, "response": summary, "documents": [source]}
+    return {**rest, **parts}, {"response": "summary", "documents": "source"}
 
 
 def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
@@ -222,7 +351,7 @@ def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
     """
     record = _parse_json_fields(record)
     name = _find_chat_field(record)
-    turns = list(read_turns(record[name], name)) if name else []
+    turns = list(read_turns(_insert_passages(record[name]), name)) if name else []
     if not turns:
         return []
     fields_of_chat = {key: value for key, value in record.items() if key != name}
@@ -251,23 +380,44 @@ def _flatten_shape(
     if all(isinstance(record.get(name), str | None) for name in nested):
         return None  # flat already
     parts = {
-        "question": _find_first(record, shape.ask, find_question),
-        "response": _find_first(record, shape.say, find_answer),
+        "question": _find_first(record, shape.ask, _read_question),
+        "response": _find_first(record, shape.say, _read_answer),
         "documents": _find_documents(record, (*shape.mixed, *shape.say)),
-        "reference": _find_gold_answer(record, shape),
         "model": _find_first(record, shape.model, lambda value: (value, "") if value else None),
     }
+    gold = _find_gold_answer(record, shape)
+    # One text is a reference answer; each of several texts is right by itself.
+    parts |= {"answers" if gold and isinstance(gold[0], list) else "reference": gold}
     result = {name: part for name, part in parts.items() if part}
     if "question" not in result:
         return None
+    if isinstance(record.get(shape.chat), list):
+        turn = _read_last_turn(record[shape.chat], shape.chat)
+        result = {k: (turn[k], shape.chat) for k in _CHAT_FIELDS if k in turn} | result
     flat = _remove_paths(record, {name: path for name, (_, path) in result.items()})
     # promptfoo's object keeps other values beside the text; it makes room for the text.
     if isinstance(flat.get("response"), Mapping):
         flat["response_details"] = flat.pop("response")
+    first, *others = (record.get(name) for name in shape.id or ("id",))
+    parts_of_id = [first, *(part for part in others if part not in _USUAL_PARTS)]
+    known_as = {"id": "-".join(map(str, parts_of_id))} if shape.id and first is not None else {}
     return (
-        {**flat, **{name: value for name, (value, _) in result.items()}},
+        {**flat, **{name: value for name, (value, _) in result.items()}, **known_as},
         {name: path for name, (_, path) in result.items()},
     )
+
+
+def _read_question(value: Any) -> tuple[str, str] | None:
+    """Return the question in a value, which may be messages as a JSON text, alone in a list."""
+    single = value[0] if isinstance(value, list) and len(value) == 1 else value
+    result = find_question(_parse_json(single) if isinstance(single, str) else value)
+    return result if result and result[0].strip() else None
+
+
+def _read_answer(value: Any) -> tuple[str, str] | None:
+    """Return the answer in a value; a filter of lm-evaluation-harness may find none."""
+    result = find_answer(value)
+    return None if result and result[0] == INVALID else result
 
 
 def _find_first(record: Record, places: Sequence[str], read: Any) -> tuple[Any, str] | None:
@@ -302,9 +452,18 @@ def _find_gold_answer(record: Record, shape: _NestedRecord) -> tuple[Any, str] |
                 text = value.get(by_name.get(name, name))
                 if isinstance(text, str) and text.strip():
                     return text, f"{place}.{by_name.get(name, name)}"
-        elif place in shape.gold and (text := find_last_text(value, "assistant")):
-            return text, place
+        elif place in shape.gold and (answer := _read_gold(value)):
+            return answer, place
     return None
+
+
+def _read_gold(value: Any) -> Any:
+    """Return the right answer in a value: a text, that of a message, or a list of texts."""
+    texts = parse_value(value) if isinstance(value, str) else value
+    if isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
+        return [texts]
+    text = find_last_text(value, "assistant")
+    return (text or "").strip() or None
 
 
 def _value_at(record: Record, place: str) -> Any:
@@ -341,8 +500,9 @@ _JSON_NAMES = frozenset(
 
 
 def _parse_json(value: Any) -> Any:
-    result = decode_json(value)
-    return result if isinstance(value, str) and _is_record(result) else value
+    # Tables of Python have objects and lists as Python prints them.
+    result = parse_value(value.strip()) if isinstance(value, str) else None
+    return value if result is None or not _is_record(result) else result
 
 
 def _is_record(value: Any) -> bool:
@@ -357,7 +517,10 @@ def _is_record(value: Any) -> bool:
 
 
 def _names_documents(value: Record) -> bool:
-    return any(normalise_name(str(name)) in DOCUMENTS for name in value)
+    return any(
+        normalise_name(str(name)) in DOCUMENTS and inner_value is not None
+        for name, inner_value in value.items()
+    )
 
 
 def _remove_paths(record: Record, paths: Mapping[str, str]) -> dict[str, Any]:

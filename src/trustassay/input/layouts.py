@@ -6,14 +6,14 @@
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from trustassay.core.labels import NO, YES, fold_label
-from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError
+from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError, columns_to_rows
 
 Converter = Callable[[Any], Any]
 NAMES: Mapping[str, Any] = tomllib.loads(
@@ -55,16 +55,9 @@ def _short_answers(pairs: Any) -> Any:
     if isinstance(pairs, Mapping):
         return pairs.get("short_answers")
     if not isinstance(pairs, list | tuple):
-        raise SampleError([Problem("", "expected a list of questions with short_answers")])
-    return [p.get("short_answers") if isinstance(p, Mapping) else None for p in pairs]
-
-
-def _one_question(value: Any) -> Any:
-    """Refuse the messages of a conversation; the parser checks everything else."""
-    if isinstance(value, list | tuple):
-        message = "expected one question, got a list of messages (multi-turn is not supported)"
+        message = f"expected a list of questions with short_answers, got {str(pairs)[:40]!r}"
         raise SampleError([Problem("", message)])
-    return value
+    return [p.get("short_answers") if isinstance(p, Mapping) else None for p in pairs]
 
 
 def _unless_blank(value: Any) -> Any:
@@ -113,6 +106,25 @@ def _several_texts(value: Any) -> Any:
     return value if listed else None
 
 
+def read_gold_texts(value: Any) -> Any:
+    """Return SQuAD's gold answers, texts with their places, as the aliases of one answer.
+
+    Any other value is returned as it is.
+    """
+    if isinstance(value, Mapping) and value.get("text") == []:
+        return None  # a question without an answer in the passage
+    # `datasets` stores a list of objects as an object of lists.
+    rows = columns_to_rows(value) if isinstance(value, Mapping) else value
+    rows = rows if isinstance(rows, list | tuple) else [rows]
+    texts = [
+        row["text"]
+        for row in rows
+        if isinstance(row, Mapping) and ("answer_start" in row or [*row] == ["text"])
+    ]
+    is_list_of_texts = len(texts) == len(rows) and all(isinstance(text, str) for text in texts)
+    return [list(dict.fromkeys(texts))] if texts and is_list_of_texts else value
+
+
 SPELLINGS: Mapping[str, tuple[str, ...]] = {
     known: tuple(names) for known, names in NAMES["spellings"].items()
 }
@@ -127,6 +139,8 @@ CONVERTERS: Mapping[str, Converter] = {
 
 AMBIGUOUS = frozenset({"source"})
 """Names that may mean documents but mostly hold a link or a title; they count only with prose."""
+TEXTS_ONLY = frozenset({"model_answer", "completion", "generation"})
+"""Names of a response that count only with a text; a prediction may be a number."""
 
 _DEEPEVAL_FIELDS = {
     "question": ("input",),
@@ -160,20 +174,36 @@ LAYOUTS = (
             "documents": ("retrieved_contexts",),
             "claims": ("reference",),
         },
-        converters={"user_input": _one_question},
     ),
     Layout(
         "log",
         (
             *(("answer", "contexts"), ("answer", "context"), ("answer", "documents")),
-            *(("answer", "retrieved_documents"), ("answer", "ground_truth")),
+            *(("answer", "retrieved_documents"), ("answer", "retrieved_context")),
+            ("answer", "ground_truth"),
             *(("answer", "ground_truths"), ("answer", "ideal")),
         ),
         {
-            "response": ("answer",),
-            "documents": ("contexts", "context", "retrieved_documents"),
+            # Beside the output of a model, "answer" is mostly the right answer of a data set.
+            "response": (*SPELLINGS["response"], "answer"),
+            "documents": ("contexts", "context", "retrieved_documents", "retrieved_context"),
             "claims": ("ground_truth", "ground_truths"),
         },
+    ),
+    Layout(
+        "LettuceDetect",
+        (("prompt", "answer", "labels"),),
+        {"question": ("prompt",), "response": ("answer",), "documents": ("context",)},
+    ),
+    Layout(
+        "uqlm",
+        (("prompts", "responses"), ("responses", "sampled_responses")),
+        {"question": ("prompts",), "response": ("responses",)},
+    ),
+    Layout(
+        "Braintrust",
+        tuple(("input", "expected", key) for key in ("scores", "span_id", "_xact_id")),
+        {"question": ("input",), "response": ("output",), "claims": ("expected",)},
     ),
     Layout(
         "Trust-Eval",
@@ -227,6 +257,11 @@ _KNOWN = frozenset(
 """Names to which other spellings and translations are mapped."""
 
 
+_PROMPTFOO_COLUMNS = frozenset({"Status", "Score", "Grader Reason"})
+_PROMPTFOO_ANSWERS = re.compile(r"\[[^\]]+\] ")
+"""The column of answers in promptfoo's tables: the model in brackets and the prompt."""
+
+
 def find_respellings(names: Collection[str], names_to_keep: Collection[str]) -> dict[str, str]:
     """Return the names of a record that are other spellings of known names, by the known name.
 
@@ -235,9 +270,12 @@ def find_respellings(names: Collection[str], names_to_keep: Collection[str]) -> 
         names_to_keep: names that are not mapped.
     """
     result: dict[str, str] = {}
+    is_promptfoo = _PROMPTFOO_COLUMNS.issubset(names)
     for name in names:
         if isinstance(name, str) and name not in _KNOWN and name not in names_to_keep:
             english_name = translate_name(name)
+            if is_promptfoo and _PROMPTFOO_ANSWERS.match(name):
+                english_name = "model_answer"
             # A field that exists under its known name is never replaced by another one.
             if english_name in _KNOWN and english_name not in names:
                 result.setdefault(english_name, name)
@@ -268,10 +306,64 @@ _TRANSLATIONS: Mapping[str, str] = {
 }
 
 
+# ---- fields that records of a tool lack ----
+
+
+def explain_missing(field: str, record: Mapping[str, Any]) -> str:
+    """Return why a record of a known tool may lack a field; empty where nothing is known."""
+    for hint in NAMES["hints"]:
+        if hint["field"] == field and all(name in record for name in hint["keys"]):
+            return str(hint["text"])
+    return ""
+
+
 # ---- guesses of the meaning of unknown fields, for messages that propose a command ----
 
 _WORDS_OF_GUESSES = {name: words.split() for name, words in NAMES["guesses"].items()}
 _WORDS_ABOUT_FIELDS = frozenset(_WORDS_OF_GUESSES.pop("about"))
+_WORDS_OF_GOLD = frozenset(_WORDS_OF_GUESSES.pop("gold"))
+_OBJECTS_OF_QUESTIONS = frozenset(_WORDS_OF_GUESSES.pop("questions"))
+_WORDS_OF_OUTPUTS = tuple(_WORDS_OF_GUESSES.pop("output"))
+_WORDS_OF_QUESTIONS = frozenset(_WORDS_OF_GUESSES["question"]) - {"user"}  # mostly a name
+
+
+def is_gold(name: str) -> bool:
+    """Whether a name or path means a right answer or a judgement, and not a model's answer."""
+    root, _, inside = name.partition(".")
+    is_of_question = inside and normalise_name(root) in _OBJECTS_OF_QUESTIONS
+    if is_of_question and not _has_word(normalise_name(inside), _WORDS_OF_OUTPUTS):
+        return True
+    words = {*normalise_name(name).split("_"), *translate_name(name).split("_")}
+    return not _WORDS_OF_GOLD.isdisjoint(words)
+
+
+def _is_about_field(words: Sequence[str]) -> bool:
+    """Whether the words of a name mean something about a text, and not the text."""
+    # "answer_model" is the model of an answer, but "model_text" is a text.
+    return any(
+        word in _WORDS_ABOUT_FIELDS for word in words if word != "model" or word == words[-1]
+    )
+
+
+def _has_word(name: str, words: Iterable[str]) -> bool:
+    """Whether a name in normal form has one of some words or beginnings of words."""
+    # "task" has no "ask" and "both" no "bot", but "userquery" has "query".
+    return any(
+        word in name if len(word) > 4 else re.search(rf"(?:^|_){word}s?(?:_|$)", name)
+        for word in words
+    )
+
+
+def is_only_question(name: str, names: Iterable[str]) -> bool:
+    """Whether no other name of a record may mean the question, except ``question`` itself."""
+    for other in names:
+        words = translate_name(str(other)).split("_")
+        # A system prompt is the same for all questions, and "prompt_tokens" is about a text.
+        is_text = "system" not in words and not _is_about_field(words)
+        may_be_question = is_text and not _WORDS_OF_QUESTIONS.isdisjoint(words)
+        if may_be_question and other not in (name, "question"):
+            return False
+    return True
 
 
 @lru_cache(maxsize=256)
@@ -289,12 +381,15 @@ def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> M
     free = {
         name: english_name
         for name, english_name in free.items()
-        if _WORDS_ABOUT_FIELDS.isdisjoint(english_name.split("_"))
+        if not _is_about_field(english_name.split("_"))
     }
     result: dict[str, str] = {}
     for canonical, words in _WORDS_OF_GUESSES.items():
         by_word = (
-            name for word in words for name, english_name in free.items() if word in english_name
+            name
+            for word in words
+            for name, english_name in free.items()
+            if _has_word(english_name, [word]) and not (canonical == "response" and is_gold(name))
         )
         if (best := next(by_word, None)) is not None:
             result[canonical] = best

@@ -51,6 +51,16 @@ KNOWN_KINDS = (
     ".jsonl, .ndjson, .json, .csv, .tsv, .pb (each also with .gz or .zst), .xlsx, .parquet, "
     "a folder of such files or of Hugging Face datasets, a pattern, a URL, or - for standard input"
 )
+CONVERSIONS = {
+    ".eval": "is a log of inspect_ai in a format of its own; write it as JSON: inspect log dump "
+    "{name} > log.json",
+    ".xls": "is a workbook of old Excel; save it as .xlsx or CSV UTF-8",
+    ".ods": "is a workbook of LibreOffice; save it as .xlsx or CSV UTF-8",
+    ".yaml": "is YAML; results of promptfoo are read as JSON: promptfoo eval --output results.json",
+    ".html": "is a page; results of promptfoo are read as JSON: promptfoo eval --output "
+    "results.json",
+}
+"""By suffix, what to do with a file that is not read."""
 OTLP_SUFFIXES = (".binpb", ".pb", ".otlp")
 """Suffixes of OTLP in protobuf."""
 TEXT_SUFFIXES = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", *OTLP_SUFFIXES})
@@ -148,6 +158,8 @@ def determine_kind(file: InputFile, name: str) -> str:
     if not (kind := _find_kind(path := PurePath(file.name))):
         suffixes = path.suffixes[-2 if path.suffix.lower() in COMPRESSION_SUFFIXES else -1 :]
         suffix_text = "".join(suffixes).lower() or "(none)"
+        if suffix_text in CONVERSIONS:
+            raise InputError(f"{name}: {CONVERSIONS[suffix_text].format(name=name)}")
         raise InputError(
             f"{name}: unknown kind of file, suffix {suffix_text}; expected {KNOWN_KINDS}"
         )

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
 from types import MappingProxyType
@@ -19,6 +20,7 @@ from trustassay.core.sample import CANONICAL_FIELDS, Problem, Sample, SampleErro
 from trustassay.errors import did_you_mean
 from trustassay.input import arrow, otlp, places, recognising
 from trustassay.input.chats import CHATS, is_no_answer, split_turns
+from trustassay.input.layouts import NAMES, explain_missing
 from trustassay.input.messages import read_messages
 from trustassay.input.places import (
     STANDARD_INPUT,
@@ -29,6 +31,7 @@ from trustassay.input.places import (
     open_text,
     store_standard_input,
 )
+from trustassay.input.proposals import find_unknown_fields, shorten
 from trustassay.input.records import (
     InputError,
     InputFault,
@@ -41,11 +44,10 @@ from trustassay.input.records import (
 from trustassay.input.tables import read_csv_records, read_workbook_records
 from trustassay.input.traces import is_trace, read_traces
 
-_LISTS: tuple[str, ...] = (
-    *("Data", "data", "results", "testCases", "test_cases", "examples", "runs", "traces"),
-    *("observations", "items"),
-)
-"""Names of the list of records in an object; "Data" is TriviaQA's."""
+_LISTS: Sequence[Sequence[str]] = [paths.split() for paths in NAMES["lists"]["records"]]
+"""Paths of the lists of records in an object; those of one element are read one after another."""
+MAX_JSON_CHARACTERS = 30
+"""Characters of a line that is not JSON in a message."""
 MAX_LINE_BYTES = 2**24
 """Bytes of a first line of a ``.json`` file that may be one record of many."""
 
@@ -123,11 +125,13 @@ def _parse_json_line(line: bytes, where: str) -> RawRecord:
     try:
         return RawRecord(where, json.loads(line.decode()))
     except UnicodeDecodeError as error:
-        problem = Problem(f"byte {error.start + 1}", "is not UTF-8")
+        problem = Problem(f"byte {error.start + 1}", "is not UTF-8; save the file as UTF-8")
     except json.JSONDecodeError as error:
         # The line end belongs to the line, so an error there is reported behind its last character.
         column = min(error.pos, len(error.doc.rstrip())) + 1
-        problem = Problem(f"column {column}", f"is not JSON ({error.msg})")
+        beginning = shorten(error.doc[column - 1 :], MAX_JSON_CHARACTERS) or "the end of the line"
+        message = f"is not JSON ({error.msg}), got {beginning} (expected an object a line)"
+        problem = Problem(f"column {column}", message)
     except (ValueError, RecursionError) as error:
         problem = Problem("record", f"is not readable JSON ({_describe_error(error)})")
     return RawRecord(where, None, (problem,))
@@ -148,21 +152,48 @@ def _read_json(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterato
     if isinstance(records, dict):
         records = _rows_of_columns(content, fields)
         if records is None:
-            records = _find_list(content)
+            records = _find_list(content, fields)
     if not isinstance(records, list):
+        keys = content if isinstance(content, dict) else {}
+        reason = explain_missing("records", keys) or (
+            f"it has the fields {', '.join(map(str, keys))[:80]}" if keys else "it has no field"
+        )
         raise InputError(
             f"{name}: expected a list of records, an object with one under `data` or `results`, or "
-            "an object of columns, lists of one length, with a question column"
+            f"an object of columns, lists of one length, with a question column; {reason}"
         )
     for number, record in enumerate(records, 1):
         yield RawRecord(f"{name}: item {number}", record)
 
 
-def _find_list(content: Mapping[str, Any]) -> Any:
-    """Return the list of records in an object; that of promptfoo is inside two objects."""
-    result = next((content[name] for name in _LISTS if name in content), None)
-    inside = result.get("results") if isinstance(result, Mapping) else None
-    return inside if isinstance(inside, list) else result
+def _find_list(content: Mapping[str, Any], fields: Mapping[str, str]) -> list[Any] | None:
+    """Return the list of records in an object, or the object if it is a record itself."""
+    has_empty_list = False
+    for paths in _LISTS:
+        values = [recognising.reach(content, path) for path in paths]
+        # Columns inside an object, as results of uqlm have them.
+        columns = [
+            _rows_of_columns(value, fields) for value in values if isinstance(value, Mapping)
+        ]
+        lists = [value for value in (*values, *columns) if isinstance(value, list)]
+        if records := list(chain.from_iterable(lists)):
+            return records
+        has_empty_list |= bool(lists)
+    # Lists alone are columns of different lengths.
+    is_columns = all(isinstance(value, list) for value in content.values())
+    if recognising.has_question(content, fields) and not is_columns:
+        return [content]
+    # A list with any other name counts if no other list has objects.
+    lists = [value for value in content.values() if isinstance(value, list)]
+    lists = [records for records in lists if any(isinstance(record, dict) for record in records)]
+    if len(lists) == 1:
+        return lists[0]
+    # Records by their ids.
+    if all(isinstance(value, dict) for value in content.values()) and any(
+        recognising.has_question(value, fields) for value in content.values()
+    ):
+        return [{"id": key, **value} for key, value in content.items()]
+    return [] if has_empty_list else None
 
 
 def _is_json_lines(path: InputFile, name: str) -> bool:
@@ -183,11 +214,14 @@ def _rows_of_columns(
     lists = [value for value in columns.values() if isinstance(value, list)]
     if not lists or len(lists) < len(columns) or len({len(values) for values in lists}) != 1:
         return None
-    # Only with a column for the question: an object of lists may be anything.
-    asks = recognising.has_question(columns, fields) or recognising.is_published_set(columns.keys())
-    return (
-        [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)] if asks else None
+    # Only with a column for the question or the response: an object of lists may be anything.
+    is_known = (
+        recognising.has_question(columns, fields)
+        or "response" in recognising.find_columns(columns, fields)
+        or recognising.is_published_set(columns.keys())
     )
+    rows = zip(*lists, strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows] if is_known else None
 
 
 def _load_json(path: InputFile, name: str) -> Any:
@@ -541,7 +575,7 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
         except SampleError as error:
             # A field with a problem of reading it needs no second one.
             reported_fields = {problem.field for problem in problems}
-            untold = recognised.find_unknown_fields(error.problems)
+            untold = find_unknown_fields(recognised, error.problems)
             result = map(recognised.use_original_names, error.problems)
             problems += [problem for problem in result if problem.field not in reported_fields]
     except RecursionError:
@@ -556,5 +590,9 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
         return InputFault(raw.where, shown_problems, untold)
     has_id = recognised.record.get("id") is not None
     return LocatedSample(
-        raw.where, sample, has_id, recognised.use_original_names, recognised.find_unknown_fields
+        raw.where,
+        sample,
+        has_id,
+        recognised.use_original_names,
+        partial(find_unknown_fields, recognised),
     )

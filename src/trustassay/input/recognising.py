@@ -17,24 +17,39 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from trustassay.core.sample import CANONICAL_FIELDS, Problem, SampleError, compute_content_id
+from trustassay.core.sample import (
+    CANONICAL_FIELDS,
+    Problem,
+    SampleError,
+    columns_to_rows,
+    compute_content_id,
+)
 from trustassay.input import layouts
-from trustassay.input.chats import CHATS, flatten_record, may_be_nested
-from trustassay.input.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
+from trustassay.input.chats import CHATS, PROMPT, flatten_record, may_be_nested
+from trustassay.input.layouts import (
+    AMBIGUOUS,
+    LAYOUTS,
+    SPELLINGS,
+    TEXTS_ONLY,
+    Layout,
+    is_only_question,
+)
 from trustassay.input.messages import describe_ending
 from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
-from trustassay.input.records import RawRecord, UnknownFields, decode_json, is_nan, parse_value
+from trustassay.input.records import RawRecord, decode_json, is_nan, parse_value
 
 ABSENT: Final = object()
 """The result of :func:`reach` where a record has no such field; ``None`` is a value."""
+SPAN_KEYS = [frozenset(keys) for keys in layouts.NAMES["spans"]["telling"]]
+"""Keys of a span that is a record by itself."""
 _BRACKETS = ("[", "{")
 _ANSWERS = frozenset({"answer", "completion", "prompt"})
 """Names of texts that are questions or responses in some layouts; JSON in them is not parsed."""
 _LISTS = frozenset(layouts.STRUCTURED_FIELDS) - {"references"}
 """Fields with lists of texts; an object in such a text stays a text."""
 _MAX_NAMES = 40
-_SCORABLE_FIELDS = ("question", "response", "documents")
-"""The fields that a record needs for most metrics."""
+MAX_ERROR_CHARACTERS = 80
+"""Characters of a record's error that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,10 @@ class RecognisedRecord:
     """By key of ``raw``, the original name or path, where it is another one."""
     original: Mapping[str, Any]
     """The record as it was read."""
+    fields: Mapping[str, str]
+    """The user's names, by canonical field."""
+    candidates: Mapping[str, tuple[str, ...]]
+    """By canonical field, the names that ``raw`` has for it, the preferred one first."""
 
     def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""
@@ -64,13 +83,9 @@ class RecognisedRecord:
             return problem
         path_behind = problem.field[len(root) :]
         source = self._find_name(root)
-        # A missing field may have a name that does not count here; the message then says why.
         unread = ""
-        # For instance a field "source" that holds a link, and so was not read as the passages.
-        if source in AMBIGUOUS and root not in self.sources:
-            unread = f"{self.names.get(source, source)} holds a link or a title"
-        elif root == "response" and self._chat:
-            unread = f"{self._chat} ends with a {describe_ending(reach(self.original, self._chat))}"
+        if problem.message.startswith("is missing"):
+            unread = self._explain_missing(root) or self._describe_unread(root, source)
         if unread:
             return Problem(root, problem.message.replace("is missing (", f"is missing ({unread}; "))
         # The index and the tool's own name of the document's field belong in the message.
@@ -80,51 +95,12 @@ class RecognisedRecord:
             path_behind = re.sub(r"^\[\d+\]", r"\g<0>.short_answers", path_behind)
         return Problem(self.names.get(source, source) + path_behind, problem.message)
 
-    def find_unknown_fields(self, problems: Iterable[Problem]) -> UnknownFields | None:
-        """Return the fields that some problems miss because the record has no known name for them.
-
-        Other fields that the user may want to name at the same time are included. ``None`` if
-        every missing field has a known name.
-        """
-        missing = [
-            problem.field for problem in problems if problem.message.startswith("is missing")
-        ]
-        unknown_fields = [name for name in missing if self._lacks_name_for(name)]
-        if not unknown_fields:
-            return None
-        names = list_names(self.original)
-        # Names that already have a meaning, or a value of another type, are not proposed.
-        canonical_names = {
-            name for name in self.record if name in CANONICAL_FIELDS and name in self.raw
-        }
-        names_taken = [
-            self.names.get(name, name) for name in canonical_names | set(self.sources.values())
-        ]
-        values = {name: reach(self.original, name) for name in names}
-        names_taken += [name for name, value in values.items() if not _may_be_text(name, value)]
-        result = {
-            field: name
-            for field, name in layouts.guess_fields(names, tuple(names_taken)).items()
-            if field == "documents" or isinstance(values[name], str)
-        }
-        more = [name for name in result if self._lacks_name_for(name)]
-        fields = {name: result.get(name, "") for name in dict.fromkeys(unknown_fields + more)}
-        # Would the record be complete with these names? Then the message can propose a full
-        # command.
-        blank = [
-            name
-            for name in _SCORABLE_FIELDS
-            if name != "documents" and self.record.get(name) is None
-        ]
-        is_complete = all(
-            result.get(name) or not (name in blank or self._lacks_name_for(name))
-            for name in _SCORABLE_FIELDS
-        )
-        return UnknownFields(
-            names,
-            fields,
-            len(unknown_fields) == len(missing) and all(fields.values()) and is_complete,
-        )
+    def _explain_missing(self, canonical: str) -> str:
+        """Return why the record lacks a field, and what to do; empty if that is not known."""
+        if canonical == "response" and self._chat:
+            messages = decode_json(self.original.get(self._chat))
+            return f"{self._chat} ends with a {describe_ending(messages)}"
+        return layouts.explain_missing(canonical, self.original)
 
     @property
     def _chat(self) -> str:
@@ -132,18 +108,29 @@ class RecognisedRecord:
         name = self.names.get("question", "")
         return name if name in CHATS else ""
 
-    def _lacks_name_for(self, canonical: str) -> bool:
+    def _describe_unread(self, canonical: str, source: str) -> str:
+        """Return why a value that the record has does not count for a missing field."""
+        error = self.original.get("error")
+        # For instance a field "source" that holds a link, and so was not read as the passages.
+        if source in AMBIGUOUS | TEXTS_ONLY and canonical not in self.sources:
+            kind = "a link or a title" if source in AMBIGUOUS else "no text"
+            return f"{self.names.get(source, source)} holds {kind}"
+        if canonical == "response" and isinstance(error, str) and error.strip():
+            return f"error: {' '.join(error[:MAX_ERROR_CHARACTERS].split())}"
+        return ""
+
+    def lacks_name_for(self, canonical: str) -> bool:
+        """Whether the record has no known name for a field."""
         if canonical == "response" and self._chat:
             return False
-        known_names = (
-            canonical,
-            *self.layout.fields.get(canonical, ()),
-            *SPELLINGS.get(canonical, ()),
-        )
         return (
             canonical in CANONICAL_FIELDS
             and canonical not in self.sources
-            and not any(name in self.raw for name in known_names if name not in AMBIGUOUS)
+            and canonical not in self.raw
+            and all(
+                name in AMBIGUOUS or (name in TEXTS_ONLY and isinstance(self.raw[name], Mapping))
+                for name in self.candidates.get(canonical, ())
+            )
         )
 
     def _find_name(self, canonical: str) -> str:
@@ -151,11 +138,8 @@ class RecognisedRecord:
             return self.sources[canonical]
         if self.raw.get(canonical) is not None:
             return canonical
-        layout_names = self.layout.fields.get(canonical, ())
-        names_present = (
-            name for name in (*layout_names, *SPELLINGS.get(canonical, ())) if name in self.raw
-        )
-        return next(names_present, layout_names[0] if layout_names else canonical)
+        layout_names = self.layout.fields.get(canonical, (canonical,))
+        return (*self.candidates.get(canonical, ()), *layout_names)[0]
 
     def _document_path(self, source: str, path_behind: str) -> str:
         match = re.fullmatch(r"(\[(\d+)\]\.)(\w+)(.*)", path_behind)
@@ -163,6 +147,7 @@ class RecognisedRecord:
         if not match or not tool_name:
             return path_behind
         rows = read_document_rows(reach(self.raw, source))
+        rows = columns_to_rows(rows) if isinstance(rows, Mapping) else rows
         document = rows[int(match[2])]
         # The tool's name of the field is reported only if the records use it.
         used_here = isinstance(document, Mapping) and document.get(match[3]) is not None
@@ -214,7 +199,9 @@ def _find_sources(
         ):
             continue  # beside gold answers, a reference stays under its own name
         for name in names:
-            if _has_value(record, name) and (name not in AMBIGUOUS or _is_text(record[name])):
+            is_read = name not in AMBIGUOUS or _is_text(record.get(name))
+            is_read &= name not in TEXTS_ONLY or isinstance(record.get(name), str)
+            if _has_value(record, name) and is_read:
                 sources[canonical] = name
                 break
     # With a prose "source" as documents, "answer" is the response and not a gold answer.
@@ -231,8 +218,12 @@ def _find_candidates(
     result = []
     for canonical in dict.fromkeys((*layout.fields, *SPELLINGS)):
         names = (*layout.fields.get(canonical, ()), *SPELLINGS.get(canonical, ()))
-        if names_present := tuple(name for name in dict.fromkeys(names) if name in keys):
-            result.append((canonical, names_present))
+        names_present = [name for name in dict.fromkeys(names) if name in keys]
+        # A prompt beside something else that may be the question is mostly its frame.
+        if PROMPT in names_present and not is_only_question(PROMPT, keys):
+            names_present.remove(PROMPT)
+        if names_present:
+            result.append((canonical, tuple(names_present)))
     return tuple(result)
 
 
@@ -291,6 +282,8 @@ def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str,
 def has_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
     """Whether records with these keys may have a question, under any name."""
     keys = tuple(key for key in keys if key)
+    if any(telling <= set(keys) for telling in SPAN_KEYS):
+        return True  # a table of spans
     columns = find_columns(keys, fields)
     if "question" in columns:
         column = columns["question"][0]
@@ -320,8 +313,9 @@ def parse_values(raw: RawRecord, fields: Mapping[str, str]) -> RawRecord:
         if field in layouts.TEXT_FIELDS or field == "documents" or name in _ANSWERS:
             continue
         value = parse_value(record[name])
-        # An object in a list of texts stays a text: it may be the reference answer itself.
-        is_text = field in _LISTS and isinstance(value, Mapping)
+        # An object in a list of texts stays a text: it may be the reference answer itself. SQuAD's
+        # objects have the places of the answers beside them.
+        is_text = field in _LISTS and isinstance(value, Mapping) and "answer_start" not in value
         if value is not None and not is_text:
             values[name] = value
         elif (
@@ -369,6 +363,9 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
                 continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
+    if canonical.get("answers") is not None:
+        gold_texts = layouts.read_gold_texts(canonical.pop("answers"))
+        canonical |= {} if gold_texts is None else {"answers": gold_texts}
     documents_value = canonical.pop("documents", None)
     try:
         documents = read_documents(documents_value, reading.layout.documents)
@@ -382,16 +379,17 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         problems += [
             Problem(names.get(source, source), problem.message) for problem in error.problems
         ]
-    return RecognisedRecord(canonical, tuple(problems), reading.layout, sources, raw, names, record)
-
-
-def _may_be_text(name: str, value: Any) -> bool:
-    """Whether a field may contain a text or passages."""
-    if layouts.translate_name(name) in AMBIGUOUS:
-        return _is_text(value)
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(text, str) for text in value)
-    return isinstance(value, str)
+    return RecognisedRecord(
+        canonical,
+        tuple(problems),
+        reading.layout,
+        sources,
+        raw,
+        names,
+        record,
+        fields,
+        dict(reading.candidates),
+    )
 
 
 def _original_path(path: str, names: Mapping[str, str]) -> str:
@@ -572,7 +570,20 @@ def _flatten_haltt4llm(record: Record) -> Sequence[Record]:
     return [flat | {"right_choice": marked[0]} if len(marked) == 1 else flat]
 
 
+def _flatten_squad(record: Record) -> Sequence[Record]:
+    """Return a record for each question of an article."""
+    result = []
+    for paragraph in record["paragraphs"] if isinstance(record["paragraphs"], list) else ():
+        questions = paragraph.get("qas") if isinstance(paragraph, Mapping) else None
+        for question in questions if isinstance(questions, list) else ():
+            if isinstance(question, Mapping):
+                passage = {"title": record["title"], "text": paragraph.get("context")}
+                result.append({**question, "documents": [passage]})
+    return result
+
+
 _PUBLISHED_SETS = (
+    _PublishedSet(frozenset({"title", "paragraphs"}), _flatten_squad),
     # CHALE: without hallucination, with half of it, and with nothing else.
     _PublishedSet(
         frozenset({"Question", "Short_ans", "Long_ans", "non-halu", "mid-halu", "halu"}),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -62,12 +63,20 @@ class UnknownFields(NamedTuple):
     fields: Mapping[str, str]
     """For each missing canonical field the likeliest name, empty without a guess."""
     complete: bool = False
-    """Whether these names would give the record a question, a response and passages."""
+    """Whether these names give the record a question, a response and passages."""
+    preview: Mapping[str, str] = MappingProxyType({})
+    """The beginnings of the question and the response that are read with these names."""
+    values: Mapping[str, str] = MappingProxyType({})
+    """The beginnings of the values that have no meaning yet, by name."""
+    shape: str = ""
+    """What to do with a record that looks like a chat or a trace; empty for others."""
 
     def __str__(self) -> str:
         """Return the fields found and how to name them, in the form for Python."""
         guesses_text = ", ".join(f'"{k}": "{v or "NAME"}"' for k, v in self.nameable.items())
         message = f"found the fields {self.names_text}"
+        if self.shape:
+            return f"{message}; {self.shape}"
         return f"{message}; name them with fields={{{guesses_text}}}" if guesses_text else message
 
     @property
@@ -115,8 +124,11 @@ class InputFault:
 
 def find_common_unknown_fields(faults: Sequence[InputFault]) -> UnknownFields | None:
     """Return the unknown fields that most faulty records share; ``None`` if there are none."""
+    # Of records with the same names the first one is shown.
     result = {
-        str(fault.unknown_fields): fault.unknown_fields for fault in faults if fault.unknown_fields
+        str(fault.unknown_fields): fault.unknown_fields
+        for fault in reversed(faults)
+        if fault.unknown_fields
     }
     most = Counter(
         str(fault.unknown_fields) for fault in faults if fault.unknown_fields
@@ -124,10 +136,14 @@ def find_common_unknown_fields(faults: Sequence[InputFault]) -> UnknownFields | 
     return result[most[0][0]] if most else None
 
 
-def summarise_faults(faults: Sequence[InputFault]) -> list[str]:
+def summarise_faults(faults: Sequence[InputFault], records: int = 0) -> list[str]:
     """Return lines that report all faults: of each kind the first ones, and the number of others.
 
-    A field that more than three records lack is reported in one line.
+    A field that more than three records lack, or all of them, is reported in one line.
+
+    Args:
+        faults: the faults.
+        records: the number of records of the input; 0 if it is not known.
     """
     rows = [
         (fault.where, problem, _kind_of_problem(problem))
@@ -139,7 +155,8 @@ def summarise_faults(faults: Sequence[InputFault]) -> list[str]:
     lacking = {
         k
         for _, p, k in rows
-        if counts[k] > MAX_MISSING_LISTED and p.message.startswith("is missing")
+        if p.message.startswith("is missing")
+        and (counts[k] > MAX_MISSING_LISTED or 1 < counts[k] == records)
     }
     lines = []
     for where, problem, kind in rows:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from trustassay.core.progress import tell_once
 from trustassay.core.sample import Problem
 from trustassay.errors import install_command
-from trustassay.input import layouts
+from trustassay.input.layouts import explain_missing
 from trustassay.input.places import InputFile, open_text
-from trustassay.input.recognising import find_columns, has_question
+from trustassay.input.proposals import find_unknown_fields
+from trustassay.input.recognising import find_columns, has_question, recognise
 from trustassay.input.records import (
     InputError,
     RawRecord,
@@ -48,9 +49,20 @@ def find_header(
 
 
 def check_header(
-    header: Sequence[str], name: str, fields: Mapping[str, str], separator_name: str
+    header: Sequence[str],
+    name: str,
+    fields: Mapping[str, str],
+    separator_name: str,
+    rows: Iterable[Sequence[Any]] = (),
 ) -> list[str]:
     """Return the names of columns; an empty cell names no column.
+
+    Args:
+        header: the cells of the header.
+        name: the name of the input, for messages.
+        fields: the user's names of columns, by canonical field.
+        separator_name: what separates cells, for messages.
+        rows: the rows below the header; the first one is read if the header is unknown.
 
     Raises:
         UnknownFieldsError: no column is known to contain the question.
@@ -59,31 +71,26 @@ def check_header(
     present = [cell for cell in header if cell]
     # Without a question nothing can be scored; the error lists what the header has instead.
     if not has_question(present, fields):
+        unknown_fields = _find_unknown_fields(header, fields, next(iter(rows), ()))
+        if unknown_fields is None:
+            reason = explain_missing("question", dict.fromkeys(present))
+            raise InputError(f"{name}: has no question column ({reason})")
         raise UnknownFieldsError(
             f"{name}: the first line is not a header with a question column; expected question "
             f"or --field question=COLUMN, columns separated by {separator_name}; it reads "
             f"{', '.join(present)[:80]!r}",
-            _build_unknown_fields(present, fields),
+            unknown_fields,
         )
     check_columns(present, name, fields)
     return list(header)
 
 
-def _build_unknown_fields(header: Sequence[str], fields: Mapping[str, str]) -> UnknownFields:
-    columns = find_columns(header, fields)
-    known_columns = {
-        k: v
-        for k, v in columns.items()
-        if not layouts.AMBIGUOUS.issuperset(map(layouts.translate_name, v))
-    }
-    names_taken = tuple(column for names in known_columns.values() for column in names)
-    guesses_for_missing = {
-        k: v
-        for k, v in layouts.guess_fields(tuple(header), names_taken).items()
-        if k not in known_columns
-    }
-    is_complete = {"question", "response", "documents"} <= {*guesses_for_missing, *known_columns}
-    return UnknownFields(tuple(header), {"question": ""} | guesses_for_missing, is_complete)
+def _find_unknown_fields(
+    header: Sequence[str], fields: Mapping[str, str], row: Sequence[Any]
+) -> UnknownFields | None:
+    record = {name: cell for name, cell in zip_longest(header, row[: len(header)]) if name}
+    missing = Problem("question", "is missing")
+    return find_unknown_fields(recognise(record, fields), [missing])
 
 
 def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) -> None:
@@ -91,7 +98,10 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
     missing."""
     twice = sorted({column for column in columns if columns.count(column) > 1})
     if twice:
-        raise InputError(f"{name}: the header names {', '.join(twice)} more than once")
+        raise InputError(
+            f"{name}: the header names {', '.join(twice)} more than once; expected a name of its "
+            "own for each column"
+        )
     for canonical, theirs in fields.items():
         if theirs not in columns and theirs.partition(".")[0] not in columns:
             raise build_missing_source_error(name, canonical, theirs, columns)
@@ -253,7 +263,8 @@ def read_csv_records(
     result = TableHeader(header or (), 0, delimiter)
     if header is None:
         result = read_header(path, name, delimiter, lambda cells: has_question(cells, fields))
-    for where, row in read_csv_rows(path, name, result):
+    rows = read_csv_rows(path, name, result)
+    for where, row in rows:
         if isinstance(row, csv.Error):
             if header is None:
                 raise InputError(f"{where}: the header is not CSV ({row})") from row
@@ -264,7 +275,8 @@ def read_csv_records(
             cells = [cell.strip() for cell in row]
             if has_invalid_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
-            header = check_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter])
+            below = (cells for _, cells in rows if not isinstance(cells, csv.Error))
+            header = check_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter], below)
         else:
             yield _build_csv_record(row, where, header, fields)
 
@@ -313,7 +325,10 @@ def _build_csv_record(
     row: list[str], where: str, header: list[str], fields: Mapping[str, str]
 ) -> RawRecord:
     if len(row) > len(header):
-        message = f"has {len(row)} cells, but the header has {len(header)}"
+        message = (
+            f"has {len(row)} cells, but the header has {len(header)} (expected quotes around a "
+            "cell with a separator in it)"
+        )
         return RawRecord(where, None, (Problem("record", message),))
     cells = {k: v or None for k, v in zip_longest(header, row) if k}
     if has_invalid_utf8(row):
@@ -419,7 +434,8 @@ def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw
     sheet = _choose_sheet(book, name, fields)
     if not sheet.header:
         return
-    header = check_header(sheet.header, name, fields, "cells")
+    below = book[sheet.title].iter_rows(min_row=sheet.row + 1, values_only=True)
+    header = check_header(sheet.header, name, fields, "cells", filter(any, below))
     columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)

@@ -188,15 +188,16 @@ class ShardMark:
 class BadInputError(PortableError, UsageError):
     """The input has faults.
 
-    ``faults`` holds the first thousand of them, ``count`` their number.
+    ``faults`` holds the first thousand of them, ``count`` their number, and ``records`` that of all
+    records that were read, or 0 if it is not known.
     """
 
-    def __init__(self, faults: Sequence[InputFault], count: int) -> None:
-        lines = summarise_faults(faults)
+    def __init__(self, faults: Sequence[InputFault], count: int, records: int = 0) -> None:
+        lines = summarise_faults(faults, records)
         if untold_fields := find_common_unknown_fields(faults):
             lines.append(str(untold_fields))
         super().__init__("\n".join(lines))
-        self.faults, self.count = tuple(faults), count
+        self.faults, self.count, self.records = tuple(faults), count, records
 
 
 @dataclass(slots=True)
@@ -211,6 +212,8 @@ class Intake:
     """The first thousand faults."""
     faulty: int = 0
     """The number of faulty records."""
+    records: int = 0
+    """The number of all records."""
     drawn: Mapping[str, Any] | None = None
     """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
 
@@ -266,7 +269,7 @@ async def take_in(
                 file.write(line)
         # After all records: the user sees all faults at once.
         if intake.faulty and not options.skip_bad:
-            raise BadInputError(intake.faults, intake.faulty)
+            raise BadInputError(intake.faults, intake.faulty, intake.records)
         if drawing:
             _write_drawn_lines(target, drawing.select(), intake, digest)
             intake.drawn = drawing.settings
@@ -421,6 +424,7 @@ async def _yield_sound_samples(
     repeats: Counter[str] = Counter()
     for number, record in enumerate(records):
         step()
+        intake.records = number + 1
         if number % YIELD_EVERY == 0:
             await asyncio.sleep(0)  # lets an interruption through
         if isinstance(record, InputFault):
@@ -435,7 +439,9 @@ async def _yield_sound_samples(
             # An id from the input that occurs twice is a fault; ids that were made from content get
             # a number.
             if record.has_id:
-                message = f"{sample.id!r} is already used by an earlier record"
+                message = (
+                    f"{sample.id!r} is already used by an earlier record; expected an id of its own"
+                )
                 problems.append(Problem("id", message))
             else:
                 sample = replace(sample, id=_next_free(sample.id, ids, repeats))
