@@ -94,7 +94,7 @@
         : `${count(left)} of ${count(rows.length)} listed answers shown.`;
     byId("nothing").textContent =
       problems.checked && !search.value && !verdict.value && !rated?.checked
-        ? "No listed answer needs a look."
+        ? byId("nothing").dataset.noneFlagged
         : "No answer matches the search and the filters.";
   };
 
