@@ -15,6 +15,7 @@ from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
 from trustassay.core.sample import is_blank
 from trustassay.errors import RunFolderError
+from trustassay.judging.input_kind import InputKind, InputKindCounter
 from trustassay.report.distributions import Histogram, ScoreGroups
 from trustassay.report.review import (
     AnswerSelector,
@@ -166,6 +167,8 @@ LOOKED_KEY = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
 OUTCOMES_KEY = "outcomes"
 """The key in ``summary.json`` of the outcomes of all questions, by metric."""
+KIND_KEY = "kind"
+"""The key in ``summary.json`` of the kind of the run's answers."""
 MAX_ANSWERS_SHOWN = 500
 """Answers on a report page; of a larger run, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
@@ -197,6 +200,8 @@ class RunCounts:
     """How many answers need a look."""
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
     """The outcomes of all questions, by metric."""
+    kind: InputKind | None = None
+    """The kind of the answers, by which it is known what an entailer misses in them."""
     repeated: int = 0
     """Answers that equal another one to the same question."""
     copied: int = 0
@@ -253,11 +258,14 @@ def count_run(
     )
     run_model, installed = run["backends"].get("model"), list(installed_metrics)
     run_outcomes = start_outcomes(folder, run, metrics, installed)
-    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+    total = run["samples"]["samples"]
+    kinds = InputKindCounter(total)
+    with steps.begin("counting groups", total) as step:
         # One pass: samples and assessments of a large run take minutes to read.
         for row in read_judged_rows(folder, metrics, installed, result.look_counts):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
+            kinds.add(sample)
             domain = read_domain(sample, domain_field)
             for assessment in row.assessments:
                 result.add(assessment)
@@ -270,7 +278,7 @@ def count_run(
                     )
             result.choice.add(row.findings, row.place)
             step()
-    result.outcomes = run_outcomes.by_metric()
+    result.outcomes, result.kind = run_outcomes.by_metric(), kinds.kind
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
 
