@@ -51,7 +51,8 @@ def test_questions_are_answered_in_order_and_scored(
     jsonl(tmp_path / "q.jsonl", rows)
     said = cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
     assert said.status == 0
-    assert "40 of 40 samples scored" in said.err
+    assert "of 40 questions." in said.err
+    assert "not answered: error" not in said.err
     assert "39 calls" in said.err
     assert "price unknown" in said.err
     samples = lines(tmp_path / "run" / "samples.jsonl")
@@ -168,7 +169,8 @@ def test_through_faults_every_sample_is_scored_and_little_is_asked_twice(
     questions(tmp_path / "q.jsonl", n)
     said = cli("score", "q.jsonl", "--model", uri(server), *LEXICAL, "--out", "run")
     assert said.status == 0
-    assert f"{n} of {n} samples scored" in said.err
+    assert f"of {n} questions." in said.err
+    assert "not answered: error" not in said.err
     assert "tries; failed:" in said.err
     stats = server.stats()
     assert n < stats["received"] <= 1.15 * n
@@ -195,9 +197,8 @@ def dies_and_comes_back(cli: Cli, tmp_path: Path, mortal: LlmServer) -> None:
     assert said.status == 0
     failed = int(re.findall(r"failed: (\d+)\n", said.err)[0])
     assert 30 <= failed <= 35
-    assert f"{60 - failed} of 60 samples scored" in said.err
+    assert f"  not answered: error ({failed})\n" in said.err
     assert "no response: " in said.err
-    assert f"and {failed - 20} more" in said.err
     errors = {a["id"]: a["error"] for a in assessed(tmp_path / "run") if a["error"]}
     assert len(errors) == failed
     assert all(error.startswith("no response: openai:test@") for error in errors.values())
@@ -205,7 +206,8 @@ def dies_and_comes_back(cli: Cli, tmp_path: Path, mortal: LlmServer) -> None:
     mortal.reset()
     said = cli(*asking)
     assert said.status == 0
-    assert "60 of 60 samples scored" in said.err
+    assert "of 60 questions." in said.err
+    assert "not answered: error" not in said.err
     assert mortal.stats()["received"] == failed
     whole = cli("score", "q.jsonl", "--model", model, *LEXICAL, "--out", "whole")
     assert whole.status == 0
@@ -450,7 +452,7 @@ def test_rescore_needs_no_model_any_more(cli: Cli, tmp_path: Path) -> None:
         assert said.status == 0
     said = cli("rescore", "run", "--metric", "grounding:threshold=0.8", "--out", "new")
     assert said.status == 0
-    assert "5 of 5 samples scored" in said.err
+    assert "of 5 questions." in said.err
 
 
 # ---- from Python ----

@@ -32,7 +32,7 @@ def test_what_a_real_model_replied_is_written_and_can_be_asked(tmp_path: Path) -
         assert "qwen* hold text of models under Apache-2.0" in shown
         harmony = f"semantic_harmonicity:prompt=qwen-prompt.jinja,{options}"
         shown = run_command(f"trustassay score qwen.jsonl --metric {harmony} {asking} runs/a")
-        assert "60 of 60 samples scored" in shown
+        assert " of 60 questions." in shown
         assert f"asked replay:qwen-replies.jsonl?model={demo.MODEL}#" in shown
         harmony = f"semantic_harmonicity:{options} --limit 1"
         shown = run_command(f"trustassay score qwen.jsonl --metric {harmony} {asking} b", (1,))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import trustassay
 from tests.cli.conftest import Cli
 from tests.support import command, jsonl, lines, record, records, run_command, summary_of
 
@@ -37,7 +38,7 @@ def test_all_scored_is_0(cli: Cli, tmp_path: Path) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
     assert said.status == 0
     assert said.out == ""
-    assert "3 of 3 samples scored, profile default" in said.err
+    assert "Grounding of cited answers (Trust-Eval), profile default\n" in said.err
     assert "report: run/report.html" in said.err
     assert summary_of(tmp_path / "run")["metrics"]["grounding"]["n"] == 3
 
@@ -47,7 +48,7 @@ def test_too_few_samples_for_an_interval_are_told_on_terminal_and_page(
 ) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run")
     reason = "too few scored answers: 3; at least 20 are needed"
-    assert f"no interval for answered_citation_f1: {reason}" in said.err
+    assert f"  no interval: {reason}\n" in said.err
     found = summary_of(tmp_path / "run")["metrics"]["grounding"]
     assert found["intervals"] == {}
     assert found["without_interval"]["answered_citation_f1"] == reason
@@ -61,7 +62,6 @@ def test_some_failed_is_0_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
     entailers(tmp_path)
     said = cli("score", SOUND, "--entailer", "python:mine:fails", "--out", "run")
     assert said.status == 0
-    assert "2 of 3 samples scored" in said.err
     assert "  not answered: error (1)\n" in said.err
     assert "failed: 1\n  q1: grounding: python:mine:fails failed: RuntimeError:" in said.err
 
@@ -77,7 +77,7 @@ def test_the_outcomes_of_all_questions_are_the_first_lines(cli: Cli, tmp_path: P
     assert printed[first : first + 3] == [
         "faithfulness: 60 % supported, 0 % not supported, 40 % not answered of 5 questions.",
         "  not answered: refused (2)",
-        "None of the 3 judged answers needs a look; 2 were not judged.",
+        "3 of 5 answers were judged: 0 need a look; 2 were not judged.",
     ]
     again = cli("rescore", "run", "--out", "again").err.splitlines()
     assert printed[first : first + 3] == again[again.index(printed[first]) :][:3]
@@ -94,24 +94,92 @@ def test_a_sheet_in_another_language_is_no_all_clear(cli: Cli, tmp_path: Path) -
     assert said.status == 1
     assert "100 % not answered" in said.err
     assert "0 of 10 answers could be judged: language not read (10)." in said.err
-    assert "None of" not in said.err
+    reader = trustassay.entailer("embedded").name
+    unread = f"10 of 10 answers are in German, which the entailer ({reader}) does not read.\n"
+    local = "--second qwen2.5-coder-1.5b reads it offline, after "
+    larger = "--entailer openai:gpt-4o-mini reads it, with a key.\n"
+    assert said.err.index(unread) < said.err.index(local) < said.err.index(larger)
+    # Neither figures of no answer nor an all-clear.
+    for words in ("None of", "No answer needs", "n/a", "Judge "):
+        assert words not in said.err
+    quiet = cli("--quiet", "score", "in.jsonl", "--metric", "faithfulness").err
+    assert unread in quiet and larger in quiet
+    plan = cli("plan", "in.jsonl", "--metric", "faithfulness", "--json")
+    assert "10 of 10 samples are in another language than its models read" in plan.err
+    assert json.loads(plan.out)["unread"] == {"faithfulness": 10}
 
 
-def test_failures_beyond_twenty_are_counted(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "no.py").write_text("def no(premise, hypothesis):\n    raise ValueError('no')\n")
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"documents": []}, 1, "The answers have no passages to judge by; --field documents="),
+        ({"response": "I cannot find that in the documents."}, 1, "The answers refuse; with gold"),
+        ({"response": " "}, 1, "The answers are blank; --field response=COLUMN names the column"),
+        ({"response": "You're welcome!"}, 1, "The answers state nothing that can be checked;"),
+        ({}, 0, "None of the 3 answers needs a look."),
+    ],
+)
+def test_the_status_is_1_where_nothing_could_be_judged_and_what_to_do_is_said(
+    cli: Cli, tmp_path: Path, fields: dict[str, Any], status: int, words: str
+) -> None:
+    row = {"question": "Where is it?", "response": "It is red.", "documents": ["It is red."]}
+    jsonl(tmp_path / "in.jsonl", [row | fields | {"id": str(n)} for n in range(3)])
+    said = cli("score", "in.jsonl", *LEXICAL)
+    assert said.status == status
+    assert words in said.err
+    assert ("needs a look" in said.err) == (status == 0)
+
+
+def test_the_end_of_a_run_fits_on_half_a_screen(cli: Cli, tmp_path: Path) -> None:
+    rows = [record(n, response=f"Number {n} is odd.") for n in range(70)]
+    rows += [record(n, response="It rains.") for n in range(70, 90)]
+    rows += [record(n, response="I cannot find that in the documents.") for n in range(90, 100)]
+    jsonl(tmp_path / "in.jsonl", rows)
+    printed = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL).err.splitlines()
+    first = next(n for n, line in enumerate(printed) if line.startswith("faithfulness: "))
+    assert len(printed) - first <= 24
+    assert not any(line.startswith("no interval") for line in printed)
+
+
+def test_one_answer_has_no_table_of_figures(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "in.jsonl", records(1))
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "figure" not in said.err and "no interval" not in said.err
+    assert "of 1 question." in said.err
+
+
+def test_few_answers_have_their_figures_on_a_line_and_the_interval_is_missed_once(
+    cli: Cli, tmp_path: Path
+) -> None:
+    jsonl(tmp_path / "in.jsonl", records(3))
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "  mean 1.000, supported 100.0 %, not_found 0.0 %, contradicted 0.0 %\n" in said.err
+    assert said.err.count("no interval") == 1
+    assert "  no interval: too few samples: 3; at least 20 are needed\n" in said.err
+
+
+def test_figures_without_a_value_are_no_rows_and_have_a_reason(cli: Cli) -> None:
+    said = cli("score", SOUND, *LEXICAL)
+    assert "n/a" not in said.err
+    assert "no trust_score: correctness is none: there are no gold answers" in said.err
+
+
+def test_failures_of_one_kind_are_one_line_and_few_kinds_are_printed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    function = "def no(premise, hypothesis):\n    raise ValueError({})\n"
     jsonl(tmp_path / "many.jsonl", records(25))
-    said = cli("score", "many.jsonl", "--entailer", "python:no:no")
-    assert said.status == 1
-    assert said.err.count("grounding: python:no:no failed") == 20
-    assert "... and 5 more, in assessments.jsonl" in said.err
-
-
-def test_exactly_twenty_failures_are_no_more_than_twenty(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "no2.py").write_text("def no(premise, hypothesis):\n    raise ValueError('no')\n")
-    jsonl(tmp_path / "many.jsonl", records(20))
-    said = cli("score", "many.jsonl", "--entailer", "python:no2:no")
-    assert said.err.count("grounding: python:no2:no failed") == 20
-    assert " more, in assessments" not in said.err
+    (tmp_path / "no.py").write_text(function.format("'no'"))
+    alike = cli("score", "many.jsonl", "--entailer", "python:no:no").err
+    assert (
+        "failed: 25\n  q0: grounding: python:no:no failed: ValueError: no (and 24 others)\n"
+        in alike
+    )
+    assert alike.count("ValueError") == 1
+    (tmp_path / "no2.py").write_text(function.format("hypothesis"))
+    different = cli("score", "many.jsonl", "--entailer", "python:no2:no").err
+    assert different.count("ValueError") == 3
+    assert "  ... and 22 more, in assessments.jsonl\n" in different
 
 
 BAD_ARGUMENTS = [
@@ -323,7 +391,7 @@ def test_what_crashed_the_seed_is_scored_alone_and_beside_others(
 def test_json_is_one_object_on_standard_output(cli: Cli, tmp_path: Path) -> None:
     said = cli("score", SOUND, *LEXICAL, "--out", "run", "--json")
     assert json.loads(said.out) == json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert "3 of 3 samples scored" in said.err
+    assert "run:    run" in said.err
 
 
 def test_json_comes_with_failures_too(cli: Cli, tmp_path: Path) -> None:
@@ -509,6 +577,6 @@ def test_where_no_sample_has_a_score_the_reason_is_shown(tmp_path: Path) -> None
         *("score", "in.jsonl", "--metric", "factcheck", "--entailer", "lexical"), cwd=tmp_path
     )
     assert said.returncode == 1
-    assert "  not answered: no passages (1)\n" in said.stderr
+    assert "100 % not answered of 1 question" in said.stderr
     assert "0 of 1 answer could be judged: no passages (1)" in said.stderr
-    assert "no sample has a score of factcheck; the first: not assessable: " in said.stderr
+    assert "--field documents=COLUMN names the column" in said.stderr

@@ -88,7 +88,7 @@ def test_harmonicity_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> 
     said = cli("score", "r.jsonl", "--metric", "harmonicity", "--out", "recorded")
     assert said.status == 1
     assert "the response is blank" in said.err
-    assert "1 of 1 answers was blank" in report(tmp_path / "recorded")
+    assert "0 of 1 answer could be judged: blank (1)" in report(tmp_path / "recorded")
 
 
 def test_watch_tells_of_silence(cli: Cli, tmp_path: Path, server: LlmServer) -> None:
@@ -194,7 +194,7 @@ def test_blank_responses_read_alike_from_json_and_csv(
     for kind in ("csv", "jsonl"):
         said = cli("score", f"x.{kind}", *LEXICAL, "--out", kind)
         assert said.status == 0
-        assert "1 of 2 answers was blank" in said.err
+        assert "  not answered: blank (1)\n" in said.err
         summaries.append(summary(tmp_path / kind) | {"seconds": 0})
     assert summaries[0] == summaries[1]
     server.change(reply=f"text:{ANSWER}")

@@ -27,6 +27,7 @@ from trustassay.compare.gate_rules import (
     parse_allowance,
     parse_bound,
 )
+from trustassay.compare.two_runs import compare
 from trustassay.errors import RunFolderError
 
 CITED = "grounding.answered_citation_f1"
@@ -394,6 +395,21 @@ def test_allowances_that_cannot_be_read(text: str) -> None:
         parse_allowance(text)
 
 
+def test_a_run_without_a_judged_answer_fails_although_the_earlier_one_had_none_either(
+    tmp_path: Path,
+) -> None:
+    for name in ("before", "after"):
+        refused = (row | {"response": "I cannot find that in the documents."} for row in towns(45))
+        town_run(tmp_path / name, refused, "faithfulness")
+    result = gate(tmp_path / "after", earlier=EarlierRun(tmp_path / "before"))
+    checks = {check.name: (check.result, check.why) for check in result.checks}
+    assert checks["faithfulness.failed"] == ("fail", "nothing could be judged")
+    assert result.result == "fail"
+    assert compare(tmp_path / "before", tmp_path / "after").headline == (
+        "No question was answered in either run: there is nothing to compare."
+    )
+
+
 def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
     """Else a run in which nothing was answered would pass with ``--undecided pass``."""
     blank = (row | {"response": " "} for row in towns(30))
@@ -402,11 +418,12 @@ def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:
     result = gate(tmp_path / "run", [bound], EarlierRun(runs / "base"))
     assert [(one.name, one.result) for one in result.checks] == [
         ("faithfulness.mean", "fail"),
-        ("faithfulness.failed", "pass"),
+        ("faithfulness.failed", "fail"),
         ("faithfulness.not_answered", "fail"),
         ("missing", "fail"),
     ]
     assert "it has no value" in result.checks[0].why
+    assert result.checks[1].why == "nothing could be judged"
     assert result.against[0].answers["faithfulness"].counts["errors_now"] == 30
     assert "faithfulness: not answered: blank (30)" in result.notes
 

@@ -164,7 +164,7 @@ def test_conversations_are_the_units_of_a_run(tmp_path: Path) -> None:
     given = ("--entailer", "lexical", "--metric", "faithfulness", "--turns", "all")
     result = run_command("score", path, *given, "--out", out, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    told = "over 3 independent units, not 6 samples: all answers with the same conversation"
+    told = ": 3; at least 20 are needed; all answers with the same conversation are one unit"
     assert told in " ".join(result.stderr.split())
     assert json.loads((out / "run.json").read_text())["unit"] == "conversation"
 

@@ -568,6 +568,26 @@ def test_the_filter_leaves_exactly_what_needs_a_look(opened: Opened) -> None:
     assert said.startswith(f"{len(shown(page))} of 32 answers")
 
 
+def test_the_filter_is_no_all_clear_where_answers_were_not_judged(
+    opened: Opened, tmp_path: Path
+) -> None:
+    refusal = "I cannot find that in the documents."
+    texts = {"judged": ["It is red."] * 2, "refused": ["It is red.", refusal]}
+    for name, responses in texts.items():
+        rows = [
+            {"question": f"{n}?", "response": response, "documents": ["It is red."]}
+            for n, response in enumerate(responses)
+        ]
+        score(rows, metrics="faithfulness", entailer="lexical", out=tmp_path / name)
+    for name, words in (
+        ("judged", "No listed answer needs a look."),
+        ("refused", "No listed answer is flagged; some were not judged."),
+    ):
+        page = opened(tmp_path / name / "report.html")
+        page.locator("#problems").check()
+        assert page.locator("#nothing").inner_text() == words
+
+
 # Links
 
 

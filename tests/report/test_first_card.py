@@ -77,7 +77,7 @@ def test_the_sentence_counts_what_needs_a_look_and_what_failed() -> None:
         (looked((assessed(0.9), False), lines=False), "1 answer, the worst scores first"),
         (
             looked(*GOOD_ONES, *[(assessed(None, verdict="refused"), False)] * 4),
-            "None of the 6 judged answers needs a look; 4 were not judged",
+            "6 of 10 answers were judged: 0 need a look; 4 were not judged",
         ),
         (
             looked(*GOOD_ONES, (assessed(None, verdict="refused"), False), lines=False),
@@ -211,7 +211,8 @@ def test_the_page_opens_with_the_worst_and_says_the_line(
     assert "not supported" in opening
     assert "low" in opening
     assert "(fine)" not in opening
-    assert "hardly better than chance, AUC .551" in opening
+    assert "Judge embedded:3: 63 % (claims about health) to 92 % of true-false pairs" in opening
+    assert "hardly better than chance, AUC .551" in page
     assert page.index('class="opening"') < page.index('id="figures"') < page.index('id="list"')
     assert re.search(
         r"<h3><bdi>mean of the three.*?</h3>\s*<p class=\"key\"><bdi>trust_score", page

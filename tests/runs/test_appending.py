@@ -205,6 +205,6 @@ def test_the_figures_before_stand_beside_those_of_now(cli: Cli, tmp_path: Path) 
     said = cli(*command, "--out", "run", "--json")
     headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
     assert headings in [line.split() for line in said.err.splitlines()]
-    assert "31 of 31 samples scored" in said.err
+    assert "of 31 questions." in said.err
     assert "1 of 31 answers are new." in said.err
     assert json.loads(said.out)["grown"]["samples"] == 30

@@ -56,8 +56,9 @@ def log(citing: int, of: int = 40, **fields: Any) -> list[dict[str, Any]]:
         (records(40, "It is red.\n\nSources:\n[1] Colours"), ["faithfulness"], "0 of 40"),
         (records(40, **GOLD), ["judge:by=entailer"], "40 of 40 records have gold answers"),
         (records(40, documents=[], answers=["red"]), ["judge:by=entailer"], "40 of 40 records"),
-        (records(40, documents=None), ["grounding"], "no answer has documents of its own"),
-        (records(2, ""), ["grounding"], "no answer has documents of its own"),
+        (records(40, documents=None), ["faithfulness"], "no answer has documents of its own"),
+        (records(40, documents=[]), ["faithfulness"], "no answer has documents of its own"),
+        (records(2, ""), ["grounding"], "no record has both an answer and documents"),
         (records(3, "It is red [7]."), ["faithfulness"], "0 of 3 answers cite"),
     ],
 )

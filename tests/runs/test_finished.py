@@ -117,7 +117,7 @@ def test_every_list_has_equal_scores_in_the_order_that_the_metric_declares(
         (["fail", "good 1"], "1 of 2 answers needs a look, 1 because it could not be scored"),
         (["fail"], "0 of 1 answer could be judged: error (1)"),
         (["refused"], "0 of 1 answer could be judged: refused (1)"),
-        (["good 1", "refused"], "None of the 1 judged answers needs a look; 1 was not judged"),
+        (["good 1", "refused"], "1 of 2 answers was judged: 0 need a look; 1 was not judged"),
     ],
 )
 def test_the_sentence(responses: list[str], words: str) -> None:

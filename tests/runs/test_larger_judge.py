@@ -40,9 +40,10 @@ def test_its_price_is_that_of_the_pairs_that_were_judged(tmp_path: Path) -> None
     assert found["usd"] == pytest.approx(pairs * 700 / 4 * 1000 / 1e6, rel=0.3)
     assert (found["samples"], found["prices"]) == (3, "")
     words = f"{FIRST}about {found['usd']:.2f} USD for these 3. {LOCAL} Why this metric: they cite."
-    assert words in repr(run)
-    assert words in run._repr_html_()
     assert words in (tmp_path / "run" / "report.html").read_text()
+    for text in (repr(run), run._repr_html_()):
+        assert f"Larger: --entailer openai:gpt-4o-mini (key, {found['usd']:,.2f} USD)" in text
+        assert "Why this metric: they cite." in text
 
 
 def test_a_second_reader_is_offered_where_the_run_could_have_one_and_has_none() -> None:
@@ -56,15 +57,17 @@ def test_a_second_reader_is_offered_where_the_run_could_have_one_and_has_none() 
 
 
 def test_a_run_with_a_second_reader_is_offered_no_other(tmp_path: Path) -> None:
-    second = Recorder()
-    run = scored(tmp_path / "run", second=second)
-    assert FIRST in repr(run)
-    assert LOCAL not in repr(run)
+    scored(tmp_path / "run", second=Recorder())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert FIRST in page
+    assert LOCAL not in page
 
 
 def test_the_published_price_comes_with_the_day_of_its_table(tmp_path: Path) -> None:
+    run = scored(tmp_path / "run")
     words = f"{FIRST}less than 0.01 USD for these 3 (prices: genai-prices "
-    assert words in repr(scored(tmp_path / "run"))
+    assert words in (tmp_path / "run" / "report.html").read_text()
+    assert "(key, <0.01 USD)" in repr(run)
 
 
 def test_answers_that_the_small_judge_does_not_read_count(tmp_path: Path) -> None:
@@ -85,7 +88,7 @@ def test_a_run_goes_on_whatever_was_said_of_its_metric(tmp_path: Path) -> None:
 def test_a_judge_of_another_name_has_no_such_line(tmp_path: Path) -> None:
     run = score(records(1), metrics=Grounding(), entailer=Recorder(), out=tmp_path / "run")
     assert "larger_judge" not in run.summary_file
-    assert "A larger judge" not in repr(run)
+    assert "openai:gpt-4o-mini" not in repr(run)
 
 
 class Priced:

@@ -12,11 +12,13 @@ from trustassay.backends.similarity import AgreementSimilarity, ConsistencySimil
 from trustassay.calls.backends import Backends
 from trustassay.metrics import FactCheck, Faithfulness, Fewl, Grounding, Judge, SemanticHarmonicity
 from trustassay.papers.cite import cite
-from trustassay.runs.remarks import write_remarks
 
 SPANISH = "La lámpara roja está en la casa verde, junto a la puerta."
 ENGLISH = "The red lamp is in the green house by the door."
-REMARK = "1 of 2 answers was not scored, being in another language (es 1) than their judge reads; "
+LOCAL = (
+    " qwen2.5-coder-1.5b reads it offline, after `pip install '.[gguf]'` and "
+    "`trustassay models get qwen2.5-coder-1.5b` (1.1 GB)."
+)
 
 
 class English(Recorder):
@@ -62,9 +64,13 @@ def test_every_metric_with_the_entailer_tells_it_apart(metric: Any, tmp_path: Pa
     summary = summary_of(tmp_path / "run")
     assert summary["languages"] == {metric.name: {"--entailer": {"es": 1}}}
     assert summary["metrics"][metric.name]["failed"] == 0
-    words = f"{metric.name}: {REMARK}--entailer openai:gpt-4o-mini reads them"
-    assert words in write_remarks(summary, 2)
-    assert "gpt-4o-mini reads them" in (tmp_path / "run" / "report.html").read_text()
+    sentence, *readers = run.explain_unjudged()
+    assert sentence == (
+        f"1 of 2 answers is in Spanish, which the entailer ({entailer.name}) does not read."
+    )
+    option = "--second" if metric.name in ("faithfulness", "grounding") else "--entailer"
+    assert readers == [f"{option}{LOCAL}", "--entailer openai:gpt-4o-mini reads it, with a key."]
+    assert "is in Spanish" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_figures_of_grounding_are_those_of_the_other_answers() -> None:
@@ -83,8 +89,10 @@ def test_a_similarity_reads_what_its_entailer_reads(similarity: Any) -> None:
         "than the similarity reads (en); give another --backend similarity=URI"
         in run.assessments[0].reason
     )
-    words = f"fewl: {REMARK}--backend similarity=agreement:openai:gpt-4o-mini reads them"
-    assert words in write_remarks(run.summary_file, 2)
+    sentence, local, larger = run.explain_unjudged()
+    assert sentence.startswith("1 of 2 answers is in Spanish, which the similarity (")
+    assert local.startswith("--backend similarity=agreement:qwen2.5-coder-1.5b reads it offline")
+    assert larger == "--backend similarity=agreement:openai:gpt-4o-mini reads it, with a key."
 
 
 def test_an_entailer_that_reads_all_languages_is_asked() -> None:

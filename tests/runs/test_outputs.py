@@ -23,8 +23,9 @@ METRICS = ["grounding"]
 def test_the_summary_has_the_shape_of_the_contract(tmp_path: Path) -> None:
     score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
     content = json.loads((tmp_path / "run" / "summary.json").read_text())
-    expected = {"metrics", "calls", "skipped", "looked", "outcomes", "questions", "seconds"}
+    expected = {"metrics", "calls", "skipped", "looked", "outcomes", "kind", "questions", "seconds"}
     assert set(content) == expected
+    assert content["kind"] == "partly reworded"
     assert content["seconds"] > 0
     assert content["looked"] == {"answers": 3, "flagged": 0, "failed": 0, "judged": 3}
     grounding = content["metrics"]["grounding"]

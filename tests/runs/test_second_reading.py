@@ -141,7 +141,7 @@ def test_by_default_it_reads_what_is_flagged_and_some_others_at_random(tmp_path:
     low, high = summary["interval"]
     assert low < 0.25 < high
     (words,) = describe_second_readings(summary_of(tmp_path))
-    assert f"read {summary['read']} of 100 answers: 15 need no look any more" in words
+    assert f"read {summary['read']} of 100 answers: 15 are no longer flagged; 0 others" in words
 
 
 def test_a_budget_takes_the_worst_first_and_the_random_ones_in_any_case(tmp_path: Path) -> None:

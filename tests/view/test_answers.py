@@ -96,9 +96,12 @@ def test_nothing_judged_is_no_all_clear_on_the_page_of_a_run(visit: Visit, root:
         {"question": f"{n}?", "response": refusal, "documents": ["It rains."]} for n in range(4)
     ]
     score(rows, metrics="faithfulness", entailer="lexical", out=root / "two", report=False)
-    page = visit(root).page("run", run="two")
+    visited = visit(root)
+    page = visited.page("run", run="two")
     assert "0 of 4 answers could be judged: refused (4)." in page
     assert "need a look." not in page
+    # In the list of runs, too: 0 would look like the best of all runs.
+    assert 'data-label="need a look">–</td>' in visited.page()
 
 
 def test_two_thousand_runs_are_on_pages(visit: Visit, root: Path) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from trustassay.cli.common import FAILURES_SHOWN, run_folder, show_endpoints
+from trustassay.cli.common import run_folder, show_endpoints
 from trustassay.core.progress import format_duration
 from trustassay.core.tracebacks import TRACEBACKS
-from trustassay.report.terminal import complain, one_line, print_json, say, show_table
+from trustassay.report.terminal import (
+    complain,
+    fits_unwrapped,
+    one_line,
+    print_json,
+    say,
+    show_table,
+)
 from trustassay.report.text import with_error
 from trustassay.runs.options import (
     RecordOptions,
@@ -45,6 +50,10 @@ MAX_TEXT_CHARACTERS = 240
 
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
 """Groups, and answers that got worse, that are printed."""
+
+
+FAILURE_KINDS_SHOWN, MAX_FAILURE_KINDS = 3, 1000
+"""Reasons of failures that are printed, and that are counted."""
 
 
 CHANGED_QUESTION, CHANGED_ID, CHANGED_REASON = 100, 40, 200
@@ -102,62 +111,91 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
         worst: whether the worst answers are listed.
     """
     from trustassay.runs.folder import RunFolder
-    from trustassay.runs.remarks import GROWN, write_notes, write_remarks
-    from trustassay.runs.units import UNIT
+    from trustassay.runs.remarks import write_notes, write_remarks
+    from trustassay.runs.report import describe_judge
 
-    content, unit = run.summary_file, (RunFolder(run.path).read_run() or {}).get(UNIT)
-    # The question that a reader has first: which answers cannot be trusted?
-    show_outcomes(run)
+    content, settings = run.summary_file, RunFolder(run.path).read_run() or {}
     looks = run.looks(WORST_SHOWN)
-    if worst:
-        show_worst(looks)
-    failed_count = sum(summary.failed for summary in run.summaries.values())
-    grown = content.get(GROWN, {}).get("metrics", {})
-    for metric in run.metrics:
-        figures_before = grown.get(metric.name)
-        show_summary(metric.title, run.summaries[metric.name], metric.figures, unit, figures_before)
-        if groups := content.get("groups", {}).get(metric.name):
-            show_groups(metric.title, groups)
-        if reason := _find_reason_without_score(run, metric.name):
-            complain(f"no sample has a score of {metric.name}; the first: {reason}")
+    answers, judged = looks.look_counts.answers, looks.look_counts.judged
+    # The question that a reader has first: which answers cannot be trusted?
+    show_outcomes(run, with_reasons=judged > 0 or len(run.metrics) > 1)
+    if judged:
+        show_worst(looks, listed=worst)
+    else:
+        # That is a failure, which --quiet must not hide.
+        complain(f"{looks.sentence()}.")
+    _show_failures(run)
+    show = say if judged else complain
+    for sentence in run.explain_unjudged():
+        show(one_line(sentence))
+    # Figures of no answer say nothing.
+    if judged:
+        _show_figures(run, settings)
     show_calibrated(content)
-    _show_judge(run.path)
     _show_calls(run, content.get("usage", {}))
     # Remarks after the figures that they qualify.
-    for line in write_notes(content):
-        say(line)
-    for remark in write_remarks(content, run.outcome.intake.inventory.samples):
-        say(remark)
-    if failed_count:
-        _show_failures(run, failed_count)
+    for line in (*write_notes(content), *write_remarks(content, answers)):
+        say(one_line(line))
     if run.outcome.intake.faulty:
         say(f"skipped as faulty: {run.outcome.intake.faulty}")
+    # How far the judge can be believed, unless it judged next to nothing.
+    judge = describe_judge(settings, content) if settings and 0 < answers <= 2 * judged else None
+    for line in judge.lines if judge else ():
+        say(one_line(line))
     if (run.path / "report.html").exists():
         say(f"report: {run.path / 'report.html'}")
     say(f"run:    {run.path}")
     if as_json:
         print_json(content)
-    return 0 if looks.look_counts.judged else 1
+    return 0 if judged else 1
 
 
-def show_outcomes(run: Run) -> None:
-    """Print the first lines on a run: for each metric, the outcomes of all questions."""
+def _show_figures(run: Run, settings: Mapping[str, Any]) -> None:
+    """Print the figures of each metric, with those of groups.
+
+    Args:
+        settings: the content of ``run.json``.
+    """
+    from trustassay.runs.remarks import GROWN
+    from trustassay.runs.units import UNIT
+
+    content, unit = run.summary_file, settings.get(UNIT)
+    grown = content.get(GROWN, {}).get("metrics", {})
+    for metric in run.metrics:
+        summary, figures_before = run.summaries[metric.name], grown.get(metric.name)
+        if summary.error:
+            complain(summary.error)
+        show_summary(metric.title, summary, metric.figures, unit, figures_before)
+        if groups := content.get("groups", {}).get(metric.name):
+            show_groups(metric.title, groups)
+        if reason := _find_reason_without_score(run, metric.name):
+            complain(f"no sample has a score of {metric.name}; the first: {reason}")
+
+
+def show_outcomes(run: Run, *, with_reasons: bool = True) -> None:
+    """Print the first lines on a run: for each metric, the outcomes of all questions.
+
+    Args:
+        with_reasons: whether the reasons of questions without an answer are printed.
+    """
     for outcomes in run.outcomes.values():
         say(one_line(f"{outcomes.sentence}."))
-        if outcomes.reasons:
+        if outcomes.reasons and with_reasons:
             say(one_line(f"  {outcomes.reasons_in_words}"))
 
 
-def show_worst(looks: LookSummary) -> None:
-    """Print how many answers need a look, and list the worst, each with its reason."""
+def show_worst(looks: LookSummary, *, listed: bool = True) -> None:
+    """Print how many answers need a look, and the worst of them, each with its reason.
+
+    Args:
+        listed: whether the worst answers are listed, without those that could not be scored.
+    """
     from trustassay.runs.finished import shorten_text
 
-    if looks.look_counts.judged:
-        say(f"{looks.sentence()}{':' if looks.worst else '.'}")
-    else:
-        # Nothing could be judged: that is a failure, which --quiet must not hide.
-        complain(f"{looks.sentence()}.")
-    for answer in looks.worst:
+    answers = [answer for answer in looks.worst if answer.assessment.error is None]
+    answers = answers if listed else []
+    say(f"{looks.sentence()}{':' if answers else '.'}")
+    for answer in answers:
         say(
             one_line(
                 f"  {shorten_text(answer.question.strip(), MAX_TEXT_CHARACTERS)} ({answer.id})"
@@ -165,7 +203,7 @@ def show_worst(looks: LookSummary) -> None:
         )
         reason = shorten_text(answer.reason, MAX_TEXT_CHARACTERS)
         say(one_line(f"    {answer.verdict}: {reason}" if reason else f"    {answer.verdict}"))
-    if more := looks.candidates - len(looks.worst):
+    if listed and (more := looks.candidates - looks.unscored - len(answers)):
         say(f"  ... and {more:,} more")
 
 
@@ -185,38 +223,68 @@ def show_summary(
     """
     from trustassay.report.notebook import headline_rows
 
-    say(title)
-    rows_by_figure = {key: cells for key, *cells in headline_rows(summary, figures)}
-    # With figures from before the run grew, the columns are before and now.
-    headings = ["figure", "value", "95 % interval", "n", "meaning"]
-    if before:
-        headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
-        rows_before = {
-            key: cells[:3] for key, *cells in headline_rows(type(summary)(**before), figures)
-        }
-        rows_by_figure = {
-            key: rows_before.get(key, [""] * 3) + cells[:3] for key, cells in rows_by_figure.items()
-        }
-    show_table(headings, [(key, *cells) for key, cells in rows_by_figure.items()], {"meaning"})
+    rows = [row for row in headline_rows(summary, figures) if summary.values[row[0]] is not None]
+    # The figures of a single answer are its score, and without a value there is no figure.
+    if not rows or (summary.n == 1 and not before):
+        return
     profile = summary.settings.get("profile")
-    profile_text = f", profile {profile}" if profile else ""
-    scored = max(summary.support.values(), default=summary.n - summary.failed)
-    say(f"{scored} of {summary.n} samples scored{profile_text}")
+    say(f"{title}, profile {profile}" if profile else title)
+    with_interval = [key for key, _, interval, *_ in rows if interval]
+    if before:
+        _show_grown(rows, headline_rows(type(summary)(**before), figures))
+    elif with_interval:
+        # The meaning of the figures is in the report, too.
+        headings = ["figure", "value", "95 % interval", "n", "meaning"]
+        columns = 5 if fits_unwrapped(headings, rows) else 4
+        show_table(headings[:columns], [row[:columns] for row in rows], {"meaning"})
+    else:
+        say(f"  {', '.join(f'{key} {value}' for key, value, *_ in rows)}")
     # Intervals over fewer units than samples are wider than readers expect.
-    if unit_counts := {key: units for key, units in summary.units.items() if key in figures}:
-        units = max(unit_counts.values())
-        alike = f"with the same {unit}" if unit else "to a question"
+    unit_counts = [summary.units[key] for key, *_ in rows if key in summary.units]
+    one_unit = f"all answers {f'with the same {unit}' if unit else 'to a question'} are one unit"
+    if with_interval and unit_counts:
         say(
-            f"intervals are over {units:,} independent units, not {summary.n:,} samples: all "
-            f"answers {alike} are one unit (--unit)"
+            f"intervals are over {max(unit_counts):,} independent units, not {summary.n:,} "
+            f"samples: {one_unit} (--unit)"
         )
     # Figures with the same reason share one line.
     without: dict[str, list[str]] = {}
-    for key, reason in summary.without_interval.items():
-        if key in figures and figures[key].headline:
+    for key, *_ in rows:
+        if reason := summary.without_interval.get(key):
             without.setdefault(reason, []).append(key)
-    for reason, keys in without.items():
-        say(f"no interval for {', '.join(keys)}: {reason}")
+    if without and not with_interval:
+        # The reason of most figures stands for all: they only differ in the number needed.
+        hint = f"; {one_unit} (--unit)" if unit_counts else ""
+        say(f"  no interval: {max(without, key=lambda reason: len(without[reason]))}{hint}")
+    else:
+        for reason, keys in without.items():
+            say(f"no interval for {', '.join(keys)}: {reason}")
+    _show_without_value(summary, figures)
+
+
+def _show_grown(
+    rows: Sequence[tuple[str, str, str, str, str]],
+    rows_before: Sequence[tuple[str, str, str, str, str]],
+) -> None:
+    """Print the figures before a run grew and now."""
+    cells_before = {key: cells[:3] for key, *cells in rows_before}
+    headings = ["figure", "before", "interval", "n", "now", "interval", "n"]
+    show_table(
+        headings,
+        [(key, *cells_before.get(key, [""] * 3), *cells[:3]) for key, *cells in rows],
+        (),
+    )
+
+
+def _show_without_value(summary: Summary, figures: Mapping[str, Figure]) -> None:
+    """Print which headline figures have no value, and why."""
+    keys_by_reason: dict[str, list[str]] = {}
+    for key, value in summary.values.items():
+        if value is None and key in figures and figures[key].headline:
+            reason = summary.not_applicable.get(key, "")
+            keys_by_reason.setdefault(reason, []).append(key)
+    for reason, keys in keys_by_reason.items():
+        say(f"no {' and no '.join(keys)}{': ' if reason else ''}{reason}")
 
 
 def show_groups(title: str, groups_block: Mapping[str, Any]) -> None:
@@ -284,22 +352,6 @@ def show_calibrated(summary: Mapping[str, Any]) -> None:
             complain(one_line(f"warning: {warning}"))
 
 
-def _show_judge(run: Path) -> None:
-    from trustassay.runs.folder import RunFolder
-    from trustassay.runs.report import describe_judge
-
-    folder = RunFolder(run)
-    settings = folder.read_run()
-    judge = describe_judge(settings, folder.read_summary()) if settings else None
-    if judge is None:
-        return
-    text = f"how sure is this judge? {judge.sentence} See {judge.page}. {judge.advice}"
-    # Folded at words for this terminal; the sentence is long.
-    width = shutil.get_terminal_size().columns
-    for line in textwrap.wrap(one_line(text), width, break_long_words=False):
-        say(line)
-
-
 def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
     for model, model_usage in usage.get("models", {}).items():
         price = "price unknown" if model_usage["usd"] is None else f"{model_usage['usd']:.4f} USD"
@@ -320,12 +372,25 @@ def _show_calls(run: Run, usage: Mapping[str, Any]) -> None:
         say(f"{count:,} calls were made {name}, which the endpoint refused")
 
 
-def _show_failures(run: Run, failed_count: int) -> None:
-    complain(f"failed: {failed_count}")
-    for assessment in islice(run.assessments.iter_failures(), FAILURES_SHOWN):
-        complain(one_line(f"  {assessment.id}: {assessment.metric}: {assessment.error}"))
-    if failed_count > FAILURES_SHOWN:
-        complain(f"  ... and {failed_count - FAILURES_SHOWN} more, in assessments.jsonl")
+def _show_failures(run: Run) -> None:
+    """Print the most frequent reasons of failures, each with the first answer that has it."""
+    failed_count = sum(summary.failed for summary in run.summaries.values())
+    if not failed_count:
+        return
+    counts: Counter[tuple[str, str]] = Counter()
+    first_ids: dict[tuple[str, str], str] = {}
+    for assessment in run.assessments.iter_failures():
+        kind = (assessment.metric, one_line(assessment.error or ""))
+        # Bounds the memory: errors of a user's function may all be different.
+        if kind in counts or len(counts) < MAX_FAILURE_KINDS:
+            counts[kind] += 1
+            first_ids.setdefault(kind, one_line(assessment.id))
+    complain(f"failed: {failed_count:,}")
+    for (metric, error), count in counts.most_common(FAILURE_KINDS_SHOWN):
+        others = f" (and {amount(count - 1, 'other')})" if count > 1 else ""
+        complain(f"  {first_ids[metric, error]}: {metric}: {error}{others}")
+    if (more := failed_count - sum(n for _, n in counts.most_common(FAILURE_KINDS_SHOWN))) > 0:
+        complain(f"  ... and {more:,} more, in assessments.jsonl")
     if (tracebacks := run.path / TRACEBACKS).exists():
         complain(f"tracebacks of failures that are the program's: {tracebacks}")
 
@@ -372,6 +437,12 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
         say(
             f"without what the second reader ({plan.second}) reads: that depends on what the first "
             "one finds; --second-budget bounds it"
+        )
+    for metric, count in plan.unread.items():
+        verb = "is" if count == 1 else "are"
+        say(
+            f"{metric}: {count:,} of {samples} {verb} in another language than its models read, "
+            "and will not be judged"
         )
     for metric, count in plan.unsure.items():
         say(f"{metric}: {amount(count, 'sample')} may need more calls, depending on the replies")

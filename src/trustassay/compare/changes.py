@@ -170,6 +170,11 @@ def describe_main_change(changes: Sequence[OutcomeChange], questions: int) -> st
     # Separate shares of different questions say nothing about a change.
     if not questions:
         return "The runs have no question in common: a change cannot be told from other questions."
+    for change in changes:
+        least = min(change.first, change.second)
+        if change.kind in (NOT_ANSWERED, NOT_SCORED) and least > 100 - ROUNDING_ERROR:
+            word = "answered" if change.kind == NOT_ANSWERED else "scored"
+            return f"No question was {word} in either run: there is nothing to compare."
     clear = [change for change in changes if change.verdict in ("worse", "better")]
     worse = [change for change in clear if change.verdict == "worse" and change.is_unwanted]
     # Bad news first, then good news about an unwanted outcome, then any other clear change.

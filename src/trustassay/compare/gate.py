@@ -56,6 +56,7 @@ from trustassay.compare.run_scores import (
 from trustassay.core.json_form import flatten
 from trustassay.core.metric import Mean, MetricInfo, Quantile, Share
 from trustassay.core.outcome import (
+    FAILED,
     NOT_ANSWERED,
     NOT_SCORED,
     PASSED,
@@ -73,6 +74,8 @@ from trustassay.statistics.resampling import draw_counts, generator, student_per
 from trustassay.statistics.sequential import mean_interval_at_any_n
 from trustassay.text.words import amount
 
+NOTHING_JUDGED = "nothing could be judged"
+"""Why a share of failed questions proves nothing."""
 MAX_UNSCORED = 5.0
 """Largest share of questions without a score, in per cent, at which a bound on a figure over scored
 answers can pass: a model must not pass by refusing the questions that it would get wrong. A bound
@@ -395,7 +398,7 @@ class _GateFigures:
         # A share of failed questions of 0 % proves nothing if no question was judged.
         proves_nothing = self._is_outcome(name) and not self.outcomes[metric].judged
         if proves_nothing and kind not in (NOT_ANSWERED, NOT_SCORED):
-            return "nothing could be judged"
+            return NOTHING_JUDGED
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):
             return (
                 f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
@@ -575,8 +578,11 @@ class ComparedRuns:
         result: list[GateCheck] = []
         for name, scores in self.paired.scores.items():
             changes = compare_outcomes(*scores, self.paired.pairing, self.earlier.margin)
+            has_judged = scores[1].outcomes.judged > 0
             result += [
-                self._check_no_rise(name, change) for change in changes if change.is_unwanted
+                self._check_no_rise(name, change, has_judged=has_judged)
+                for change in changes
+                if change.is_unwanted
             ]
             result += self._check_figures(name, scores, seed)
         result += [self._check_no_less_right(name, shares) for name, shares in rates.items()]
@@ -588,8 +594,12 @@ class ComparedRuns:
         allowed = f", by {margin:g} % of its range at most" if margin else ""
         return f"no worse than {self.earlier.path}{allowed}"
 
-    def _check_no_rise(self, name: str, change: OutcomeChange) -> GateCheck:
-        """Check that an unwanted outcome did not become more frequent."""
+    def _check_no_rise(self, name: str, change: OutcomeChange, *, has_judged: bool) -> GateCheck:
+        """Check that an unwanted outcome did not become more frequent.
+
+        Args:
+            has_judged: whether any question of the later run was judged.
+        """
         margin, value = self.earlier.margin, change.change.value
         interval, p = change.change.interval, change.rise_p
         counts = f"more in {change.risen:,} of {amount(change.units, 'question')}, fewer in "
@@ -605,6 +615,9 @@ class ComparedRuns:
                 counts = f"{amount(change.units, 'question')} cannot show a change"
         elif interval is not None and is_right_side(interval, margin, at_least=False):
             result = "pass"
+        # No failed question proves nothing if no question was judged.
+        if change.kind == FAILED and not has_judged:
+            result, p, counts = "fail", None, NOTHING_JUDGED
         if not margin and change.risen + change.fallen < MIN_CHANGED_QUESTIONS:
             # So few changes cannot raise an alarm, so the other rules are not corrected for this
             # one (Tarone 1990): six metrics find a loss in 30 questions nearly as often as one.

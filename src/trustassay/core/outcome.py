@@ -48,6 +48,8 @@ REFUSED_RIGHTLY = "refused rightly"
 NO_PASSAGES = "no passages"
 NO_CLAIM = "no claim"
 NOT_ASSESSABLE = "not assessable"
+JUDGED_REFUSALS = (REFUSED_RIGHTLY, REFUSED_WRONGLY)
+"""Refusals that a metric judged by gold answers."""
 
 MAX_REASONS = 8
 """Reasons that are counted by name; a user's metric may give a different one for each answer."""
@@ -66,7 +68,7 @@ class Outcome(NamedTuple):
     def is_judged(self) -> bool:
         """Whether the metric judged the answer's content, or whether its refusal was right."""
         if self.kind in (NOT_ANSWERED, NOT_SCORED):
-            return self.reason in (REFUSED_RIGHTLY, REFUSED_WRONGLY)
+            return self.reason in JUDGED_REFUSALS
         return True
 
 

@@ -2,6 +2,7 @@
 
 The numbers are in ``backends/weights/measured.json``, under the name by which a run records its
 entailer. New weights have a new name, and no numbers until they are measured and added there.
+:data:`WEAKNESSES` has in words what the shipped entailer misses in each kind of file.
 """
 
 import json
@@ -11,13 +12,150 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from trustassay.judging.input_kind import InputKind
+
 LARGER_ENTAILER = "openai:gpt-4o-mini"
-"""An entailer for all languages that is more accurate than the embedded one, at a low price."""
+"""A larger entailer than the embedded one, for all languages, at a low price."""
 LOCAL_SECOND_READER = ("qwen2.5-coder-1.5b", "1.1 GB")
 """A model for a second reader on this machine, which ``trustassay models get`` downloads, and its
 size."""
 METRICS_WITH_SECOND_READER = frozenset({"faithfulness", "grounding"})
 """The metrics that take a second reader."""
+METRICS_OF_PASSAGES = METRICS_WITH_SECOND_READER | {"factcheck", "rag", "tool_use", "trustscore"}
+"""The metrics whose entailer compares an answer with passages."""
+
+
+class MeasuredText(NamedTuple):
+    """A measured figure as it is printed."""
+
+    text: str
+    """The figure: ``3 %`` or ``10 of 15``."""
+    source: str
+    """Its file in ``lab/results`` (``measured``: ``measured.json``), and the key in it."""
+    is_complement: bool = False
+    """Whether the share is 1 minus the measured one."""
+
+
+class Weakness(NamedTuple):
+    """What an entailer misses in one kind of file."""
+
+    text: str
+    """The kind of file and what is missed, with a place for each figure."""
+    figures: tuple[MeasuredText, ...]
+    """The figures in the sentence."""
+    better: str = "larger"
+    """What reads better: ``larger``, a larger model; ``second``, the second reader for this
+    machine; or the options of a command."""
+
+    def __str__(self) -> str:
+        return self.text.format(*(figure.text for figure in self.figures))
+
+
+_NEAR_COPIES = "entailer#near_copies/kinds/kind="
+_AGENTS = "agents#figures/"
+AGENTS_PAGE = "docs/methods/faithfulness.md"
+"""The page about the metrics for chats with tools."""
+# "second" only where it was better on the sets of this kind: planted errors in copies
+# (second-planted-1.5b.json: of 143 flagged answers 89 wrong ones, before 87 of 161), and replies in
+# dialogues (local-judges.json: AUC .85 on Q2, where embedded has .64).
+WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
+    "embedded:8": {
+        "copied": Weakness(
+            "copied answers: misses {} changed roles, {} names",
+            (
+                MeasuredText("10 of 15", f"{_NEAR_COPIES}roles/others"),
+                MeasuredText("6 of 15", f"{_NEAR_COPIES}swapped_entity/others"),
+            ),
+            "second",
+        ),
+        "partly reworded": Weakness(
+            "partly reworded: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("78 %", "entailer#sets/set=WiCE,_oracle_packs/auc"),),
+        ),
+        "reworded": Weakness(
+            "rewordings: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("63 %", "measured#embedded:8/sets/faithfulness/set=HealthVer/auc"),),
+        ),
+        "data": Weakness(
+            "tables: misses {} of false claims, flags {} of true ones",
+            (
+                MeasuredText("3 %", "data-passages#figures/after/all/false_that_pass"),
+                MeasuredText("12 %", "data-passages#figures/after/all/true_that_pass", True),
+            ),
+        ),
+        "summaries": Weakness(
+            "summaries: right in {} of pairs on news, {} on edited ones",
+            (
+                MeasuredText("84 %", "entailer#sets/set=XSum_hallucinations/auc"),
+                MeasuredText("62 %", "entailer#sets/set=SummEdits,_other_domains_(500_rows)/auc"),
+            ),
+        ),
+        "long answers": Weakness(
+            "long answers: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("55 %", "which-metric#sets/ExpertQA/faithfulness.support"),),
+        ),
+        "long passages": Weakness(
+            "long passages: misses {} false claims, flags {} true",
+            (
+                MeasuredText("5 of 15", f"{_NEAR_COPIES}long_passages/others"),
+                MeasuredText("6 of 15", f"{_NEAR_COPIES}long_passages/supported", True),
+            ),
+        ),
+        "chats": Weakness(
+            "chats: misses {} wrong pronouns, {} swapped names",
+            (
+                MeasuredText("11 of 15", f"{_NEAR_COPIES}coreference/others"),
+                MeasuredText("6 of 15", f"{_NEAR_COPIES}swapped_entity/others"),
+            ),
+            "second",
+        ),
+    },
+    # The embedded entailer is better at these: AUC .74, .78 and .63.
+    "lexical": {
+        "copied": Weakness(
+            "copied answers: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("50 %", "measured#lexical/near_copies/auc"),),
+            "--entailer embedded",
+        ),
+        "partly reworded": Weakness(
+            "partly reworded: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("76 %", "measured#lexical/sets/pairs/set=WiCE,_oracle_packs/auc"),),
+            "--entailer embedded",
+        ),
+        "reworded": Weakness(
+            "rewordings: right in {} of true-false pairs (chance 50)",
+            (MeasuredText("55 %", "measured#lexical/sets/pairs/set=HealthVer/auc"),),
+            "--entailer embedded",
+        ),
+    },
+}
+"""By entailer and kind of file; the figures of others are in ``measured.json`` alone."""
+AGENT_ENTAILERS = frozenset({"embedded:8"})
+"""The entailers that :data:`AGENT_WEAKNESSES` were measured with."""
+# By the metrics of a run of chats with tools: whether it has faithfulness, and tool_use.
+AGENT_WEAKNESSES: Mapping[tuple[bool, bool], Weakness] = {
+    (True, False): Weakness(
+        "tools: misses {} old results, {} wrong arguments",
+        (
+            MeasuredText("18 of 20", f"{_AGENTS}faithfulness/old_result/share", True),
+            MeasuredText("13 of 20", f"{_AGENTS}faithfulness/unsupported_argument/share", True),
+        ),
+        "--metric faithfulness --metric tool_use",
+    ),
+    (False, True): Weakness(
+        "tools: misses {} steps that an answer only claims",
+        (MeasuredText("13 of 20", f"{_AGENTS}tool_use/invented_step/share", True),),
+        "--metric faithfulness --metric tool_use",
+    ),
+    (True, True): Weakness(
+        "tools: flags {} sound chats, tool_use alone {}",
+        (
+            MeasuredText("37 of 70", f"{_AGENTS}both/false_alarms/share"),
+            MeasuredText("1 of 70", f"{_AGENTS}tool_use/false_alarms/share"),
+        ),
+        "--metric tool_use",
+    ),
+}
 
 NEAR_CHANCE_AUC = 0.6
 """An AUC whose interval ends below this is called hardly better than chance, which is 0.5."""
@@ -60,6 +198,46 @@ class EntailerQuality:
     """The page of the documentation that says more."""
     lacks_second: bool = False
     """Whether the run could have had a second reader, and had none."""
+    weakness: Weakness | None = None
+    """What it misses in files of the run's kind, if that was measured."""
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """Two lines for a terminal: what it misses in files of this kind, and what reads better.
+
+        The second line ends with the page that says more.
+        """
+        if not self.sets:
+            return (
+                f"Judge {self.name}: how far it agrees with people was not measured.",
+                f"Measure it: trustassay entailers FILE --entailer URI; {self.page}",
+            )
+        if self.weakness:
+            page = AGENTS_PAGE if self.weakness.better.startswith("--metric") else self.page
+            return f"Judge {self.name}, {self.weakness}", f"{self._better}; {page}"
+        # An AUC is the share of pairs of a true and a false statement that are ranked right.
+        best, worst = self.sets[0], self.sets[-1]
+        return (
+            f"Judge {self.name}: {100 * worst.auc:.0f} % ({worst.data}) to {100 * best.auc:.0f} % "
+            "of true-false pairs right",
+            f"{self._better}; {self.page}",
+        )
+
+    @property
+    def _better(self) -> str:
+        """The command that reads better, or a larger model, with what it needs."""
+        better = self.weakness.better if self.weakness else "larger"
+        name, size = LOCAL_SECOND_READER
+        if better == "second" and self.lacks_second:
+            return f"Better: --second {name} ({size}, offline)"
+        if better.startswith("--"):
+            return f"Better: {better}"
+        # Not called better: it was not measured here.
+        price = ""
+        if self.larger:
+            usd = self.larger["usd"]
+            price = ", <0.01 USD" if usd < 0.01 else f", {usd:,.2f} USD"
+        return f"Larger: --entailer {LARGER_ENTAILER} (key{price})"
 
     @property
     def sentence(self) -> str:
@@ -94,8 +272,12 @@ class EntailerQuality:
     @property
     def note(self) -> str:
         """The sentence, the price of a larger judge, and why the run's metric was chosen."""
-        metric_reason = f"Why this metric: {self.metric_reason}." if self.metric_reason else ""
-        return " ".join(filter(None, (self.sentence, self.advice, metric_reason)))
+        return " ".join(filter(None, (self.sentence, self.advice, self.why_metric)))
+
+    @property
+    def why_metric(self) -> str:
+        """Why the run's metric was chosen; empty if the user named it."""
+        return f"Why this metric: {self.metric_reason}." if self.metric_reason else ""
 
     @property
     def advice(self) -> str:
@@ -115,11 +297,10 @@ class EntailerQuality:
         )
         if not self.larger:
             return f"{message}.{local}"
-        usd, samples = self.larger["usd"], self.larger["samples"]
-        price = "less than 0.01" if usd < 0.01 else f"about {usd:,.2f}"
+        samples = self.larger["samples"]
         for_samples = f" (prices: {self.larger['prices']})" if self.larger["prices"] else ""
         for_samples = f"{'this 1' if samples == 1 else f'these {samples:,}'}{for_samples}"
-        return f"{message}, {price} USD for {for_samples}.{local}"
+        return f"{message}, {_format_price(self.larger['usd'])} for {for_samples}.{local}"
 
 
 def find_entailer_quality(
@@ -128,13 +309,15 @@ def find_entailer_quality(
     larger: Mapping[str, Any] | None = None,
     metric_reason: str = "",
     second: str | None = None,
+    kind: InputKind | None = None,
 ) -> EntailerQuality:
     """Return the quality of an entailer for a run.
 
     Args:
         entailer: the name in ``run.json``. metrics: names of the run's metrics.
-        larger: the cost of a larger judge. why: why the metric was chosen.
+        larger: the cost of a larger judge. metric_reason: why the metric was chosen.
         second: the name of the run's second reader, if it has one.
+        kind: the kind of the run's answers, if it is known.
     """
     raw = _read_measured().get(entailer)
     if raw is None:
@@ -155,7 +338,20 @@ def find_entailer_quality(
         tuple(raw["weak"]),
         raw["page"],
         lacks_second,
+        _find_weakness(entailer, metrics, kind),
     )
+
+
+def _find_weakness(
+    entailer: str, metrics: Collection[str], kind: InputKind | None
+) -> Weakness | None:
+    """Return what an entailer misses; ``None`` where that was not measured by kind of file."""
+    if kind is None or METRICS_OF_PASSAGES.isdisjoint(metrics):
+        return None
+    # The figures on chats with tools are those of the shipped entailer.
+    if kind == "tools" and entailer in AGENT_ENTAILERS:
+        return AGENT_WEAKNESSES.get(("faithfulness" in metrics, "tool_use" in metrics))
+    return WEAKNESSES.get(entailer, {}).get(kind)
 
 
 @cache
@@ -163,6 +359,10 @@ def _read_measured() -> dict[str, Any]:
     source = files("trustassay.backends").joinpath("weights", "measured.json")
     result: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
     return result
+
+
+def _format_price(usd: float) -> str:
+    return "less than 0.01 USD" if usd < 0.01 else f"about {usd:,.2f} USD"
 
 
 def _format_share(value: float, digits: int = 2) -> str:

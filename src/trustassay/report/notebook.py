@@ -47,14 +47,16 @@ class NotebookRun:
     """Its metrics."""
     worst: Sequence[tuple[str, str, str, str]]
     """Id, question, verdict and reason of the worst answers."""
-    judge: str = ""
-    """How far its entailer can be believed."""
+    judge: Sequence[str] = ()
+    """How far its entailer can be believed, in lines."""
+    remarks: Sequence[str] = ()
+    """Why answers were not judged, and what to do."""
 
 
 def as_text(run: NotebookRun) -> str:
     """Return a run in a few lines of text, without control characters."""
     lines = [line for outcome_lines in run.outcomes for line in outcome_lines]
-    lines.append(f"{run.sentence}.")
+    lines += [f"{run.sentence}.", *run.remarks]
     for item in run.metrics:
         lines.append(f"{item.metric.title} ({item.metric.name})")
         rows = headline_rows(item.summary, item.metric.figures)
@@ -63,8 +65,7 @@ def as_text(run: NotebookRun) -> str:
             lines.append(f"  {key:{width}}  {value}" + (f"  ({interval})" if interval else ""))
         if item.summary.error:
             lines.append(f"  {item.summary.error}")
-    if run.judge:
-        lines.append(f"How sure is this judge? {run.judge}")
+    lines += filter(None, run.judge)
     lines.append(f"Run in {run.path}")
     # Titles and reasons may hold text of samples, with escape sequences in it.
     return "\n".join("".join(c if c.isprintable() else " " for c in line) for line in lines)

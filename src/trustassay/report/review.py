@@ -17,9 +17,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from trustassay.core.metric import Assessment, Metric, MetricInfo, compute_badness
 from trustassay.core.outcome import (
+    JUDGED_REFUSALS,
     MAX_REASONS,
     NOT_ASSESSABLE,
     OTHER_REASONS,
+    REFUSED,
     Outcome,
     format_counts,
 )
@@ -56,30 +58,44 @@ class ReviewCounts:
     judged: int = 0
     """Answers that at least one metric judged."""
     not_judged: int = 0
-    """Answers that no metric judged, and that are not flagged."""
+    """Answers that are not flagged, and that a metric should have judged and did not."""
+    partly_judged: int = 0
+    """Those of ``not_judged`` that another metric judged."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Answers that no metric judged, failed ones included, by the first metric's reason."""
 
-    def add(self, flagged: Sequence[bool], outcomes: Sequence[Outcome], *, failed: bool) -> None:
-        """Count one answer.
+    def add(
+        self,
+        flagged: Sequence[bool],
+        outcomes: Sequence[Outcome],
+        *,
+        failed: bool,
+        times: int = 1,
+    ) -> None:
+        """Count one answer, or several with the same results.
 
         Args:
             flagged: for each metric, whether it flags the answer.
             outcomes: for each metric, the outcome.
             failed: whether any metric failed.
+            times: the number of such answers.
         """
-        self.answers += 1
-        self.failed += failed
-        self.flagged += failed or any(flagged)
-        if any(outcome.is_judged for outcome in outcomes):
-            self.judged += 1
+        is_flagged = failed or any(flagged)
+        is_judged = any(outcome.is_judged for outcome in outcomes)
+        self.answers += times
+        self.failed += times * failed
+        self.flagged += times * is_flagged
+        self.judged += times * is_judged
+        if not is_flagged and not _is_judged_completely(outcomes):
+            self.not_judged += times
+            self.partly_judged += times * is_judged
+        if is_judged:
             return
-        self.not_judged += not (failed or any(flagged))
         reason = outcomes[0].reason if outcomes else NOT_ASSESSABLE
         # Reasons of other packages' metrics are open-ended: bound the number of different ones.
         if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
             reason = OTHER_REASONS
-        self.reasons[reason] += 1
+        self.reasons[reason] += times
 
     def to_dict(self) -> dict[str, int]:
         """Return the JSON form: the counts; without a rule none is flagged."""
@@ -90,7 +106,8 @@ class ReviewCounts:
     @property
     def sentence(self) -> str:
         """The sentence below the outcomes: how many answers need a look, and how many were not
-        judged, so that nobody takes these for good ones.
+        judged, so that nobody takes these for good ones. "None needs a look" is said only if every
+        answer was judged.
         """
         n = self.answers
         if not n:
@@ -98,6 +115,7 @@ class ReviewCounts:
         if not self.judged:
             reasons = format_counts(dict(self.reasons.most_common()))
             return f"0 of {amount(n, 'answer')} could be judged: {reasons}"
+        by_every_metric = " by every metric" if self.partly_judged else ""
         if self.flagged:
             verb = "needs" if self.flagged == 1 else "need"
             sentence = f"{self.flagged:,} of {amount(n, 'answer')} {verb} a look"
@@ -107,16 +125,34 @@ class ReviewCounts:
         elif not self.lines:
             # No metric has a rule, so "none needs a look" would be no finding.
             sentence = f"{amount(n, 'answer')}, the worst scores first"
+        elif self.not_judged:
+            judged = n - self.not_judged
+            verb = "was" if judged == 1 else "were"
+            sentence = f"{judged:,} of {amount(n, 'answer')} {verb} judged{by_every_metric}"
+            # Each answer is judged by some metric, none by all of them.
+            if not judged:
+                return sentence
+            sentence += ": 0 need a look"
         elif n == 1:
             sentence = "No answer needs a look"
         else:
-            judged = "judged " if self.not_judged else ""
-            sentence = f"None of the {n - self.not_judged:,} {judged}answers needs a look"
+            sentence = f"None of the {n:,} answers needs a look"
         if self.not_judged:
             is_one = self.not_judged == 1
             noun = (" other" if is_one else " others") if self.flagged else ""
-            sentence += f"; {self.not_judged:,}{noun} {'was' if is_one else 'were'} not judged"
+            verb = "was" if is_one else "were"
+            sentence += f"; {self.not_judged:,}{noun} {verb} not judged{by_every_metric}"
         return sentence
+
+
+def _is_judged_completely(outcomes: Sequence[Outcome]) -> bool:
+    """Whether every metric judged an answer that is made for answers of its kind."""
+    reasons = [outcome.reason for outcome in outcomes if not outcome.is_judged]
+    # A metric that knows the right answer judges refusals for the others.
+    if any(outcome.reason in JUDGED_REFUSALS for outcome in outcomes):
+        reasons = [reason for reason in reasons if reason != REFUSED]
+    # A metric for other answers, as one for those with tool calls, leaves no gap.
+    return len(reasons) < len(outcomes) and set(reasons) <= {NOT_ASSESSABLE}
 
 
 @dataclass(frozen=True)

@@ -273,6 +273,14 @@ def show_table(
     console.print(table)
 
 
+def fits_unwrapped(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether each row of a table takes one line where :func:`show_table` would print it."""
+    from rich.console import Console
+
+    width = Console(stderr=not _says_on_output).width
+    return _compute_width(headings, rows, ()) <= width
+
+
 def show_rows(
     first: str,
     columns: Sequence[str],

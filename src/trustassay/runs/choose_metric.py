@@ -37,6 +37,8 @@ def choose_metric(
        Refusals need no citation and do not count.
     3. Most records have gold answers, and none has documents: an entailer compares the answer with
        the gold answers, unless the run ``retrieves`` documents.
+    4. Without documents ``faithfulness``, which says that there are none; ``grounding`` where
+       answers or documents are still to come.
     """
     unread_source = source
     if isinstance(source, Iterator):
@@ -67,11 +69,13 @@ def _choose_for_samples(samples: Sequence[Sample], *, retrieves: bool) -> tuple[
     ):
         reason = f"{golds} of {len(samples)} records have gold answers, none has documents"
         return ["judge:by=entailer"], f"{reason}; the other choice is --metric reference"
-    reason_without_documents = (
-        "no answer has documents of its own" if samples else "no sample can be read"
-    )
-    # Nothing to decide by: grounding is the general choice for questions with documents.
-    return ["grounding"], reason_without_documents
+    if not samples:
+        return ["grounding"], "no sample can be read"
+    # Nothing to decide by: answers that are still to be asked for can cite, others have nothing to
+    # cite.
+    if retrieves or not any(sample.answered for sample in samples):
+        return ["grounding"], "no record has both an answer and documents"
+    return ["faithfulness"], "no answer has documents of its own"
 
 
 def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], str]:

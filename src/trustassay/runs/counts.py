@@ -16,6 +16,7 @@ from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
 from trustassay.core.sample import is_blank
 from trustassay.errors import RunFolderError
+from trustassay.judging.input_kind import InputKind, InputKindCounter
 from trustassay.report.columns import (
     ColumnCounter,
     ColumnOutcomes,
@@ -187,6 +188,8 @@ LOOKED_KEY = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
 OUTCOMES_KEY = "outcomes"
 """The key in ``summary.json`` of the outcomes of all questions, by metric."""
+KIND_KEY = "kind"
+"""The key in ``summary.json`` of the kind of the run's answers."""
 MAX_ANSWERS_SHOWN = 500
 """Answers on a report page; of a larger run, the worst of each kind of problem."""
 RatingOf = Callable[[Mapping[str, Any]], float | None]
@@ -220,6 +223,8 @@ class RunCounts:
     """The outcomes of all questions, by metric."""
     columns: Sequence[ColumnOutcomes] = ()
     """The outcomes by the columns of the input."""
+    kind: InputKind | None = None
+    """The kind of the answers, by which it is known what an entailer misses in them."""
     repeated: int = 0
     """Answers that equal another one to the same question."""
     copied: int = 0
@@ -278,12 +283,15 @@ def count_run(
     run_model, installed = run["backends"].get("model"), list(installed_metrics)
     columns = ColumnCounter()
     run_outcomes = start_outcomes(folder, run, metrics, installed)
-    with steps.begin("counting groups", run["samples"]["samples"]) as step:
+    total = run["samples"]["samples"]
+    kinds = InputKindCounter(total)
+    with steps.begin("counting groups", total) as step:
         # One pass: samples and assessments of a large run take minutes to read.
         for row in read_judged_rows(folder, metrics, installed, result.look_counts):
             sample = row.sample
             run_outcomes.add(sample, row.outcomes)
             columns.add(sample)
+            kinds.add(sample)
             domain = read_domain(sample, domain_field)
             for assessment in row.assessments:
                 result.add(assessment)
@@ -296,7 +304,7 @@ def count_run(
                     )
             result.choice.add(row.findings, row.place)
             step()
-    result.outcomes = run_outcomes.by_metric()
+    result.outcomes, result.kind = run_outcomes.by_metric(), kinds.kind
     result.columns = run_outcomes.by_column(columns.columns())
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result

@@ -317,6 +317,9 @@ class Plan:
     """The calls by metric and backend; a request that two metrics share counts for the first."""
     unsure: Mapping[str, int] = field(default_factory=dict)
     """By metric, the samples whose rehearsal ended early, at a stand-in reply."""
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """By metric, the samples in languages that its models do not read: nothing is asked for
+    them."""
     second: str | None = None
     """The name of a second reader. Its calls depend on the findings of the first one, and are not
     counted."""
@@ -355,6 +358,7 @@ class Plan:
             "samples": self.samples,
             "parts": [asdict(part) for part in self.parts],
             "unsure": dict(self.unsure),
+            **({"unread": dict(self.unread)} if self.unread else {}),
             **({"second": self.second} if self.second else {}),
             "usd": self.usd,
             "usd_range": self.usd_range,

@@ -24,6 +24,7 @@ from trustassay.errors import install_command
 from trustassay.report.notebook import BINS, NotebookMetric, NotebookRun, as_html, as_text
 from trustassay.report.review import NO_SCORE, AnswerPriority, ReviewCounts, need_of, worst_of
 from trustassay.runs.counts import (
+    LOOKED_KEY,
     AnswerPlace,
     build_outcome_columns,
     read_judged_rows,
@@ -86,6 +87,8 @@ class LookSummary(NamedTuple):
     """The counts of answers."""
     candidates: int
     """How many answers were candidates for the list of the worst."""
+    unscored: int
+    """How many of the candidates could not be scored, and are in the list for that alone."""
     worst: Sequence[WorstAnswer]
     """The worst answers, the worst first."""
     verdicts: Mapping[str, Counter[str]]
@@ -107,7 +110,7 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         most: how many of the worst answers are returned.
     """
     infos = [MetricInfo.of(metric) for metric in metrics]
-    look_counts, candidates = ReviewCounts(), 0
+    look_counts, candidates, unscored = ReviewCounts(), 0, 0
     worst: list[tuple[tuple[float, ...], int, float, int, AnswerPlace]] = []
     """A heap of the worst answers so far. Its smallest entry is the one that needs a look least."""
     # Verdicts that did not occur are shown with a count of zero.
@@ -135,6 +138,7 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         if worst_finding is None:
             continue
         candidates += 1
+        unscored += worst_finding.kind.level == AnswerPriority.FAILURE
         # ``need_of`` sorts the neediest first; negated, the neediest is the largest in the heap.
         need = tuple(-number for number in need_of(findings))
         number = row.findings.index(worst_finding)
@@ -149,7 +153,7 @@ def find_worst_answers(folder: RunFolder, metrics: Sequence[Metric], most: int) 
         assessment = next(item for item in stored_assessments if item.metric == metric.name)
         reason, sample = describe_reason(metric, assessment), folder.sample_at(place.sample)
         worst_answers.append(WorstAnswer(sample, assessment, reason, badness))
-    return LookSummary(look_counts, candidates, worst_answers, verdicts, scores)
+    return LookSummary(look_counts, candidates, unscored, worst_answers, verdicts, scores)
 
 
 def describe_reason(metric: Metric, assessment: Assessment) -> str:
@@ -294,6 +298,19 @@ class Run:
         """
         return list(self.looks(n).worst)
 
+    def explain_unjudged(self) -> list[str]:
+        """Return sentences on the answers that were not judged: why, and what to do."""
+        from trustassay.runs.unjudged import explain_unjudged
+
+        settings = self._folder.read_run()
+        sentences = explain_unjudged(self.summary_file, settings) if settings else []
+        if not sentences and self.summary_file.get(LOOKED_KEY, {}).get("judged") == 0:
+            # The metric itself knows best why it cannot assess an answer.
+            reasons = (assessment.reason for assessment in self.assessments)
+            first_reason = next(filter(None, reasons), "")
+            sentences = [f"The first answer: {first_reason}."] if first_reason else []
+        return sentences
+
     def __repr__(self) -> str:
         """The outcomes, how many answers need a look, the headline figures, and the folder."""
         return as_text(self._build_view(0))
@@ -308,9 +325,14 @@ class Run:
     def _build_view(self, worst: int) -> NotebookRun:
         from trustassay.runs.report import describe_judge
 
-        result = self.looks(worst)
-        settings = self._folder.read_run()
+        result, settings = self.looks(worst), self._folder.read_run()
         judge = describe_judge(settings, self.summary_file) if settings else None
+        remarks = self.explain_unjudged()
+        # How sure the judge is says nothing where it judged nothing.
+        has_judged = result.look_counts.judged > 0
+        failure = None if has_judged else next(self.assessments.iter_failures(), None)
+        if failure is not None:
+            remarks.append(f"The first failure: {failure.error}")
         return NotebookRun(
             str(self.path),
             [outcomes.lines for outcomes in self.outcomes.values()],
@@ -328,7 +350,8 @@ class Run:
                 (answer.id, shorten_text(answer.question, 240), answer.verdict, answer.reason)
                 for answer in result.worst
             ],
-            judge.note if judge else "",
+            [*judge.lines, judge.why_metric] if judge and has_judged else [],
+            remarks,
         )
 
     def to_pandas(self) -> "pandas.DataFrame":

@@ -91,7 +91,8 @@ async def plan(
         # In a thread, since local models are timed there.
         parts = await asyncio.to_thread(rehearsal.price_parts)
         second = backends.names().get(ROLE)
-        return Plan(intake.inventory.samples, parts, dict(rehearsal.unsure), second)
+        unsure, unread = dict(rehearsal.unsure), dict(rehearsal.unread)
+        return Plan(intake.inventory.samples, parts, unsure, unread, second)
 
 
 def _open_store(stack: AsyncExitStack, path: Path | None) -> CallStore | None:
@@ -107,6 +108,7 @@ class _Rehearsal:
 
     def __init__(self, client: Client, calls: Calls, options: RunOptions) -> None:
         self.unsure: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
         self.stood_in = 0
         """How many stand-ins replaced a reply."""
         self.options = options
@@ -176,7 +178,9 @@ class _Rehearsal:
             context = Context(sample, models, prepared_value, self.options.seed, limits)
             try:
                 limits.check(sample)
-                if not assess_other_language(metric, sample, models):
+                if assess_other_language(metric, sample, models):
+                    self.unread[metric.name] += 1
+                else:
                     await metric.assess(context)
             except Exception:
                 # The metric could not use a stand-in reply; its later requests are not counted.

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from trustassay.judging.entailer_quality import LARGER_ENTAILER
+from trustassay.core.outcome import BLANK
 from trustassay.text.limits import TOO_LONG
 
 DRAWN, GROWN = "drawn", "grown"
 """Keys in ``run.json`` and ``summary.json``: how a part of the input was drawn; the figures before
 the run grew."""
-MIN_SHARE_WITHOUT_PASSAGES = 0.05
-"""Share of answers without passages from which a remark mentions them."""
 # In the words of the remarks, for each kind of failed call.
 _FAULT_DESCRIPTIONS = {
     "closed": "the endpoint rejects all requests",
@@ -23,50 +21,48 @@ _FAULT_DESCRIPTIONS = {
     "timeout": "no reply in time",
     TOO_LONG: "too long to assess",
 }
-# Continues the sentence "3 of 100 answers were ...".
+# Continues the sentences "1 of 100 answers ..." and "3 of 100 answers ...".
 _ANSWER_DESCRIPTIONS = {
-    "blank": "blank",
-    "cut": "cut at max_tokens",
-    "repeated": "the same as another answer to the same question, under another id",
-    "copied": "copied word for word from a passage",
+    "blank": ("was blank", "were blank"),
+    "cut": ("was cut at max_tokens", "were cut at max_tokens"),
+    "repeated": (
+        "repeats another one to the same question, with another id",
+        "repeat another one to the same question, with another id",
+    ),
+    "copied": (
+        "was copied word for word from a passage",
+        "were copied word for word from a passage",
+    ),
 }
 
 
 def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     """Return a sentence for each count in a summary that users should know of.
 
-    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``. A
-    metric that needs passages has ``no_passages``, which is mentioned above 5 % of the samples.
+    A metric that leaves answers open has the figures ``open``, ``mean_low`` and ``mean_high``.
+    Blank answers are left out where the outcomes count them.
 
     Args:
         samples: the number of samples of the run.
     """
     result = []
+    outcomes = summary.get("outcomes", {}).values()
+    counts_blank = any(BLANK in outcome["reasons"] for outcome in outcomes)
     for name, count in summary.get("answers", {}).items():
-        status = f"{_was_or_were(count)} {_ANSWER_DESCRIPTIONS[name]}"
+        if name == "blank" and counts_blank:
+            continue
+        status = _ANSWER_DESCRIPTIONS[name][count != 1]
         result.append(f"{count:,} of {samples:,} answers {status}")
     for metric, kinds in summary.get("faults", {}).items():
         for kind, count in kinds.items():
+            # The same answers, which a metric could not assess.
+            if kind == "empty" and count == summary.get("answers", {}).get("blank"):
+                continue
             consequence = f"samples failed: {_FAULT_DESCRIPTIONS.get(kind, kind)}"
             # An empty answer is no failure of a call.
             if kind == "empty":
                 consequence = f"answers {_was_or_were(count)} empty"
             result.append(f"{metric}: {count:,} of {samples:,} {consequence}")
-    for metric, options in summary.get("languages", {}).items():
-        for option, languages in options.items():
-            count = sum(languages.values())
-            language_list = ", ".join(
-                f"{language} {number:,}" for language, number in languages.items()
-            )
-            # The model that is proposed here reads many languages.
-            proposal = f"--entailer {LARGER_ENTAILER}"
-            if option != "--entailer":
-                proposal = f"--backend similarity=agreement:{LARGER_ENTAILER}"
-            result.append(
-                f"{metric}: {count:,} of {samples:,} answers {_was_or_were(count)} not scored, "
-                f"being in another language ({language_list}) than their judge reads; "
-                f"{proposal} reads them"
-            )
     for metric, metric_summary in summary.get("metrics", {}).items():
         values = metric_summary["values"]
         # Both bounds of the mean, as if all open answers had the lowest or the highest score.
@@ -76,12 +72,6 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{metric}: {count:,} of {samples:,} answers {are} open, since replies cannot be "
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
                 f"{values['mean_high']:.3f}"
-            )
-        count = int(values.get("no_passages") or 0)
-        if count > MIN_SHARE_WITHOUT_PASSAGES * samples:
-            result.append(
-                f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
-                "figure; does the file have all passages?"
             )
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
@@ -127,9 +117,11 @@ def _describe_second_reading(reading: Mapping[str, Any]) -> str:
     # The first reader read no answer: there is nothing that the second one could have changed.
     if not reading["answers"] and alone_count:
         return f"{reader} {in_others}"
+    lifted, newly_flagged = reading["lifted"], reading["set"]
     message = (
-        f"{reader} read {reading['read']:,} of {reading['answers']:,} "
-        f"answers: {reading['lifted']:,} need no look any more, {reading['set']:,} others do"
+        f"{reader} read {reading['read']:,} of {reading['answers']:,} answers: "
+        f"{lifted:,} {'is' if lifted == 1 else 'are'} no longer flagged; "
+        f"{newly_flagged:,} {'other now is' if newly_flagged == 1 else 'others now are'}"
     )
     message += f"; it {in_others}" if alone_count else ""
     if reading["failed"]:

@@ -13,6 +13,7 @@ from trustassay.input.places import name_of
 from trustassay.input.ratings import Rating, Ratings
 from trustassay.input.records import InputError
 from trustassay.judging.entailer_quality import EntailerQuality, find_entailer_quality
+from trustassay.judging.input_kind import INPUT_KINDS
 from trustassay.report.answers import (
     AnswerRatings,
     MetricColumn,
@@ -40,6 +41,7 @@ from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
 from trustassay.runs.remarks import write_notes, write_remarks
 from trustassay.runs.units import read_domain
+from trustassay.runs.unjudged import explain_unjudged
 from trustassay.statistics.comparison import sign_flip_p
 from trustassay.statistics.resampling import generator, holm
 
@@ -147,7 +149,10 @@ def write_report(  # noqa: PLR0913 - what a page can show
             samples=iterate_samples(),
             ratings=rated.summary if rated else None,
             selection=counted.choice.selection() if total > counts.MAX_ANSWERS_SHOWN else None,
-            remarks=write_remarks(summary, total),
+            remarks=[
+                *filter(None, [" ".join(explain_unjudged(summary, run))]),
+                *write_remarks(summary, total),
+            ],
             notes=[*notes, *write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
             columns=counted.columns,
@@ -168,14 +173,22 @@ def describe_judge(
 
     Args:
         run: the content of ``run.json``.
-        summary: the content of ``summary.json``, which has the price of a larger entailer.
+        summary: the content of ``summary.json``, which has the price of a larger entailer and the
+            kind of the answers.
     """
     entailer = run["backends"].get("entailer")
     if not entailer:
         return None
-    larger = (summary or {}).get(LARGER_JUDGE)
-    second = run["backends"].get("second")
-    return find_entailer_quality(str(entailer), run["metrics"], larger, run.get(WHY, ""), second)
+    larger, kind = (summary or {}).get(LARGER_JUDGE), (summary or {}).get(counts.KIND_KEY)
+    return find_entailer_quality(
+        str(entailer),
+        run["metrics"],
+        larger,
+        run.get(WHY, ""),
+        run["backends"].get("second"),
+        # A later version may write kinds that are not known here.
+        kind if kind in INPUT_KINDS else None,
+    )
 
 
 def _list_facts(run: Mapping[str, Any]) -> dict[str, str]:

@@ -114,6 +114,7 @@ def write_outputs(
         counts.OUTCOMES_KEY: {
             name: outcome.to_dict() for name, outcome in counted.outcomes.items()
         },
+        **({counts.KIND_KEY: counted.kind} if counted.kind else {}),
         **estimate_larger_judge(folder, run, prices, counts.count_unread(answer_counts)),
         QUESTIONS: sketch_questions(str(record["question"]) for record in folder.sample_records()),
         "seconds": round(seconds, 3),

@@ -10,6 +10,24 @@ from typing import Any
 from trustassay.text.grammar import find_tag
 
 ENGLISH = "en"
+# Names of the most used languages by their ISO 639 codes.
+_LANGUAGE_NAMES = {
+    "af": "Afrikaans", "ar": "Arabic", "az": "Azerbaijani", "be": "Belarusian", "bg": "Bulgarian",
+    "bn": "Bengali", "bs": "Bosnian", "ca": "Catalan", "cs": "Czech", "cy": "Welsh",
+    "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
+    "et": "Estonian", "eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French",
+    "ga": "Irish", "gl": "Galician", "gu": "Gujarati", "he": "Hebrew", "hi": "Hindi",
+    "hr": "Croatian", "hu": "Hungarian", "hy": "Armenian", "id": "Indonesian", "is": "Icelandic",
+    "it": "Italian", "ja": "Japanese", "ka": "Georgian", "kk": "Kazakh", "km": "Khmer",
+    "kn": "Kannada", "ko": "Korean", "lb": "Luxembourgish", "lt": "Lithuanian", "lv": "Latvian",
+    "mk": "Macedonian", "ml": "Malayalam", "mn": "Mongolian", "mr": "Marathi", "ms": "Malay",
+    "ne": "Nepali", "nl": "Dutch", "nn": "Norwegian Nynorsk", "no": "Norwegian", "pa": "Punjabi",
+    "pl": "Polish", "ps": "Pashto", "pt": "Portuguese", "ro": "Romanian", "ru": "Russian",
+    "si": "Sinhala", "sk": "Slovak", "sl": "Slovenian", "sq": "Albanian", "sr": "Serbian",
+    "sv": "Swedish", "sw": "Swahili", "ta": "Tamil", "te": "Telugu", "th": "Thai",
+    "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu", "vi": "Vietnamese",
+    "zh": "Chinese",
+}  # fmt: skip
 OTHER_LANGUAGE = "other_language"
 """The name of the assessment part for an answer in another language, which no model judges."""
 LATIN = "la"
@@ -28,6 +46,11 @@ _ENGLISH = frozenset("the it costs cost is are of per from and with opens closes
 """Function words; a short English answer has at least one of them."""
 MAX_CHARACTERS_READ = 1000
 """Characters that are read of a text, and of a text with its context."""
+
+
+def name_language(code: str) -> str:
+    """Return the English name of a language; of a rare one its code: ``the language wa``."""
+    return _LANGUAGE_NAMES.get(code, f"the language {code}")
 
 
 def detect_language(text: str, context: Sequence[str] = ()) -> str | None:

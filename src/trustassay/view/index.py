@@ -353,13 +353,15 @@ def _read(root: Path, key: str, stamp: str) -> tuple[RunRow, list[FigureRow]]:
             for row_of_figure in _figure_rows(key, info, summary)
         ]
         look_counts = summary.get(LOOKED_KEY) or {}
+        # 0 flagged answers mean nothing where none was judged.
+        flagged = look_counts.get("flagged") if look_counts.get("judged") != 0 else None
         stored = summary.get(OUTCOMES_KEY) or {}
         outcome_lines = [
             Outcomes.from_dict(name, content).lines for name, content in stored.items()
         ]
         row = row._replace(
             scored=row.samples * len(infos),
-            flagged=look_counts.get("flagged"),
+            flagged=flagged,
             outcomes=json.dumps(outcome_lines),
             state=FINISHED,
             questions=str(summary.get(QUESTIONS) or ""),

@@ -10,7 +10,7 @@ import json
 import os
 import threading
 from array import array
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -305,23 +305,24 @@ class Listing:
             numbers = np.array(
                 [results.outcomes for results in self._results.values()], dtype=np.int64
             )
-        is_known = states.max(axis=0) != UNKNOWN
-        flagged = states.max(axis=0) >= FAILURE
-        # The last value stands for -1, the number of an answer that is not assessed yet.
-        is_judged = np.array([*(outcome.is_judged for outcome in outcomes), False])
-        judged = is_judged[numbers].any(axis=0)
-        reasons: Counter[str] = Counter()
-        if not judged.any():  # the sentence gives reasons only then
-            reasons.update(outcomes[number].reason for number in numbers[0] if number >= 0)
-        return ReviewCounts(
-            lines,
-            answers=int(is_known.sum()),
-            flagged=int(flagged.sum()),
-            failed=int((states == FAILURE).any(axis=0).sum()),
-            judged=int(judged.sum()),
-            not_judged=int((is_known & ~judged & ~flagged).sum()),
-            reasons=reasons,
-        )
+        result = ReviewCounts(lines)
+        # Answers with the same results by all metrics are counted together: there are few kinds.
+        kinds = np.zeros(len(self._samples), dtype=np.int64)
+        for of_metric in (*states.astype(np.int64), *numbers):
+            codes = kinds * (int(of_metric.max(initial=0)) + 2) + of_metric + 1
+            kinds = np.unique(codes, return_inverse=True)[1]
+        _, places, counts = np.unique(kinds, return_index=True, return_counts=True)
+        for place, count in zip(places.tolist(), counts.tolist(), strict=True):
+            states_of_kind = states[:, place]
+            if states_of_kind.max() == UNKNOWN:
+                continue
+            result.add(
+                [state == FLAGGED for state in states_of_kind.tolist()],
+                [outcomes[number] for number in numbers[:, place].tolist() if number >= 0],
+                failed=FAILURE in states_of_kind,
+                times=count,
+            )
+        return result
 
     def _stack_states(self) -> NDArray[np.int8]:
         return np.array([results.states for results in self._results.values()], dtype=np.int8)

@@ -13,7 +13,6 @@ from trustassay.core.metric import Assessment
 from trustassay.core.sample import Sample
 from trustassay.errors import UnknownNameError
 from trustassay.metrics import Faithfulness
-from trustassay.runs.remarks import write_remarks
 
 YES, OPEN, NO = (0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)
 
@@ -185,12 +184,11 @@ def test_an_answer_without_passages_is_counted_apart(documents: tuple[str, ...])
     values = run.summary["faithfulness"]
     assert (values["mean"], values["supported"], values["no_passages"]) == (1, 100, 12)
     assert run.looks(0).sentence() == (
-        "None of the 12 judged answers needs a look; 12 were not judged"
+        "12 of 24 answers were judged: 0 need a look; 12 were not judged"
     )
     assert run.outcomes["faithfulness"].reasons == {"no passages": 12}
-    (remark,) = write_remarks(run.summary_file, 24)
-    assert remark.startswith("faithfulness: 12 of 24 answers have no passages")
-    assert not write_remarks(run.summary_file, 240)
+    (sentence,) = run.explain_unjudged()
+    assert sentence.startswith("12 of 24 answers have no passages to judge by; --field documents=")
 
 
 def test_a_blank_response_fails() -> None:

@@ -114,7 +114,7 @@
     if (filters) filters.firstElementChild.dataset.used = used.length || "";
     byId("nothing").textContent =
       problems.checked && !search.value && !verdict.value && !rated?.checked && used.length === 0
-        ? "No listed answer needs a look."
+        ? byId("nothing").dataset.noneFlagged
         : "No listed answer matches the search and the filters.";
   };
 

@@ -1,0 +1,125 @@
+"""Why answers of a run were not judged, and what to do about it, in sentences."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from trustassay.backends.recommended import find_recommended
+from trustassay.core.outcome import BLANK, ERROR, NO_CLAIM, NO_PASSAGES, REFUSED
+from trustassay.judging.entailer_quality import (
+    LARGER_ENTAILER,
+    LOCAL_SECOND_READER,
+    METRICS_WITH_SECOND_READER,
+)
+from trustassay.runs.counts import LOOKED_KEY, OUTCOMES_KEY
+from trustassay.text.language import name_language
+from trustassay.text.words import amount
+
+MIN_SHARE_WITHOUT_PASSAGES = 0.05
+"""Share of answers without passages from which a sentence mentions them."""
+_WITHOUT_PASSAGES = (
+    "no passages to judge by; --field documents=COLUMN names the column that holds them, "
+    "--retriever bm25:FILE finds them in a file"
+)
+# What to do if no answer could be judged, by the reason.
+_ADVICE = {
+    BLANK: (
+        "The answers are blank; --field response=COLUMN names the column that holds them, --model "
+        "URI asks a model for them"
+    ),
+    REFUSED: (
+        "The answers refuse; with gold answers in the field `answers`, --metric grounding tells "
+        "whether that is right"
+    ),
+    NO_PASSAGES: f"The answers have {_WITHOUT_PASSAGES}",
+    NO_CLAIM: (
+        "The answers state nothing that can be checked; --field response=COLUMN names another "
+        "column"
+    ),
+    ERROR: "Once the cause of the failures is removed, the same command tries again",
+}
+
+
+def explain_unjudged(summary: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
+    """Return sentences on the answers that were not judged, each with what to do.
+
+    Answers in languages that a model does not read are always mentioned, those without passages
+    from 5 % of the answers, all others only if no answer could be judged.
+
+    Args:
+        summary: the content of ``summary.json``. run: the content of ``run.json``.
+    """
+    total = int(run["samples"]["samples"])
+    sentences = _explain_languages(summary.get("languages", {}), run, total)
+    reasons = _count_reasons(summary)
+    if summary.get(LOOKED_KEY, {}).get("judged") == 0:
+        sentences += [f"{_ADVICE[reason]}." for reason in reasons if reason in _ADVICE]
+    elif (count := reasons[NO_PASSAGES]) > MIN_SHARE_WITHOUT_PASSAGES * total:
+        verb = "has" if count == 1 else "have"
+        sentences.append(f"{count:,} of {amount(total, 'answer')} {verb} {_WITHOUT_PASSAGES}.")
+    return sentences
+
+
+def _count_reasons(summary: Mapping[str, Any]) -> Counter[str]:
+    """Return why answers were not judged; of several metrics the largest count of each reason."""
+    result: Counter[str] = Counter()
+    for outcomes in summary.get(OUTCOMES_KEY, {}).values():
+        result |= Counter(outcomes["reasons"])
+    return result
+
+
+def _explain_languages(
+    languages: Mapping[str, Mapping[str, Mapping[str, int]]], run: Mapping[str, Any], total: int
+) -> list[str]:
+    """Return what is in which language, and the readers of these, the one for this machine first.
+
+    Args:
+        languages: counts by metric, option of the model that does not read them, and language.
+    """
+    result = []
+    for option in dict.fromkeys(option for of_metric in languages.values() for option in of_metric):
+        counts: Counter[str] = Counter()
+        metrics = [name for name, of_metric in languages.items() if option in of_metric]
+        # Several metrics leave out the same answers.
+        for name in metrics:
+            counts |= Counter(languages[name][option])
+        count = sum(counts.values())
+        names = [
+            name_language(code) + (f" ({number:,})" if len(counts) > 1 else "")
+            for code, number in counts.most_common()
+        ]
+        # "--entailer" or "--backend similarity"
+        backend = option.removeprefix("--backend ").removeprefix("--")
+        result += [
+            f"{count:,} of {amount(total, 'answer')} {'is' if count == 1 else 'are'} in "
+            f"{_join(names)}, which the {backend} ({run['backends'].get(backend)}) does not read.",
+            *_list_readers(option, metrics, counts, run),
+        ]
+    return result
+
+
+def _list_readers(
+    option: str, metrics: Collection[str], languages: Collection[str], run: Mapping[str, Any]
+) -> list[str]:
+    # --entailer URI, or --backend similarity=agreement:URI.
+    before = f"{option} " if option == "--entailer" else f"{option}=agreement:"
+    larger = f"{before}{LARGER_ENTAILER} reads {_it_or_them(languages)}, with a key."
+    name, size = LOCAL_SECOND_READER
+    if "second" in run["backends"] or not set(languages) <= {*find_recommended(name).languages}:
+        return [larger]
+    takes_second = option == "--entailer" and METRICS_WITH_SECOND_READER.issuperset(metrics)
+    local = f"--second {name}" if takes_second else f"{before}{name}"
+    return [
+        f"{local} reads {_it_or_them(languages)} offline, after `pip install '.[gguf]'` and "
+        f"`trustassay models get {name}` ({size}).",
+        larger,
+    ]
+
+
+def _it_or_them(languages: Collection[str]) -> str:
+    return "it" if len(languages) == 1 else "them"
+
+
+def _join(names: list[str]) -> str:
+    """Join names as a sentence does: ``German, French and Japanese``."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
