@@ -338,7 +338,7 @@ def test_folders_named_for_a_value_give_records_that_field(tmp_path: Path) -> No
 
 
 def test_a_fault_in_a_folder_is_named_with_its_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": 3}')
+    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": [3]}')
     [fault] = read_samples(tmp_path)
     assert str(fault).startswith(f"{tmp_path}/a.jsonl:1: response: ")
 

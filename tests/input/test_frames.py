@@ -77,7 +77,7 @@ def test_cells_of_pandas_that_are_empty_in_whatever_way() -> None:
     frame["whole"] = pandas.array([1, None], dtype="Int64")
     frame["contexts"] = pandas.Series([numpy.array(["p", "q"]), None], dtype=object)
     first, second = samples(frame)
-    assert first.metadata == {"when": "2024-01-01T00:00:00", "whole": 1}
+    assert first.metadata == {"when": "2024-01-01", "whole": 1}
     assert [document.text for document in first.documents or ()] == ["p", "q"]
     assert (second.response, second.documents, second.metadata) == ("", (), {})
 

@@ -57,11 +57,11 @@ def test_byte_order_mark_carriage_returns_and_blank_lines(tmp_path: Path) -> Non
 
 
 def test_where_is_the_name_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "answers.jsonl").write_text('{"question": "a"}\n{"question": 3}\n')
+    (tmp_path / "answers.jsonl").write_text('{"question": "a"}\n{"question": [3]}\n')
     monkeypatch.chdir(tmp_path)
     located, fault = read_samples("answers.jsonl")
     assert located.where == "answers.jsonl:1"
-    assert str(fault) == "answers.jsonl:2: question: expected text, got 3"
+    assert str(fault) == "answers.jsonl:2: question: expected text, got a list"
 
 
 def test_a_fault_shows_one_line_for_each_problem() -> None:
@@ -326,7 +326,7 @@ def test_values_of_numpy_and_of_pandas_rows() -> None:
         "answers": [("a", "b"), ("c",)],
     }
     [sample] = samples(list(read_samples([record])))
-    assert (sample.question, sample.response, sample.label) == ("q", None, 0.5)
+    assert (sample.question, sample.response, sample.label) == ("q", "", 0.5)
     assert sample.answers == (("a", "b"), ("c",))
     assert sample.documents is not None
     assert sample.documents[0].supports == (1, 0)

@@ -86,7 +86,7 @@ def _build_record(cells: Mapping[str, Any], where: str) -> RawRecord:
             problems.append(value._replace(field=column))
         else:
             record[column] = None if is_nan(value) else arrow_to_json_types(value)
-    return RawRecord(where, record, tuple(problems), of_table=True)
+    return RawRecord(where, record, tuple(problems))
 
 
 FRAME = "the table"
@@ -210,7 +210,7 @@ def _read_pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
 def _read_dataset_rows(dataset: Any) -> Iterator[RawRecord]:
     for number, row in enumerate(dataset, 1):
         cells = {name: _convert_cell(value) for name, value in row.items()}
-        yield RawRecord(f"{FRAME}: row {number}", cells, of_table=True)
+        yield RawRecord(f"{FRAME}: row {number}", cells)
 
 
 def _convert_cell(value: Any) -> Any:
