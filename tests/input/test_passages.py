@@ -530,7 +530,7 @@ def test_addresses_scores_and_ids_are_no_text() -> None:
         ([["a", "c"], ["b", "d"]], "contexts[0]: expected a document or its text, got a list"),
         ({"results": [{"text": ["a", 7]}, {"url": "u"}]}, "contexts[1].text: is missing"),
         ({"degrees": 20}, "contexts: expected a list of documents, got an object"),
-        (True, "contexts: expected a list of documents, got true"),
+        (7, "contexts: expected a list of documents, got 7"),
         ('["a", b', 'contexts: is not a list; write one in a cell as ["one", "two"]'),
         ("[{'text': 'a'", "contexts: is not a list"),
     ],

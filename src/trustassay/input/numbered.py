@@ -127,4 +127,5 @@ def _join_parts(parts: Mapping[str, Any]) -> Sequence[Any]:
         return [{name or "text": value for name, value in parts.items()}]
     value = parts[""]
     parsed = parse_value(value) if isinstance(value, str) else value
-    return parsed if isinstance(parsed, list) else [value]
+    is_list = isinstance(parsed, list) and all(isinstance(each, str | Mapping) for each in parsed)
+    return parsed if is_list else [value]

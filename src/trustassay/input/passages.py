@@ -28,7 +28,7 @@ from functools import cached_property
 from itertools import chain, pairwise, takewhile
 from typing import Any
 
-from trustassay.core.sample import Problem, SampleError, columns_to_rows, write_number
+from trustassay.core.sample import Problem, SampleError, columns_to_rows
 from trustassay.input.layouts import NAMES, normalise_name
 from trustassay.input.printed import explain_unreadable
 from trustassay.input.records import is_missing, parse_value
@@ -98,7 +98,6 @@ def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
 
 def read_document_rows(value: Any) -> Any:
     """Return the documents of a record as they are written; raises as :func:`read_documents`."""
-    value = write_number(value) if type(value) in {int, float} else value
     rows = value
     if isinstance(value, str):
         values = _parse_values(value)

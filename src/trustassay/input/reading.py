@@ -595,8 +595,7 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
     untold = None
     try:
         recognised = recognising.recognise(raw.record, fields)
-        # An empty field is a missing one.
-        record = {k: v for k, v in recognised.record.items() if v is not None}
+        record = recognised.record
         problems = [*raw.problems, *recognised.problems]
         try:
             sample = Sample.parse(record)

@@ -438,9 +438,11 @@ def _drop_missing(
         reading: how it was read.
         responses: the values under all names of the response.
     """
-    other_names = (name for _, names in reading.candidates for name in names)
-    for name in (*CANONICAL_FIELDS, *other_names):
-        if name in canonical and is_missing(canonical[name]):
+    known_names = {name for _, names in reading.candidates for name in names}
+    known_names |= set(CANONICAL_FIELDS)
+    for name, value in list(canonical.items()):
+        is_empty = value is None or (value == "" and name not in ("question", "response"))
+        if is_empty or (name in known_names and is_missing(value)):
             del canonical[name]
     is_blank = any(value is not None and is_missing(value) for value in responses)
     if is_blank and "response" not in canonical:

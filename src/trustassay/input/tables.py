@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from trustassay.core.progress import tell_once
-from trustassay.core.sample import Problem
+from trustassay.core.sample import Problem, write_number
 from trustassay.errors import did_you_mean, install_command
 from trustassay.input import layouts
 from trustassay.input.places import InputFile, open_text
@@ -339,9 +339,9 @@ MAX_WORKBOOK_BYTES = 2**30
 """Bytes of a workbook after unpacking; a small file may unpack to any size."""
 _RELATIONS = r"xl/worksheets/_rels/([^/]+)\.rels"
 """The part of a workbook that lists what a sheet contains, with the sheet's file name."""
-_FORMULA, _ERROR, _NUMBER = "f", "e", "n"
-_PERCENT_FIELDS = ("question", "response", "documents", "answers", "claims")
-"""Fields in which a percentage is a text as the sheet shows it."""
+_FORMULA, _ERROR = "f", "e"
+_FIELDS_OF_TEXTS = ("question", "response", "documents", "answers", "claims")
+"""Fields in which a number is a text."""
 
 
 def read_workbook_records(
@@ -470,7 +470,7 @@ def _read_sheet(
     columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns}
     # Elsewhere, such as in a label, a percentage is a number.
-    texts = {column for field in _PERCENT_FIELDS for column in columns_of_fields.get(field, ())}
+    texts = {column for field in _FIELDS_OF_TEXTS for column in columns_of_fields.get(field, ())}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
     for number, row in enumerate(rows, sheet.row + 1):
         # Formatted but empty rows below the data are common.
@@ -482,10 +482,10 @@ def _read_sheet(
             # "#N/A" is how a formula says that there is no value.
             if not column or cell.value is None or (cell.data_type, cell.value) == (_ERROR, "#N/A"):
                 continue
-            if column in texts and "%" in cell.number_format and cell.data_type == _NUMBER:
-                cells[column] = _write_percentage(cell.value, cell.number_format)
-            elif cell.data_type not in (_FORMULA, _ERROR):
-                cells[column] = _convert_value(cell.value)
+            if cell.data_type not in (_FORMULA, _ERROR):
+                value = _convert_value(cell.value)
+                is_number = column in texts and isinstance(value, int | float)
+                cells[column] = _write_as_shown(value, cell.number_format) if is_number else value
             # Formulas and errors in columns that are not read do not matter.
             elif column in used:
                 message = "is a formula, and formulas are not computed; paste the column as values"
@@ -495,8 +495,10 @@ def _read_sheet(
         yield raw._replace(problems=(*problems, *raw.problems))
 
 
-def _write_percentage(value: float, number_format: str) -> str:
-    """Return a number as a sheet shows it with a format such as "0.0%"."""
+def _write_as_shown(value: float, number_format: str) -> str:
+    """Return a number as a text; with a format such as "0.0%" as a percentage."""
+    if "%" not in number_format or isinstance(value, bool):
+        return write_number(value)
     decimals = re.search(r"\.([0#?]+)", number_format)
     return f"{value:.{len(decimals[1]) if decimals else 0}%}"
 
