@@ -218,11 +218,16 @@ def test_answers_that_only_look_like_an_empty_cell_are_answers(text: str) -> Non
     assert [document.text for document in sample.documents or ()] == [text]
 
 
-def test_empty_passages_of_a_list_keep_their_places_and_an_empty_column_gives_way() -> None:
-    row = {"question": "q", "response": "nan", "output": "a", "docs": ["p", "nan", None, "r"]}
+def test_missing_passages_keep_the_numbers_of_others_and_an_empty_column_gives_way() -> None:
+    row = {
+        "question": "q",
+        "response": "nan",
+        "output": "a",
+        "docs": ["p", "nan", "r", None, "NaN"],
+    }
     [sample] = samples(list(read_samples([row])))
     assert sample.response == "a"
-    assert [document.text for document in sample.documents or ()] == ["p", "", "", "r"]
+    assert [document.text for document in sample.documents or ()] == ["p", "", "r"]
 
 
 @pytest.mark.parametrize(
@@ -230,13 +235,15 @@ def test_empty_passages_of_a_list_keep_their_places_and_an_empty_column_gives_wa
     [(14, "14"), (0, "0"), (0.5, "0.5"), (3.0, "3"), (-2.50, "-2.5"), (True, "True")],
 )
 def test_numbers_and_booleans_are_texts_where_a_text_is_needed(value: Any, text: str) -> None:
-    row = {"question": value, "response": value, "model": value, "answers": [value]}
+    row = {"question": "q", "response": value, "model": value, "answers": [value]}
     [sample] = samples(list(read_samples([row])))
-    assert (sample.question, sample.response, sample.model) == (text, text, text)
+    assert (sample.response, sample.model) == (text, text)
     assert sample.answers == ((text,),)
     assert (
         sample.id
-        == samples(list(read_samples([{**dict.fromkeys(row, text), "answers": [text]}])))[0].id
+        == samples(
+            list(read_samples([{**dict.fromkeys(row, text), "question": "q", "answers": [text]}]))
+        )[0].id
     )
 
 

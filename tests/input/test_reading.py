@@ -57,11 +57,11 @@ def test_byte_order_mark_carriage_returns_and_blank_lines(tmp_path: Path) -> Non
 
 
 def test_where_is_the_name_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "answers.jsonl").write_text('{"question": "a"}\n{"question": [3]}\n')
+    (tmp_path / "answers.jsonl").write_text('{"question": "a"}\n{"question": 3}\n')
     monkeypatch.chdir(tmp_path)
     located, fault = read_samples("answers.jsonl")
     assert located.where == "answers.jsonl:1"
-    assert str(fault) == "answers.jsonl:2: question: expected text, got a list"
+    assert str(fault) == "answers.jsonl:2: question: expected text, got 3"
 
 
 def test_a_fault_shows_one_line_for_each_problem() -> None:

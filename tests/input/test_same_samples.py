@@ -136,7 +136,7 @@ def tables(draw: st.DrawFn) -> list[Row]:
         chosen |= {f"Context {number}": answers for number in draw(st.permutations([1, 2, 10]))}
     for name in draw(st.sets(st.sampled_from(["id", "label", "ground_truth", "note"]))):
         del chosen[name]
-    chosen = {"question": draw(st.sampled_from([questions, st.integers(1, 9)])), **chosen}
+    chosen = {"question": questions, **chosen}
     rows = draw(st.lists(st.fixed_dictionaries(chosen), min_size=1, max_size=3))
     return [{name: row[name] for name in chosen} for row in rows]
 

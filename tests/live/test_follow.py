@@ -111,7 +111,7 @@ def test_a_last_record_needs_no_line_end(tmp_path: Path) -> None:
 
 def test_a_faulty_line_is_told_with_its_place_and_left_out(tmp_path: Path) -> None:
     path, out = tmp_path / "log.jsonl", tmp_path / "run"
-    append(path, [record(0), {"question": [3], "response": "x", "resamples": ["x"]}])
+    append(path, [record(0), {"question": 3, "response": "x", "resamples": ["x"]}])
     with path.open("a") as file:
         file.write("{broken\n[1]\n")
     append(path, [record(0), {"question": "no answers?", "response": "x"}, record(9)])

@@ -110,7 +110,7 @@ def test_the_example_of_the_documentation_prints_what_it_says(capsys: Any) -> No
 def test_a_sample_that_cannot_be_scored_is_refused_with_every_fault() -> None:
     async def wrong(found: Scorer) -> None:
         with pytest.raises(SampleError) as caught:
-            await found.score({"question": [3], "documents": [{"title": "x"}]})
+            await found.score({"question": 3, "documents": [{"title": "x"}]})
         assert [problem.field for problem in caught.value.problems] == [
             "question",
             "documents[0].text",

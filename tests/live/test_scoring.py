@@ -75,7 +75,7 @@ def test_other_layouts_are_read(service: Running) -> None:
 
 
 def test_every_fault_is_told_with_its_field(service: Running) -> None:
-    reply = service.score({"question": [3], "response": ["x"], "documents": [5, {"title": "t"}]})
+    reply = service.score({"question": 3, "response": ["x"], "documents": [5, {"title": "t"}]})
     assert reply.status == 422
     assert {one["field"] for one in reply.error["problems"]} >= {"question", "response"}
     assert all("index" not in one for one in reply.error["problems"])

@@ -129,7 +129,7 @@ def test_questions_are_drawn_at_random_with_a_seed(tmp_path: Path) -> None:
 
 
 def test_faulty_records_are_told_or_left_out(tmp_path: Path) -> None:
-    rows: list[Any] = [{"question": f"q {i}"} for i in range(5)] + [{"question": [3]}]
+    rows: list[Any] = [{"question": f"q {i}"} for i in range(5)] + [{"question": 3}]
     path = jsonl(tmp_path / "in.jsonl", rows)
     assert len(draw_samples(path, 3, limit=5)) == 3
     with pytest.raises(BadInputError):

@@ -233,13 +233,16 @@ class _SampleParser:
         self.problems.append(Problem(where, f"{expected}, got {_describe_value(value)}"))
 
     def read_text(self, name: str, *, required: bool = False) -> str | None:
-        """Return a field's text, or ``None`` if it is absent or faulty; a number becomes a text."""
+        """Return a field's text, or ``None`` if it is absent or faulty.
+
+        A number becomes a text, except where a text is required: no question is a number.
+        """
         value = self.raw.get(name)
         if value is None:
             if required:
                 self.problems.append(Problem(name, "is missing (expected text)"))
             return None
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and not required:
             value = write_number(value)
         if not isinstance(value, str):
             self.add_fault(name, "expected text", value)

@@ -89,8 +89,11 @@ def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
     rows = read_document_rows(value)
     if not isinstance(rows, list | tuple):
         return value
-    # Empty elements stay as blank documents, so that citations keep their numbers.
-    texts = ["" if is_missing(element) else element for element in rows]
+    present = [place for place, element in enumerate(rows) if not is_missing(element)]
+    last = present[-1] if present else len(rows) - 1
+    # Empty elements stay as blank documents, so that citations keep their numbers; those at the end
+    # are not cited, and left out.
+    texts = ["" if is_missing(element) else element for element in rows[: last + 1]]
     if texts and all(isinstance(element, str) and not element.strip() for element in texts):
         return None
     return [_build_document(element, names or {}, place) for place, element in enumerate(texts)]

@@ -108,12 +108,25 @@ def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, s
     An empty cell of the response is a blank response, as ``""`` in JSON; in a table without such a
     column the response is missing.
     """
-    names = find_columns(tuple(cells), fields).get("response", ())
-    columns_present = [name for name in names if name in cells]
+    columns = find_columns(tuple(cells), fields)
+    write_numbers(cells, columns.get("question", ()))
+    columns_present = [name for name in columns.get("response", ()) if name in cells]
     # The first of the columns counts as the response where all of them are empty.
     if columns_present and all(cells[name] in (None, "") for name in columns_present):
         cells[columns_present[0]] = ""
     return RawRecord(where, cells)
+
+
+def write_numbers(cells: dict[str, Any], columns: Iterable[str]) -> None:
+    """Write the numbers in columns of a table as texts.
+
+    Args:
+        cells: the cells of a row by column, which are changed.
+        columns: the columns of the question; in JSON, a number there is a mistake.
+    """
+    for column in columns:
+        if isinstance(value := cells.get(column), int | float):
+            cells[column] = write_number(value)
 
 
 MAX_CELL_CHARACTERS = 2**31 - 1

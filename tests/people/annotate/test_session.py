@@ -433,7 +433,7 @@ def test_answers_that_are_not_there_are_left_out_and_counted(tmp_path: Path) -> 
 
 
 def test_faulty_records_are_skipped_where_wanted_and_counted(tmp_path: Path) -> None:
-    rows = [*answers(2), {"question": [4]}]
+    rows = [*answers(2), {"question": 4}]
     made = project(tmp_path, rows, reading={"skip_bad": True})
     assert len(made.items) == 4
     assert made.material.remarks == ["skipped as faulty: 1"]
