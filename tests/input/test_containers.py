@@ -5,6 +5,7 @@ import gzip
 import io
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +249,7 @@ def test_without_what_reads_zstd_the_error_says_what_to_install(
 # ---- workbooks ----
 
 
-def workbook(path: Path, *sheets: list[list[Any]]) -> Path:
+def workbook(path: Path, *sheets: Sequence[Sequence[Any]]) -> Path:
     book = openpyxl.Workbook()
     book.remove(book.active)
     for number, rows in enumerate(sheets, 1):
@@ -321,7 +322,7 @@ def test_cells_of_any_type_are_the_texts_that_the_sheet_shows(tmp_path: Path) ->
     results = samples(path)
     assert [sample.question for sample in results] == list(shown.values())
     assert [sample.response for sample in results] == list(shown.values())
-    assert [sample.documents[0].text for sample in results] == list(shown.values())
+    assert [texts(sample)[0] for sample in results] == list(shown.values())
 
 
 def test_percentages_and_missing_values_are_read_as_they_are_shown(tmp_path: Path) -> None:
@@ -341,7 +342,7 @@ def test_percentages_and_missing_values_are_read_as_they_are_shown(tmp_path: Pat
 
 
 def test_a_sheet_is_chosen_by_title_or_number(tmp_path: Path) -> None:
-    sheets = [[HEADER, [f"Q{n}?", "A.", "B.", None]] for n in (1, 2, 3)]
+    sheets: list[list[list[Any]]] = [[[*HEADER], [f"Q{n}?", "A.", "B.", None]] for n in (1, 2, 3)]
     path = workbook(tmp_path / "x.xlsx", *sheets)
     book = openpyxl.load_workbook(path)
     book.worksheets[2].title = "1"

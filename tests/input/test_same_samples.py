@@ -123,7 +123,7 @@ columns: Mapping[str, Sequence[st.SearchStrategy[Any]]] = {
     ],
     "label": [st.integers(0, 1), st.sampled_from(["0", "1", "0.5"])],
     "ground_truth": [texts, st.just("")],
-    "note": [texts, st.just("")],
+    "note": [texts],
 }
 
 

@@ -164,10 +164,14 @@ _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 def compute_content_id(raw: Mapping[str, Any]) -> str:
     """Return an id for a record without one: 12 hexadecimal digits made from its content.
 
-    ``steps`` do not count: they repeat what other fields were built from. Numbers count as the
-    texts that they are in a CSV file.
+    ``steps`` do not count: they repeat what other fields were built from. Values count as what they
+    are in a CSV file: numbers as texts, and empty ones not at all.
     """
-    content = {name: _write_numbers(value) for name, value in raw.items() if name != "steps"}
+    content = {
+        name: _write_numbers(value)
+        for name, value in raw.items()
+        if name != "steps" and value is not None and value != ""
+    }
     # Sorted and ASCII, so that the order of fields and the encoding of the file do not matter: the
     # same record in another file resumes the same run.
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)

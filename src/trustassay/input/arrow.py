@@ -91,7 +91,7 @@ def _build_record(
         else:
             record[column] = None if is_nan(value) else arrow_to_json_types(value)
     write_numbers(record, question_columns)
-    return RawRecord(where, record, tuple(problems))
+    return RawRecord(where, record, tuple(problems), of_table=True)
 
 
 FRAME = "the table"
@@ -216,7 +216,7 @@ def _read_dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[RawR
     for number, row in enumerate(dataset, 1):
         cells = {name: _convert_cell(value) for name, value in row.items()}
         write_numbers(cells, find_columns(cells, fields).get("question", ()))
-        yield RawRecord(f"{FRAME}: row {number}", cells)
+        yield RawRecord(f"{FRAME}: row {number}", cells, of_table=True)
 
 
 def _convert_cell(value: Any) -> Any:

@@ -596,6 +596,9 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
     try:
         recognised = recognising.recognise(raw.record, fields)
         record = recognised.record
+        # An empty cell is a missing field.
+        if raw.of_table:
+            record = {k: v for k, v in record.items() if v is not None}
         problems = [*raw.problems, *recognised.problems]
         try:
             sample = Sample.parse(record)

@@ -440,9 +440,9 @@ def _drop_missing(
     """
     known_names = {name for _, names in reading.candidates for name in names}
     known_names |= set(CANONICAL_FIELDS)
-    for name, value in list(canonical.items()):
-        is_empty = value is None or (value == "" and name not in ("question", "response"))
-        if is_empty or (name in known_names and is_missing(value)):
+    for name in known_names & canonical.keys():
+        is_blank = canonical[name] == "" and name not in ("question", "response")
+        if is_blank or is_missing(canonical[name]):
             del canonical[name]
     is_blank = any(value is not None and is_missing(value) for value in responses)
     if is_blank and "response" not in canonical:

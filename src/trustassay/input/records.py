@@ -33,6 +33,8 @@ class RawRecord(NamedTuple):
     """The record; ``None`` if it was unreadable."""
     problems: tuple[Problem, ...] = ()
     """The problems of reading it."""
+    of_table: bool = False
+    """Whether it has every column of its table, with ``None`` for empty cells."""
 
 
 def build_missing_source_error(

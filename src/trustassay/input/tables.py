@@ -114,7 +114,7 @@ def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, s
     # The first of the columns counts as the response where all of them are empty.
     if columns_present and all(cells[name] in (None, "") for name in columns_present):
         cells[columns_present[0]] = ""
-    return RawRecord(where, cells)
+    return RawRecord(where, cells, of_table=True)
 
 
 def write_numbers(cells: dict[str, Any], columns: Iterable[str]) -> None:
