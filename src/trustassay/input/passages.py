@@ -30,7 +30,7 @@ from typing import Any
 
 from trustassay.core.sample import Problem, SampleError, columns_to_rows
 from trustassay.input.layouts import NAMES, normalise_name
-from trustassay.input.printed import explain_unreadable
+from trustassay.input.printed import begins_as_value, explain_unreadable
 from trustassay.input.records import is_missing, parse_value
 
 RawPassage = str | dict[str, Any]
@@ -436,6 +436,8 @@ def _build_document(value: Any, names: Mapping[str, str], place: int) -> Any:
     """
     if _is_pair_with_score(value):
         value = value[0]
+    if isinstance(value, str) and not begins_as_value(value):
+        return split_title(value)
     if isinstance(value, str):
         parsed = parse_value(value)
         if not isinstance(parsed, Mapping) or not _JsonObject(parsed).text:

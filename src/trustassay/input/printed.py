@@ -28,8 +28,8 @@ _CONTAINERS = frozenset({"array", "deque", "list", "tuple", "OrderedDict", "defa
 _FIELDS = "|".join(
     name for kind, names in NAMES["passages"].items() if kind != "lists" for name in names.split()
 )
-_START = re.compile(rf"[\[{{]|\(\s*(?:['\"\[({{]|{_CALL})|{_CALL}")
-"""The beginning of a text that may be a list or an object."""
+_START = re.compile(rf"\s*(?:[\[{{<]|\(\s*(?:['\"\[({{]|{_CALL})|{_CALL}|page_content=)")
+"""The beginning of a text that may be a list or an object; most texts are told apart by it."""
 _MEANT = re.compile(
     rf"\[\s*(?:['\"{{]|{_CALL}|{_OPAQUE}\s*[,\]])|\{{\s*['\"]"
     rf"|(?:\w+\.)?(?:{'|'.join(sorted(_CONTAINERS))})\([\[({{<]"
@@ -67,7 +67,7 @@ def begins_as_value(text: str) -> bool:
 def parse_printed(text: str) -> Any:
     """Return the list or object that a text is as Python prints it; ``None`` for other texts."""
     try:
-        return _parse(text.strip())
+        return _parse(text.strip()) if begins_as_value(text) else None
     except UnreadableError:
         return None
 
@@ -77,7 +77,7 @@ def explain_unreadable(text: str) -> str:
 
     The result is empty for readable texts, and for all that do not begin as a list or an object.
     """
-    if not _MEANT.match(text.strip()):
+    if not begins_as_value(text) or not _MEANT.match(text.strip()):
         return ""
     try:
         return "" if _parse(text.strip()) is not None else NO_LIST
@@ -91,7 +91,7 @@ def _parse(text: str) -> Any:
         return {"page_content": content if metadata else content.removesuffix("'")}
     if opaque := re.fullmatch(_OPAQUE, text):
         raise UnreadableError(_describe_opaque(opaque[0]))
-    if not _START.match(text):
+    if text.startswith("<"):
         return None
     if len(text) > MAX_CHARACTERS or sum(map(text.count, _MARKS)) > MAX_MARKS:
         raise UnreadableError(TOO_LONG)

@@ -266,6 +266,8 @@ class _KeyReading(NamedTuple):
     """By known name, the other spelling that the records use."""
     numbered: Mapping[str, ColumnSeries]
     """By known name, the columns with numbers that together are its field."""
+    known_names: frozenset[str]
+    """All names that have a canonical field."""
     nested: bool
     """Whether their question may be inside an object."""
 
@@ -298,19 +300,26 @@ def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) ->
         keys = (*(key for key in keys if key not in columns), *numbered)
         layout = find_layout(dict.fromkeys(keys), dict(fields))
     candidates = _find_candidates(keys, layout)
-    return _KeyReading(layout, candidates, names, numbered, may_be_nested(keys))
+    known_names = frozenset(CANONICAL_FIELDS).union(*(names for _, names in candidates))
+    return _KeyReading(layout, candidates, names, numbered, known_names, may_be_nested(keys))
 
 
 def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Return, by canonical field, the columns that may contain it, the preferred one first."""
-    keys = tuple(keys)
-    reading = _plan_reading(keys, tuple(fields.items()))
-    result = {name: tuple(split_names(columns)) for name, columns in fields.items()}
+    return _find_columns(tuple(keys), tuple(fields.items()))
+
+
+@lru_cache(maxsize=1024)
+def _find_columns(
+    keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]
+) -> Mapping[str, tuple[str, ...]]:
+    reading = _plan_reading(keys, fields)
+    result = {name: tuple(split_names(columns)) for name, columns in fields}
     for canonical in CANONICAL_FIELDS:
         is_column = canonical in {*keys, *reading.names, *reading.numbered}
         names = reading.names_of(canonical)
         names = (canonical, *names) if is_column else names
-        if names and canonical not in fields:
+        if names and canonical not in result:
             columns = (_list_columns(name, reading) for name in dict.fromkeys(names))
             result[canonical] = tuple(chain.from_iterable(columns))
     return result
@@ -438,9 +447,7 @@ def _drop_missing(
         reading: how it was read.
         responses: the values under all names of the response.
     """
-    known_names = {name for _, names in reading.candidates for name in names}
-    known_names |= set(CANONICAL_FIELDS)
-    for name in known_names & canonical.keys():
+    for name in reading.known_names & canonical.keys():
         is_blank = canonical[name] == "" and name not in ("question", "response")
         if is_blank or is_missing(canonical[name]):
             del canonical[name]
