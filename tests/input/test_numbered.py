@@ -120,7 +120,8 @@ def test_several_names_for_the_documents_add_up_in_their_order(tmp_path: Path) -
     sample = sample_of(row, documents=["a", "b", "m.c"])
     assert texts(sample) == ["A.", "B.", "C.", "D."]
     assert texts(sample_of({**row, "a": None}, documents=["a", "b"])) == ["C."]
-    assert texts(sample_of({**row, "a": None, "b": ""}, documents=("a", "b"))) == []
+    blank = {"a": None, "b": ""}
+    assert texts(sample_of(blank, documents=("a", "b"), response="answer")) == []
     path = tmp_path / "x.csv"
     path.write_text("question,answer,a,b\nQ?,A,one,two\n")
     [result] = read_samples(path, fields={"documents": ["b", "a"], "response": "answer"})

@@ -392,49 +392,60 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     fields_key = tuple(fields.items())
     reading = _plan_reading(tuple(record), fields_key)
     raw, names = record, reading.names
+    # 1. Other spellings become the known names.
     if names:
         known_names = {spelling: name for name, spelling in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
-    # A flattened record has other keys, and so is read in another way.
+    # 2. A flattened record has other keys, and so is read in another way.
     if reading.nested and (result := flatten_record(raw)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
         reading = _plan_reading(tuple(raw), fields_key)
+    # 3. Columns with numbers become one field.
     raw = join_numbered(raw, reading.numbered)
+    # 4. Each canonical field gets its value from its source.
     sources = _find_sources(raw, reading.layout, fields, reading.candidates)
     moved = {name for source in sources.values() for name in split_names(source)}
     canonical = {k: v for k, v in raw.items() if k not in moved and k not in sources}
-    document_names = split_names(sources.get("documents", "documents"))
-    if len(document_names) > 1:
-        del sources["documents"]
     problems = []
     for name, source in sources.items():
+        if name == "documents":
+            continue
         # The user's names refer to the record as it was written.
         value = reach(record if name in fields else raw, source)
-        # The layout's converter wins over the general one.
-        convert = reading.layout.converters.get(source) or layouts.CONVERTERS.get(source)
-        if convert and value is not ABSENT:
-            try:
-                value = convert(value)
-            except SampleError as error:
-                problems += [Problem(source + p.field, p.message) for p in error.problems]
-                continue
+        try:
+            value = _convert(value, source, reading.layout)
+        except SampleError as error:
+            problems += [Problem(source + p.field, p.message) for p in error.problems]
+            continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
+    # 5. Empty cells are left out.
     response_names = (sources.get("response", "response"), *reading.names_of("response"))
     _drop_missing(canonical, reading, [reach(raw, name) for name in response_names])
-    documents_by_name = {document_names[0]: canonical.pop("documents", None)}
-    if len(document_names) > 1:
-        documents_by_name = {name: reach(record, name) for name in document_names}
-    documents, document_problems = _read_all_documents(documents_by_name, reading.layout)
-    problems += [Problem(_original_path(p.field, names), p.message) for p in document_problems]
+    # 6. The passages of all fields for them are read.
+    document_names = split_names(sources.get("documents", "documents"))
+    whole = record if "documents" in fields else raw
+    values = {name: reach(whole, name) for name in document_names}
+    documents, document_problems = _read_all_documents(values, names, reading.layout)
+    problems += document_problems
+    canonical.pop("documents", None)
     if documents is not None:
         canonical["documents"] = documents
     elif canonical.get("response") is not None and _names_documents(raw, sources, reading):
         # An answer beside an empty field for passages was written without passages.
         canonical["documents"] = []
+    # Several fields have no name in common.
+    if len(document_names) > 1:
+        del sources["documents"]
     return RecognisedRecord(canonical, tuple(problems), reading.layout, sources, raw, names, record)
+
+
+def _convert(value: Any, source: str, layout: Layout) -> Any:
+    """Return the canonical value of a source; the layout's converter wins over the general one."""
+    convert = layout.converters.get(source) or layouts.CONVERTERS.get(source)
+    return convert(value) if convert and value is not ABSENT else value
 
 
 def _drop_missing(
@@ -456,20 +467,27 @@ def _drop_missing(
         canonical["response"] = ""
 
 
-def _read_all_documents(values: Mapping[str, Any], layout: Layout) -> tuple[Any, Sequence[Problem]]:
+def _read_all_documents(
+    values: Mapping[str, Any], names: Mapping[str, str], layout: Layout
+) -> tuple[Any, Sequence[Problem]]:
     """Return the documents in fields, added up, and the problems of reading them.
 
     Args:
         values: by name of a field, its value.
+        names: the original names of fields.
         layout: the layout of the record.
     """
     documents: Any = None
     problems: list[Problem] = []
     for name, value in values.items():
         try:
-            result = read_documents(None if value is ABSENT else value, layout.documents)
+            converted = _convert(value, name, layout)
+            present = None if converted is ABSENT or is_missing(converted) else converted
+            result = read_documents(present, layout.documents)
         except SampleError as error:
-            problems += [Problem(name + p.field, p.message) for p in error.problems]
+            problems += [
+                Problem(names.get(name, name) + p.field, p.message) for p in error.problems
+            ]
             continue
         if isinstance(result, list):
             documents = [*(documents or ()), *result]
