@@ -9,7 +9,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trustassay.input.recognising import has_question, is_published_set
+from trustassay.input.recognising import find_columns, has_question, is_published_set
 
 Rows = Sequence[Any]
 
@@ -43,8 +43,9 @@ def read_rows(content: Mapping[str, Any], fields: Mapping[str, str]) -> Rows | N
 
 
 def _asks(row: Mapping[str, Any], fields: Mapping[str, str]) -> bool:
-    """Whether a row with these names has a question: an object of lists may be anything."""
-    return has_question(row, fields) or is_published_set(row.keys())
+    """Whether a row with these names has a question or a response, as not every object has."""
+    is_known = has_question(row, fields) or "response" in find_columns(row, fields)
+    return is_known or is_published_set(row.keys())
 
 
 def _join_columns(names: Mapping[str, Any], columns: Sequence[Sequence[Any]]) -> Rows:
