@@ -72,7 +72,7 @@ async def ascore(
     if "model" in backend_choices:
         from trustassay.runs.choose_metric import has_unanswered
 
-        unanswered = has_unanswered(samples, settings.fields)
+        unanswered = has_unanswered(samples, settings.fields, settings.sheet)
     # The caller who names no folder gets a temporary one, which lives as long as the run object.
     path = Path(tempfile.mkdtemp(prefix="trustassay-")) if out is None else Path(out)
     folder = RunFolder(path)
@@ -120,7 +120,9 @@ def _read_arguments(
 
         # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
-        result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
+        result = choose_metric(
+            samples, options.get("fields"), sheet=options.get("sheet"), retrieves=retrieves
+        )
         if options.get("progress"):
             tell(f"{describe_metrics(result.metrics)}: {result.reason}")
         metric_list, samples = build_metrics(result.metrics), result.source

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from tests.cli.conftest import Cli
@@ -200,3 +201,41 @@ def test_standard_input_cannot_be_watched(cli: Cli) -> None:
     said = cli("score", "-", "--follow", *options)
     assert said.status == 2
     assert "standard input cannot be watched; expected a file that grows" in said.err
+
+
+def test_two_fields_of_passages_add_up_and_no_other_field_is_named_twice(
+    cli: Cli, tmp_path: Path
+) -> None:
+    rows = [{"question": "Q?", "response": "The lamp is red.", "a": "p", "b": "The lamp is red."}]
+    jsonl(tmp_path / "log.jsonl", rows)
+    two = ("--field", "documents=a", "--field", "documents=b")
+    said = cli("score", "log.jsonl", *LEXICAL, *two, "--out", "run")
+    assert said.status == 0, said.err
+    [stored] = [json.loads(line) for line in (tmp_path / "run/samples.jsonl").open()]
+    assert [document["text"] for document in stored["documents"]] == ["p", "The lamp is red."]
+    # The run can be continued with the same options.
+    assert cli("score", "log.jsonl", *LEXICAL, *two, "--out", "run").status == 0
+    twice = ("--field", "response=a", "--field", "response=b")
+    said = cli("score", "log.jsonl", *LEXICAL, *twice)
+    assert said.status == 2
+    assert "--field: response is given twice, as a and as b" in said.err
+
+
+def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for title, answer in (("Old", "The lamp is blue."), ("New", "The lamp is red.")):
+        sheet = book.create_sheet(title)
+        sheet.append(["question", "answer", "context"])
+        sheet.append(["Q?", answer, "The lamp is red."])
+    book.save(tmp_path / "log.xlsx")
+    said = cli("score", "log.xlsx", *LEXICAL)
+    assert said.status == 2
+    assert (
+        "sheets Old, New have a question column each; choose one, as with --sheet Old" in said.err
+    )
+    for sheet in ("New", "3"):
+        said = cli("score", "log.xlsx", *LEXICAL, "--sheet", sheet, "--out", f"run-{sheet}")
+        assert said.status == 0, said.err
+        stored = json.loads((tmp_path / f"run-{sheet}" / "samples.jsonl").read_text())
+        assert stored["response"] == "The lamp is red."
+    assert cli("plan", "log.xlsx", *LEXICAL, "--sheet", "Old").status == 0

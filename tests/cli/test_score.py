@@ -236,14 +236,14 @@ def test_help_and_version(cli: Cli) -> None:
 
 
 def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -> None:
-    rows: list[Any] = [record(0), {"id": 1}, record(2, response=3, documents=9), 5, record(4)]
+    rows: list[Any] = [record(0), {"id": 1}, record(2, response=[3], documents=9), 5, record(4)]
     (tmp_path / "bad.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
     said = cli("score", "bad.jsonl", *LEXICAL, "--out", "run")
     assert said.status == 2
     assert said.out == ""
     for line in (
         "bad.jsonl:2: question: is missing (expected text)",
-        "bad.jsonl:3: response: expected text, got 3",
+        "bad.jsonl:3: response: expected text, got a list",
         "bad.jsonl:3: documents: expected a list of documents, got 9",
         "bad.jsonl:4: record: expected an object, got a number",
         "bad.jsonl:6: column 2: is not JSON",
@@ -254,11 +254,11 @@ def test_all_faults_with_file_line_and_field_at_once(cli: Cli, tmp_path: Path) -
 
 
 def test_a_fault_that_fills_the_file_is_cut_short_and_counted(cli: Cli, tmp_path: Path) -> None:
-    jsonl(tmp_path / "bad.jsonl", [*({"id": i} for i in range(130)), record(1, response=7)])
+    jsonl(tmp_path / "bad.jsonl", [*({"id": i} for i in range(130)), record(1, response=[7])])
     said = cli("score", "bad.jsonl", *LEXICAL)
     [line] = [line for line in said.err.splitlines() if "question: is missing" in line]
     assert line == "bad.jsonl:1 and 129 more: question: is missing (expected text)"
-    assert "bad.jsonl:131: response: expected text, got 7" in said.err
+    assert "bad.jsonl:131: response: expected text, got a list" in said.err
     assert "131 faulty records; nothing was started" in said.err
 
 

@@ -84,7 +84,7 @@ def test_every_record_is_a_sample_or_a_list_of_problems(raw: dict[str, Any]) -> 
         ({"id": " "}, ["id: is blank"]),
         ({"question": " "}, ["question: is blank (expected text)"]),
         ({"question": None}, ["question: is missing (expected text)"]),
-        ({"response": 3}, ["response: expected text, got 3"]),
+        ({"response": [3]}, ["response: expected text, got a list"]),
         ({"answers": [""]}, ["answers[0]: is blank"]),
         ({"answers": [["a", " "]]}, ["answers[0][1]: is blank"]),
         ({"answers": [[]]}, ["answers[0]: has no alias"]),
@@ -114,7 +114,7 @@ def test_faults_are_told_with_their_field(raw: dict[str, Any], found: list[str])
 
 
 def test_all_faults_of_a_record_are_told_at_once() -> None:
-    assert len(problems(id=[], response=1, claims=[{}, []], documents=[{}])) == 5
+    assert len(problems(id=[], response=[1], claims=[{}, []], documents=[{}])) == 5
 
 
 @pytest.mark.parametrize(

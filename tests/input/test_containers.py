@@ -1,9 +1,11 @@
 """What a table may come in: separators, zstd, workbooks, standard input; and hostile cells."""
 
+import datetime
 import gzip
 import io
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +249,7 @@ def test_without_what_reads_zstd_the_error_says_what_to_install(
 # ---- workbooks ----
 
 
-def workbook(path: Path, *sheets: list[list[Any]]) -> Path:
+def workbook(path: Path, *sheets: Sequence[Sequence[Any]]) -> Path:
     book = openpyxl.Workbook()
     book.remove(book.active)
     for number, rows in enumerate(sheets, 1):
@@ -303,6 +305,90 @@ def test_a_workbook_without_one_sheet_of_questions(
 ) -> None:
     with pytest.raises(InputError, match=message):
         samples(workbook(tmp_path / "x.xlsx", *sheets))
+
+
+def test_cells_of_any_type_are_the_texts_that_the_sheet_shows(tmp_path: Path) -> None:
+    shown = {
+        14: "14",
+        0: "0",
+        3.0: "3",
+        0.5: "0.5",
+        True: "True",
+        datetime.datetime(2024, 1, 2): "2024-01-02",
+        datetime.date(2024, 1, 3): "2024-01-03",
+    }
+    rows = [["question", "answer", "context", "label"]]
+    path = workbook(tmp_path / "x.xlsx", [*rows, *([v, v, v, 1] for v in shown)])
+    results = samples(path)
+    assert [sample.question for sample in results] == list(shown.values())
+    assert [sample.response for sample in results] == list(shown.values())
+    assert [texts(sample)[0] for sample in results] == list(shown.values())
+
+
+def test_percentages_and_missing_values_are_read_as_they_are_shown(tmp_path: Path) -> None:
+    cells = [("0%", 0.25, "25%"), ("0.0%", 0.1234, "12.3%"), ("General", "#N/A", "")]
+    path = workbook(tmp_path / "x.xlsx", [[*HEADER, "label"], *([*ROW] for _ in cells)])
+    book = openpyxl.load_workbook(path)
+    for number, (number_format, value, _) in enumerate(cells, 2):
+        for column in (2, 4):
+            cell = book.worksheets[0].cell(number, column, value)
+            cell.number_format = number_format
+            cell.data_type = "e" if value == "#N/A" else "n"
+    book.save(path)
+    results = samples(path)
+    assert [sample.response for sample in results] == [text for *_, text in cells]
+    # A label stays a number.
+    assert [sample.label for sample in results] == [0.25, 0.1234, None]
+
+
+def test_a_sheet_is_chosen_by_title_or_number(tmp_path: Path) -> None:
+    sheets: list[list[list[Any]]] = [[[*HEADER], [f"Q{n}?", "A.", "B.", None]] for n in (1, 2, 3)]
+    path = workbook(tmp_path / "x.xlsx", *sheets)
+    book = openpyxl.load_workbook(path)
+    book.worksheets[2].title = "1"
+    book.save(path)
+
+    def question(sheet: Any) -> str:
+        [result] = read_samples(path, sheet=sheet)
+        assert isinstance(result, LocatedSample)
+        return result.sample.question
+
+    assert (question("Sheet 2"), question(2), question("2")) == ("Q2?", "Q2?", "Q2?")
+    assert (question("1"), question("3")) == ("Q3?", "Q3?")
+    with pytest.raises(InputError, match="unknown sheet 'Sheet 4'; did you mean Sheet"):
+        question("Sheet 4")
+    with pytest.raises(InputError, match="choose one, as with --sheet 'Sheet 1'"):
+        samples(path)
+
+
+def test_what_has_no_sheets_is_refused_where_one_is_chosen(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("question\nq\n")
+    for source in (tmp_path / "x.csv", [{"question": "q"}]):
+        with pytest.raises(InputError, match="workbook"):
+            list(read_samples(source, sheet="A"))
+
+
+@pytest.mark.parametrize("aside", ["hidden", "with a pivot table"])
+def test_a_sheet_that_is_hidden_or_a_pivot_is_only_read_by_its_name(
+    tmp_path: Path, aside: str
+) -> None:
+    def save(name: str, *sheets: list[list[Any]]) -> Path:
+        book = openpyxl.load_workbook(workbook(tmp_path / name, *sheets))
+        book.active = 1
+        book.worksheets[0].sheet_state = "hidden" if aside == "hidden" else "visible"
+        book.save(tmp_path / name)
+        if aside != "hidden":
+            with zipfile.ZipFile(tmp_path / name, "a") as archive:
+                target = '<Relationship Type="http://x/relationships/pivotTable" Target="p.xml"/>'
+                archive.writestr("xl/worksheets/_rels/sheet1.xml.rels", target)
+        return tmp_path / name
+
+    alone = save("alone.xlsx", [HEADER, ROW], [["note"]])
+    with pytest.raises(InputError, match=rf"Sheet 1 \({aside}\) has a question column; choose"):
+        samples(alone)
+    assert len(list(read_samples(alone, sheet="Sheet 1"))) == 1
+    beside_another = save("beside.xlsx", [HEADER, ROW, ROW], [HEADER, ROW])
+    assert len(samples(beside_another)) == 1
 
 
 def test_what_is_no_workbook_is_said(tmp_path: Path) -> None:

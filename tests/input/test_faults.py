@@ -36,13 +36,13 @@ def test_what_all_records_lack_is_one_line_with_guesses() -> None:
 
 def test_few_faults_and_those_of_values_are_listed_each() -> None:
     assert len(summarise_faults(faults(*[LOG] * 3))) == 3
-    wrong = faults(*[{"question": "Q?", "response": n} for n in range(5)])
+    wrong = faults(*[{"question": "Q?", "response": [n]} for n in range(5)])
     assert len(summarise_faults(wrong)) == 5
     assert find_common_unknown_fields(wrong) is None
 
 
 def test_of_many_faults_of_values_the_first_ones_are_listed_also_in_an_exception() -> None:
-    wrong = faults(*[{"question": "Q?", "response": n} for n in range(MAX_FAULTS_LISTED + 3)])
+    wrong = faults(*[{"question": "Q?", "response": [n]} for n in range(MAX_FAULTS_LISTED + 3)])
     lines = summarise_faults(wrong)
     assert len(lines) == MAX_FAULTS_LISTED + 1
     assert lines[-1] == "... 3 more: response: expected text"

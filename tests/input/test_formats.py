@@ -1,6 +1,7 @@
 """Tables and folders: CSV, Parquet, and what `datasets` saves."""
 
 import csv
+import datetime
 import gzip
 import io
 import json
@@ -186,6 +187,87 @@ def test_json_and_csv_read_a_blank_response_alike(tmp_path: Path) -> None:
     )
 
 
+# ---- empty cells, and cells that are no texts ----
+
+
+@pytest.mark.parametrize(
+    "text", ["nan", "NaN", "None", "N/A", "n/a", "NA", "#N/A", "null", "NULL", "<NA>", "NaT"]
+)
+def test_texts_that_stand_for_an_empty_cell_are_blank(tmp_path: Path, text: str) -> None:
+    cells = {"question": "q", "answer": text, "contexts": text, "reference": text, "model": text}
+    table = ",".join(cells) + "\n" + ",".join(cells.values()) + "\n"
+    nested = {"inputs": {"question": "q"}, "outputs": {"answer": text, "docs": text}}
+    for result in (
+        read(tmp_path / "x.csv", table),
+        read(tmp_path / "x.jsonl", json.dumps(cells)),
+        list(read_samples([cells])),
+        list(read_samples([nested])),
+    ):
+        [sample] = samples(result)
+        assert (sample.response, sample.documents, sample.model) == ("", (), None)
+        assert (sample.claims, sample.metadata) == ((), {})
+    [fault] = read(tmp_path / "x.csv", f"question,answer,context\n{text},a,b\n")
+    assert str(fault).endswith("x.csv:2: question: is missing (expected text)")
+
+
+@pytest.mark.parametrize("text", ["None.", "none", "Nan", "no", "-", "nan nan"])
+def test_answers_that_only_look_like_an_empty_cell_are_answers(text: str) -> None:
+    row = {"question": "q", "response": text, "documents": [text]}
+    [sample] = samples(list(read_samples([row])))
+    assert sample.response == text
+    assert [document.text for document in sample.documents or ()] == [text]
+
+
+def test_missing_passages_keep_the_numbers_of_others_and_an_empty_column_gives_way() -> None:
+    row = {
+        "question": "q",
+        "response": "nan",
+        "output": "a",
+        "docs": ["p", "nan", "r", None, "NaN"],
+    }
+    [sample] = samples(list(read_samples([row])))
+    assert sample.response == "a"
+    assert [document.text for document in sample.documents or ()] == ["p", "", "r"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(14, "14"), (0, "0"), (0.5, "0.5"), (3.0, "3"), (-2.50, "-2.5"), (True, "True")],
+)
+def test_numbers_and_booleans_are_texts_where_a_text_is_needed(value: Any, text: str) -> None:
+    row = {"question": "q", "response": value, "model": value, "answers": [value]}
+    [sample] = samples(list(read_samples([row])))
+    assert (sample.response, sample.model) == (text, text)
+    assert sample.answers == ((text,),)
+    assert (
+        sample.id
+        == samples(
+            list(read_samples([{**dict.fromkeys(row, text), "question": "q", "answers": [text]}]))
+        )[0].id
+    )
+
+
+def test_an_id_that_a_frame_stores_as_a_float_is_a_whole_number() -> None:
+    rows = [{"id": 3.0, "question": "q"}, {"id": float("nan"), "question": "q"}]
+    first, second = samples(list(read_samples(rows)))
+    assert (first.id, len(second.id)) == ("3", 12)
+
+
+def test_dates_are_texts_in_iso_form() -> None:
+    day, moment = datetime.datetime(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4)
+    row = {"question": day, "response": moment, "when": day.date()}
+    [sample] = samples(list(read_samples([row])))
+    assert (sample.question, sample.response) == ("2024-01-02", "2024-01-02T03:04:00")
+    assert sample.metadata == {"when": "2024-01-02"}
+
+
+def test_nan_in_json_is_an_empty_cell(tmp_path: Path) -> None:
+    row = '{"question": "q", "answer": NaN, "contexts": NaN, "note": NaN}'
+    for name, content in (("x.jsonl", row + "\n" + row), ("x.json", f"[{row}, {row}]")):
+        for sample in samples(read(tmp_path / name, content)):
+            assert (sample.response, sample.documents, sample.metadata) == ("", (), {})
+
+
 # ---- Parquet ----
 
 TRUST_EVAL: list[dict[str, Any]] = [
@@ -338,7 +420,7 @@ def test_folders_named_for_a_value_give_records_that_field(tmp_path: Path) -> No
 
 
 def test_a_fault_in_a_folder_is_named_with_its_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": 3}')
+    (tmp_path / "a.jsonl").write_text('{"question": "q", "response": [3]}')
     [fault] = read_samples(tmp_path)
     assert str(fault).startswith(f"{tmp_path}/a.jsonl:1: response: ")
 

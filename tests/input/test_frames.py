@@ -77,7 +77,7 @@ def test_cells_of_pandas_that_are_empty_in_whatever_way() -> None:
     frame["whole"] = pandas.array([1, None], dtype="Int64")
     frame["contexts"] = pandas.Series([numpy.array(["p", "q"]), None], dtype=object)
     first, second = samples(frame)
-    assert first.metadata == {"when": "2024-01-01T00:00:00", "whole": 1}
+    assert first.metadata == {"when": "2024-01-01", "whole": 1}
     assert [document.text for document in first.documents or ()] == ["p", "q"]
     assert (second.response, second.documents, second.metadata) == ("", (), {})
 
@@ -110,3 +110,14 @@ def test_a_field_that_no_column_bears_is_refused() -> None:
     for library in TABLES:
         with pytest.raises(InputError, match=r"no record has Reply"):
             samples(table(library, ROWS), response="Reply")
+
+
+@pytest.mark.parametrize("library", TABLES)
+def test_columns_of_numbers_are_texts_where_texts_are_needed(library: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": 3.0, "question": 1902, "answer": 14, "contexts": ["p"], "model": 0.5},
+        {"id": 4.0, "question": 1903, "answer": 0, "contexts": ["p"], "model": 1.0},
+    ]
+    first, second = samples(table(library, rows))
+    assert (first.id, first.question, first.response, first.model) == ("3", "1902", "14", "0.5")
+    assert (second.id, second.response, second.model) == ("4", "0", "1")

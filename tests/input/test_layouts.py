@@ -75,7 +75,7 @@ def test_an_answer_without_passages_is_not_taken_for_a_response() -> None:
 
 
 def test_faults_of_a_log_bear_its_names() -> None:
-    record = {"question": "Q?", "answer": 3, "contexts": [1]}
+    record = {"question": "Q?", "answer": [3], "contexts": [1]}
     assert [problem.split(":")[0] for problem in problems_of(record)] == ["contexts[0]", "answer"]
 
 
@@ -285,10 +285,10 @@ def test_field_that_one_record_has_is_fine() -> None:
 
 def test_trust_eval_fault_bears_trust_eval_names() -> None:
     documents = [{"text": "a", "answers_found": [1]}, {"text": "b", "answers_found": [2]}]
-    record = {"question": "q", "output": 5, "docs": documents, "answers": ["x"]}
+    record = {"question": "q", "output": [5], "docs": documents, "answers": ["x"]}
     assert problems_of(record) == [
         "docs[1].answers_found[0]: expected 0 or 1, got 2",
-        "output: expected text, got 5",
+        "output: expected text, got a list",
     ]
 
 
@@ -391,10 +391,10 @@ def test_a_field_named_by_the_user_reads_one_system_alone() -> None:
 
 
 def test_faults_of_a_system_say_where_it_stands_in_the_words_of_the_file() -> None:
-    record = {**TRUSTSCORE, "small": {"pred": 3, "human_eval": "right"}}
+    record = {**TRUSTSCORE, "small": {"pred": [3], "human_eval": "right"}}
     fault, sound = read_samples([record])
     assert isinstance(fault, InputFault) and isinstance(sound, LocatedSample)
-    assert str(fault).splitlines() == ["sample 1: small: pred: expected text, got 3"]
+    assert str(fault).splitlines() == ["sample 1: small: pred: expected text, got a list"]
 
 
 def test_one_answer_with_a_trustscore_label_is_read_as_it_is() -> None:

@@ -527,7 +527,7 @@ def test_addresses_scores_and_ids_are_no_text() -> None:
         ([{"title": 7, "text": "a"}], "contexts[0].title: expected text, got 7"),
         ([{"title": "t"}], "contexts[0].text: is missing (expected text)"),
         (["a", 7], "contexts[1]: expected a document or its text, got 7"),
-        ([["a", 0.5], ["b", 0.5]], "contexts[0]: expected a document or its text, got a list"),
+        ([["a", "c"], ["b", "d"]], "contexts[0]: expected a document or its text, got a list"),
         ({"results": [{"text": ["a", 7]}, {"url": "u"}]}, "contexts[1].text: is missing"),
         ({"degrees": 20}, "contexts: expected a list of documents, got an object"),
         (7, "contexts: expected a list of documents, got 7"),

@@ -352,7 +352,7 @@ def test_values_of_numpy_and_of_pandas_rows() -> None:
         "answers": [("a", "b"), ("c",)],
     }
     [sample] = samples(list(read_samples([record])))
-    assert (sample.question, sample.response, sample.label) == ("q", None, 0.5)
+    assert (sample.question, sample.response, sample.label) == ("q", "", 0.5)
     assert sample.answers == (("a", "b"), ("c",))
     assert sample.documents is not None
     assert sample.documents[0].supports == (1, 0)

@@ -717,8 +717,8 @@ def test_of_a_log_of_events_only_answers_are_read(tmp_path: Path) -> None:
 def test_faults_bear_the_nested_or_capital_names() -> None:
     [fault] = read_samples([{"inputs": {"question": Q}, "outputs": {"answer": A, "docs": [7]}}])
     assert str(fault) == "sample 1: outputs.docs[0]: expected a document or its text, got 7"
-    [fault] = read_samples([{"Question": Q, "Answer": 7, "Contexts": ["a"]}])
-    assert str(fault) == "sample 1: Answer: expected text, got 7"
+    [fault] = read_samples([{"Question": Q, "Answer": [7], "Contexts": ["a"]}])
+    assert str(fault) == "sample 1: Answer: expected text, got a list"
 
 
 def test_a_field_that_is_named_is_read_from_the_record_as_it_is() -> None:

@@ -399,7 +399,7 @@ def test_nesting_of_any_depth_is_read_or_a_fault(deep: int) -> None:
         {"traceId": "t", "spanId": "s", "attributes": [{"key": 3}, {"value": {}}, {}]},
         {"context": {"span_id": {"a": 1}}, "attributes": {"gen_ai.operation.name": "chat"}},
         {"run_type": "llm", "trace_id": 7, "inputs": {"messages": [[3]]}, "child_runs": [{}]},
-        {"id": "t", "observations": [{"type": "TOOL", "output": [[1]]}, {}], "input": 3},
+        {"id": "t", "observations": [{"type": "TOOL", "output": [[1]]}, {}], "input": {"a": 3}},
         {"info": {}, "data": {"spans": [{"attributes": {"mlflow.spanType": "LLM"}}]}},
         {"context.trace_id": 1, "context.span_id": 2, "attributes.input.value": {"args": []}},
     ],

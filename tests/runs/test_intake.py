@@ -113,7 +113,7 @@ def test_sample_objects_and_records_are_the_same_thing(tmp_path: Path) -> None:
     [
         (Sample("a", "", response="r", documents=()), "sample 1: question: is blank"),
         (Sample("", "q", response="r", documents=()), "sample 1: id: is blank"),
-        (Sample("a", "q", response=3, documents=()), "sample 1: response: expected text"),  # type: ignore[arg-type]
+        (Sample("a", "q", response=["r"], documents=()), "sample 1: response: expected text"),  # type: ignore[arg-type]
         (
             Sample(
                 "a",

@@ -288,19 +288,22 @@ def command_line() -> str:
 
 
 def default_metrics(
-    source: str | list[str], fields: Mapping[str, str], given_backends: Mapping[str, Any]
+    source: str | list[str], records: RecordOptions, given_backends: Mapping[str, Any]
 ) -> tuple[list[str], str]:
     """Choose, print and return the metrics for files if the user named none, and the reason.
 
     Args:
-        fields: the columns of the fields that the user named.
+        records: options of the input.
         given_backends: the backends that the user gave.
     """
     from trustassay.input.reading import InputFiles
     from trustassay.runs.choose_metric import choose_metric, describe_metrics
 
     result = choose_metric(
-        InputFiles.from_paths(source), fields, retrieves="retriever" in given_backends
+        InputFiles.from_paths(source),
+        records.get("fields"),
+        sheet=records.get("sheet"),
+        retrieves="retriever" in given_backends,
     )
     say(f"{describe_metrics(result.metrics)}: {result.reason}")
     return result.metrics, result.reason
@@ -323,6 +326,7 @@ def run_folder(
     from trustassay.runs.intake import default_folder
 
     settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
+    settings |= {"sheet": records["sheet"]} if "sheet" in records else {}
     return out or default_folder(source, **settings)
 
 

@@ -63,8 +63,9 @@ class CommandOption:
         default = flag.default if default is UNSET else default
         # Typer knows no mappings: the option is repeated as NAME=VALUE.
         if get_origin(kind) is Mapping:
-            kind = list[str]
-            flag = dataclasses.replace(flag, read=lambda texts: read_pairs(texts, flag.name))
+            kind, name = list[str], flag.name
+            read = flag.read or (lambda texts: read_pairs(texts, name))
+            flag = dataclasses.replace(flag, read=read)
         if default is UNSET:
             # Without a default the type says whether the option may be left out.
             if type(None) in get_args(kind):

@@ -208,7 +208,7 @@ def score(  # noqa: PLR0913 - one argument an option
     if following.follow:
         other_options: dict[str, Any] = {"unit": unit, "pool": pool, "calibrator": calibrator}
         other_options |= {"engine": engine != "local", "dry_run": dry_run}
-        other_options |= {name: records.get(name) for name in ("limit", "skip_bad")}
+        other_options |= {name: records.get(name) for name in ("limit", "skip_bad", "sheet")}
         other_options |= {"turns": turns == "all", "json": as_json, "open": open_report}
         if flags := list_given_flags(answers, cluster, second, drawn, **other_options):
             raise UsageError(f"{flags[0]}: has no effect with --follow")
@@ -225,11 +225,11 @@ def score(  # noqa: PLR0913 - one argument an option
     # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
         raise UsageError("--append: needs --out, the folder of the run that grows")
-    source, fields = common.join_sources(sources), records.get("fields", {})
+    source = common.join_sources(sources)
     answering = common.build_answering(answers)
     reason = None
     if not metric:
-        metric, reason = common.default_metrics(source, fields, backends)
+        metric, reason = common.default_metrics(source, records, backends)
     # What makes another run, and so another default folder. Options at their default are left out,
     # so that folders of earlier versions are found again.
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}

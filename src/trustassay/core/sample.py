@@ -165,13 +165,26 @@ _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 def compute_content_id(raw: Mapping[str, Any]) -> str:
     """Return an id for a record without one: 12 hexadecimal digits made from its content.
 
-    ``steps`` do not count: they repeat what other fields were built from.
+    ``steps`` do not count: they repeat what other fields were built from. Values count as what they
+    are in a CSV file: numbers as texts, and empty ones not at all.
     """
-    content = {name: value for name, value in raw.items() if name != "steps"}
+    content = {
+        name: _write_numbers(value)
+        for name, value in raw.items()
+        if name != "steps" and value is not None and value != ""
+    }
     # Sorted and ASCII, so that the order of fields and the encoding of the file do not matter: the
     # same record in another file resumes the same run.
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _write_numbers(value: Any) -> Any:
+    if isinstance(value, int | float):
+        return write_number(value)
+    if isinstance(value, Mapping):
+        return {name: _write_numbers(item) for name, item in value.items() if item is not None}
+    return list(map(_write_numbers, value)) if isinstance(value, list | tuple) else value
 
 
 class _SampleParser:
@@ -192,6 +205,8 @@ class _SampleParser:
         sample_id = raw.get("id")
         if sample_id is None:
             sample_id = compute_content_id(raw)
+        elif isinstance(sample_id, float) and sample_id.is_integer():
+            sample_id = write_number(sample_id)
         # bool first, since it is a subclass of int.
         elif isinstance(sample_id, bool) or not isinstance(sample_id, str | int):
             self.add_fault("id", "expected text or a whole number", sample_id)
@@ -229,12 +244,17 @@ class _SampleParser:
         self.problems.append(Problem(where, f"{expected}, got {_describe_value(value)}"))
 
     def read_text(self, name: str, *, required: bool = False) -> str | None:
-        """Return a field's text, or ``None`` if it is absent or faulty."""
+        """Return a field's text, or ``None`` if it is absent or faulty.
+
+        A number becomes a text, except where a text is required: no question is a number.
+        """
         value = self.raw.get(name)
         if value is None:
             if required:
                 self.problems.append(Problem(name, "is missing (expected text)"))
             return None
+        if isinstance(value, int | float) and not required:
+            value = write_number(value)
         if not isinstance(value, str):
             self.add_fault(name, "expected text", value)
             return None
@@ -252,7 +272,7 @@ class _SampleParser:
     def read_text_list(
         self, value: Any, where: str, *, blank_allowed: bool = False
     ) -> tuple[str, ...]:
-        """Accept one text or a list of texts; a number counts as the text that it is written as."""
+        """Accept one text or a list of texts; a number becomes a text."""
         items = value if isinstance(value, list | tuple) else [value]
         texts = []
         for index, item in enumerate(items):
@@ -261,8 +281,8 @@ class _SampleParser:
                 if not (blank_allowed or item.strip()):
                     self.problems.append(Problem(item_field, "is blank"))
                 texts.append(clean(item))
-            elif isinstance(item, int | float) and not isinstance(item, bool):
-                texts.append(str(item))
+            elif isinstance(item, int | float):
+                texts.append(write_number(item))
             else:
                 self.add_fault(item_field, "expected text", item)
         return tuple(texts)
@@ -381,9 +401,19 @@ class _SampleParser:
             where = f"expected.{name}" if name else "expected"
             if isinstance(level, bool) or not isinstance(level, str | int | float):
                 self.add_fault(where, "expected the level of a rubric", level)
-            elif str(level).strip():
-                result[clean(str(name))] = clean(str(level).strip())
+            elif text := (level if isinstance(level, str) else write_number(level)).strip():
+                result[clean(str(name))] = clean(text)
         return result
+
+
+def write_number(value: float) -> str:
+    """Return a number or a boolean as a table writes it.
+
+    3.0 becomes "3": workbooks, and columns of frames with empty cells, store whole numbers so.
+    """
+    # From 2**53 on, a float no longer tells adjacent whole numbers apart.
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return str(int(value) if is_whole else value)
 
 
 def clean(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from trustassay.core.sample import Problem
+from trustassay.input.recognising import find_columns
 from trustassay.input.records import (
     InputError,
     InputFault,
@@ -12,7 +13,7 @@ from trustassay.input.records import (
     is_nan,
     to_json_types,
 )
-from trustassay.input.tables import build_table_record, check_columns
+from trustassay.input.tables import build_table_record, check_columns, write_numbers
 from trustassay.input.traces import is_trace
 
 MAX_SLICE_ROWS = 1024
@@ -35,10 +36,11 @@ def read_batches(
         # Checked once, with the first batch, before any row is read.
         if number == 0:
             check_columns(columns, name, fields)
+            question_columns = find_columns(columns, fields).get("question", ())
         for row in zip(*map(_read_cells, batch.columns), strict=True):
             number += 1
             cells = dict(zip(columns, row, strict=True))
-            yield _build_record(cells, f"{name}: row {number}")
+            yield _build_record(cells, question_columns, f"{name}: row {number}")
 
 
 def slice_batches(batches: Iterable[Any]) -> Iterator[Any]:
@@ -77,7 +79,9 @@ def _read_cell(scalar: Any) -> Any:
         return Problem("", f"cannot be read ({error})")
 
 
-def _build_record(cells: Mapping[str, Any], where: str) -> RawRecord:
+def _build_record(
+    cells: Mapping[str, Any], question_columns: Iterable[str], where: str
+) -> RawRecord:
     record: dict[str, Any] = {}
     problems = []
     for column, value in cells.items():
@@ -86,6 +90,7 @@ def _build_record(cells: Mapping[str, Any], where: str) -> RawRecord:
             problems.append(value._replace(field=column))
         else:
             record[column] = None if is_nan(value) else arrow_to_json_types(value)
+    write_numbers(record, question_columns)
     return RawRecord(where, record, tuple(problems), of_table=True)
 
 
@@ -159,7 +164,7 @@ def read_frame(source: Any, fields: Mapping[str, str]) -> Iterator[RawRecord] | 
             raise InputError(f"expected one split, got the splits {split_names}; give one of them")
         return read_frame(next(iter(source.values())), fields)
     if library == "datasets" and kind.__name__ in {"Dataset", "IterableDataset"}:
-        return _read_dataset_rows(source)
+        return _read_dataset_rows(source, fields)
     if not isinstance(source, ArrowStream):
         return None
     # An input is read more than once, which a stream does not allow.
@@ -207,9 +212,10 @@ def _read_pandas_rows(frame: Any) -> Iterator[tuple[Any, ...]]:
         yield from part.astype(object).where(is_present, None).itertuples(index=False, name=None)
 
 
-def _read_dataset_rows(dataset: Any) -> Iterator[RawRecord]:
+def _read_dataset_rows(dataset: Any, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     for number, row in enumerate(dataset, 1):
         cells = {name: _convert_cell(value) for name, value in row.items()}
+        write_numbers(cells, find_columns(cells, fields).get("question", ()))
         yield RawRecord(f"{FRAME}: row {number}", cells, of_table=True)
 
 

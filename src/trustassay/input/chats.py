@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from trustassay.core.sample import compute_content_id
 from trustassay.input.layouts import NAMES, is_gold, is_only_question, normalise_name
 from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
+from trustassay.input.numbered import find_column_series, join_numbered
 from trustassay.input.passages import DOCUMENTS, is_prose
 from trustassay.input.records import parse_value
 
@@ -238,7 +239,7 @@ def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | No
 
     ``None`` where the record is not of a known tool, is flat already, or has no clear question.
     """
-    record = _parse_json_fields(_gather_columns(record))
+    record = _join_numbered_inside(_parse_json_fields(_gather_columns(record)))
     for shape in _NESTED_RECORDS:
         if record.keys() >= set(shape.keys):
             return _flatten_shape(record, shape)
@@ -484,6 +485,17 @@ def _gather_columns(record: Record) -> Record:
             result.setdefault(root, {})[field_name] = value
         else:
             result[name] = value
+    return result
+
+
+def _join_numbered_inside(record: Record) -> Record:
+    """Return a record in whose objects columns such as ``inputs.context_1`` are one field."""
+    result = dict(record)
+    for name in _NESTED_NAMES & record.keys():
+        if isinstance(inner := record[name], Mapping):
+            series = find_column_series([str(key) for key in inner], ())
+            passages = {k: v for k, v in series.items() if v.canonical == "documents"}
+            result[name] = join_numbered(inner, passages)
     return result
 
 

@@ -30,7 +30,8 @@ from typing import Any
 
 from trustassay.core.sample import Problem, SampleError, columns_to_rows
 from trustassay.input.layouts import NAMES, normalise_name
-from trustassay.input.records import is_nan, parse_value
+from trustassay.input.printed import begins_as_value, explain_unreadable
+from trustassay.input.records import is_missing, parse_value
 
 RawPassage = str | dict[str, Any]
 """A text, or an object with ``text``, and ``title`` and ``id`` where these are known."""
@@ -61,10 +62,6 @@ _MAX_TEXT_DEPTH = 3
 """Objects around the text of a passage; Vertex AI has two."""
 _MEDIA = re.compile(r"(?:input_|output_)?(?:image|audio|video|file)(?:_url)?")
 """Types of the parts of a message that have no text."""
-NO_LIST = 'is not a list; write one in a cell as ["one", "two"]'
-"""The problem of a text that begins as a list and is not one."""
-_MEANT_AS_LIST = re.compile(r"""\[\s*["'{]|\{\s*["']""")
-"""The beginning of a list of passages; a single passage may begin with ``[1]``."""
 _SPACE = re.compile(r"\s*")
 
 
@@ -87,15 +84,19 @@ def read_documents(value: Any, names: Mapping[str, str] | None = None) -> Any:
         names: the layout's names of a document's fields, by canonical field.
 
     Raises:
-        SampleError: a text begins as a list and is not one.
+        SampleError: a text begins as a list or an object and cannot be read.
     """
     rows = read_document_rows(value)
     if not isinstance(rows, list | tuple):
         return value
-    # Empty elements stay as blank documents, so that citations keep their numbers.
-    texts = ["" if element is None or is_nan(element) else element for element in rows]
-    blank = all(isinstance(element, str) and not element.strip() for element in texts)
-    return None if texts and blank else [_build_document(element, names or {}) for element in texts]
+    present = [place for place, element in enumerate(rows) if not is_missing(element)]
+    last = present[-1] if present else len(rows) - 1
+    # Empty elements stay as blank documents, so that citations keep their numbers; those at the end
+    # are not cited, and left out.
+    texts = ["" if is_missing(element) else element for element in rows[: last + 1]]
+    if texts and all(isinstance(element, str) and not element.strip() for element in texts):
+        return None
+    return [_build_document(element, names or {}, place) for place, element in enumerate(texts)]
 
 
 def read_document_rows(value: Any) -> Any:
@@ -103,8 +104,8 @@ def read_document_rows(value: Any) -> Any:
     rows = value
     if isinstance(value, str):
         values = _parse_values(value)
-        if values is None and _MEANT_AS_LIST.match(value):
-            raise SampleError([Problem("", NO_LIST)])
+        if values is None and (message := explain_unreadable(value)):
+            raise SampleError([Problem("", message)])
         # A text that is no list is split; data that are no list of passages stay one document.
         rows = (
             split_passages(value)
@@ -223,13 +224,7 @@ def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[RawPas
     if element is None:
         return []
     if isinstance(element, list | tuple):
-        # LangChain returns pairs of a document and its score.
-        with_score = (
-            len(element) == 2
-            and isinstance(element[1], float)
-            and not isinstance(element[0], float)
-        )
-        rows = element[:1] if with_score else _unwrap_single_list(element)
+        rows = element[:1] if _is_pair_with_score(element) else _unwrap_single_list(element)
         return _read_list(rows, levels_left - 1) if levels_left else None
     if isinstance(element, str):
         passage: RawPassage | None = split_title(element)
@@ -245,6 +240,12 @@ def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[RawPas
     values = None if "title" in passage or not levels_left else _parse_values(text_of(passage))
     inside = None if values is None else _read_value(values, levels_left - 1)
     return [passage] if inside is None else inside
+
+
+def _is_pair_with_score(element: Any) -> bool:
+    """Whether it is a document with its score, of which LangChain returns lists."""
+    is_pair = isinstance(element, list | tuple) and len(element) == 2
+    return is_pair and isinstance(element[1], float) and not isinstance(element[0], float)
 
 
 def _find_declared_rows(value: Any, levels_left: int) -> Sequence[Any] | None:
@@ -422,10 +423,30 @@ class _JsonObject:
         return value if isinstance(value, str) else ""
 
 
-def _build_document(value: Any, names: Mapping[str, str]) -> Any:
-    """Return a document in canonical fields; other values are returned as they are."""
-    if isinstance(value, str):
+def _build_document(value: Any, names: Mapping[str, str], place: int) -> Any:
+    """Return a document in canonical fields; other values are returned as they are.
+
+    Args:
+        value: an element of a list of documents.
+        names: the layout's names of a document's fields, by canonical field.
+        place: its place in the list, for messages.
+
+    Raises:
+        SampleError: it was printed in a form that cannot be read.
+    """
+    if _is_pair_with_score(value):
+        value = value[0]
+    if isinstance(value, str) and not begins_as_value(value):
         return split_title(value)
+    if isinstance(value, str):
+        parsed = parse_value(value)
+        if not isinstance(parsed, Mapping) or not _JsonObject(parsed).text:
+            # A text may begin with a bracket, but with nothing else that Python prints.
+            message = "" if value.startswith(("[", "{")) else explain_unreadable(value)
+            if message:
+                raise SampleError([Problem(f"[{place}]", message)])
+            return split_title(value)
+        value = parsed
     if not isinstance(value, Mapping):
         return value
     json_object = _JsonObject(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from trustassay.core.sample import CANONICAL_FIELDS, Problem, Sample, SampleErro
 from trustassay.errors import did_you_mean
 from trustassay.input import arrow, otlp, places, recognising
 from trustassay.input.chats import CHATS, is_no_answer, split_turns
+from trustassay.input.json_tables import read_rows
 from trustassay.input.layouts import NAMES, explain_missing
 from trustassay.input.messages import read_messages
 from trustassay.input.places import (
@@ -33,15 +34,18 @@ from trustassay.input.places import (
 )
 from trustassay.input.proposals import find_unknown_fields, shorten
 from trustassay.input.records import (
+    FieldNames,
     InputError,
     InputFault,
     RawRecord,
     UnknownFields,
     build_missing_source_error,
     is_nan,
+    join_names,
+    split_names,
     to_json_types,
 )
-from trustassay.input.tables import read_csv_records, read_workbook_records
+from trustassay.input.tables import build_table_record, read_csv_records, read_workbook_records
 from trustassay.input.traces import is_trace, read_traces
 
 _LISTS: Sequence[Sequence[str]] = [paths.split() for paths in NAMES["lists"]["records"]]
@@ -52,12 +56,13 @@ MAX_LINE_BYTES = 2**24
 """Bytes of a first line of a ``.json`` file that may be one record of many."""
 
 
-def read_raw_records(name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+def read_raw_records(name: str, fields: Mapping[str, str], sheet: str = "") -> Iterator[RawRecord]:
     """Open a file, folder or other input and return its records.
 
     Args:
         name: the path or URL, as the user wrote it.
         fields: the user's names of fields, by canonical field.
+        sheet: the sheet of a workbook, by title or number; empty for the one with questions.
 
     Raises:
         InputError: at once, if it does not exist or its kind is unknown; while iterating, if it is
@@ -65,9 +70,10 @@ def read_raw_records(name: str, fields: Mapping[str, str]) -> Iterator[RawRecord
     """
     if name == STANDARD_INPUT:
         stored_input = store_standard_input()
-        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, stored_input.kind)
+        kind = stored_input.kind
+        return _read_file(stored_input.path, STANDARD_INPUT_NAME, fields, sheet, kind)
     if (place := find_place(name)) is not None:
-        return _read_place(place, name, fields)
+        return _read_place(place, name, fields, sheet)
     path = Path(name)
     try:
         is_folder, exists = path.is_dir(), path.exists()
@@ -75,36 +81,40 @@ def read_raw_records(name: str, fields: Mapping[str, str]) -> Iterator[RawRecord
         # No permission, or a name that no file can have, such as one that is too long.
         raise InputError(f"{name[:200]}: cannot be read ({error.strerror})") from error
     if is_folder:
-        return _read_folder(path, name, fields)
+        return _read_folder(path, name, fields, sheet)
     if not exists:
         raise InputError(f"{name}: no such file")
-    return _read_file(path, name, fields)
+    return _read_file(path, name, fields, sheet)
 
 
-def _read_place(place: InputPlace, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+def _read_place(
+    place: InputPlace, name: str, fields: Mapping[str, str], sheet: str
+) -> Iterator[RawRecord]:
     if place.table:
         return arrow.read_batches(arrow.slice_batches(place.table()), f"{name:.80}", fields)
     if not place.files:
         raise InputError(f"{name}: no such file, and no file matches")
     single_file = place.files.get("")
     return (
-        _read_file(single_file, name, fields)
+        _read_file(single_file, name, fields, sheet)
         if single_file
-        else _read_files(place.files, name, fields)
+        else _read_files(place.files, name, fields, sheet)
     )
 
 
 def _read_file(
-    path: InputFile, name: str, fields: Mapping[str, str], kind: str = ""
+    path: InputFile, name: str, fields: Mapping[str, str], sheet: str, kind: str = ""
 ) -> Iterator[RawRecord]:
     # Standard input has no suffix; its kind was determined by its content.
     kind = kind or places.determine_kind(path, name)
+    if sheet and kind != ".xlsx":
+        raise InputError(f"{name}: is no workbook, and so has no sheet {sheet!r}")
     if kind in {".jsonl", ".ndjson"}:
-        return _read_json_lines(path, name)
+        return _read_json_lines(path, name, fields)
     if kind == ".json":
         return _read_json(path, name, fields)
     if kind == ".xlsx":
-        return read_workbook_records(path, name, fields)
+        return read_workbook_records(path, name, fields, sheet)
     if kind == ".parquet":
         return _read_parquet(path, name, fields)
     if kind in places.OTLP_SUFFIXES:
@@ -112,13 +122,33 @@ def _read_file(
     return read_csv_records(path, name, fields, "\t" if kind == ".tsv" else ",")
 
 
-def _read_json_lines(path: InputFile, name: str) -> Iterator[RawRecord]:
+def _read_json_lines(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
     with open_text(path, name) as stream:
-        for number, line in enumerate(stream, 1):
+        lines = (
+            (number, text)
+            for number, line in enumerate(stream, 1)
             # A byte order mark, as Excel and PowerShell write it.
-            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            if text and not text.isspace():
-                yield _parse_json_line(text, f"{name}:{number}")
+            if (text := line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip()
+        )
+        first_lines = list(islice(lines, 2))
+        for number, text in chain(first_lines, lines):
+            raw = _parse_json_line(text, f"{name}:{number}")
+            rows = _find_rows_of_line(raw.record, fields) if len(first_lines) == 1 else None
+            if rows is None:
+                yield _build_raw_record(raw.record, raw.where, fields, raw.problems)
+            for place, row in enumerate(rows or (), 1):
+                yield _build_raw_record(row, f"{name}: item {place}", fields)
+
+
+def _find_rows_of_line(line: Any, fields: Mapping[str, str]) -> Sequence[Any] | None:
+    """Return the records of an only line with a whole list or table; ``None`` for a record."""
+    if isinstance(line, Mapping):
+        first_value = next(iter(line.values()), None)
+        is_table = "0" in line or (isinstance(first_value, Mapping) and "0" in first_value)
+        has_rows = "data" in line and not line.keys().isdisjoint(("columns", "schema"))
+        return read_rows(line, fields) if is_table or has_rows else None
+    is_list = isinstance(line, list) and all(isinstance(record, Mapping) for record in line)
+    return line if line and is_list and not read_messages(line) else None
 
 
 def _parse_json_line(line: bytes, where: str) -> RawRecord:
@@ -137,20 +167,26 @@ def _parse_json_line(line: bytes, where: str) -> RawRecord:
     return RawRecord(where, None, (problem,))
 
 
+def _build_raw_record(
+    record: Any, where: str, fields: Mapping[str, str], problems: tuple[Problem, ...] = ()
+) -> RawRecord:
+    """Return a record of JSON or Python; one with NaN, as pandas writes it, is a row of a table."""
+    if isinstance(record, Mapping) and any(map(is_nan, record.values())):
+        cells = {name: None if is_nan(value) else value for name, value in record.items()}
+        return build_table_record(cells, where, fields)
+    return RawRecord(where, record, problems)
+
+
 def _read_json(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
-    # Each form of a .json file in turn: JSON Lines with a wrong suffix, a single trace or chat, an
-    # object of columns, an object with a list of records, a list.
+    # Each form of a .json file in turn: JSON Lines with a wrong suffix, a single trace or chat, a
+    # table, an object with a list of records, a list.
     if _is_json_lines(path, name):
-        yield from _read_json_lines(path, name)
+        yield from _read_json_lines(path, name, fields)
         return
     content = _load_json(path, name)
-    lists = [content.get(name) for name in CHATS] if isinstance(content, dict) else []
-    is_single_record = is_trace(content) or any(
-        read_messages(messages) for messages in lists if isinstance(messages, list)
-    )
-    records = [content] if is_single_record else content
+    records = [content] if _is_single_record(content) else content
     if isinstance(records, dict):
-        records = _rows_of_columns(content, fields)
+        records = read_rows(content, fields)
         if records is None:
             records = _find_list(content, fields)
     if not isinstance(records, list):
@@ -162,8 +198,23 @@ def _read_json(path: InputFile, name: str, fields: Mapping[str, str]) -> Iterato
             f"{name}: expected a list of records, an object with one under `data` or `results`, or "
             f"an object of columns, lists of one length, with a question column; {reason}"
         )
+    if records and all(_is_row_of_cells(record) for record in records):
+        message = "has rows without the names of columns; in pandas, write them with"
+        raise InputError(f'{name}: {message} to_json(..., orient="records")')
     for number, record in enumerate(records, 1):
-        yield RawRecord(f"{name}: item {number}", record)
+        yield _build_raw_record(record, f"{name}: item {number}", fields)
+
+
+def _is_single_record(content: Any) -> bool:
+    """Whether an object is a trace or a chat by itself."""
+    lists = [content.get(name) for name in CHATS] if isinstance(content, Mapping) else []
+    return is_trace(content) or any(
+        read_messages(messages) for messages in lists if isinstance(messages, list)
+    )
+
+
+def _is_row_of_cells(record: Any) -> bool:
+    return isinstance(record, list) and not any(isinstance(cell, Mapping) for cell in record)
 
 
 def _find_list(content: Mapping[str, Any], fields: Mapping[str, str]) -> list[Any] | None:
@@ -172,9 +223,7 @@ def _find_list(content: Mapping[str, Any], fields: Mapping[str, str]) -> list[An
     for paths in _LISTS:
         values = [recognising.reach(content, path) for path in paths]
         # Columns inside an object, as results of uqlm have them.
-        columns = [
-            _rows_of_columns(value, fields) for value in values if isinstance(value, Mapping)
-        ]
+        columns = [read_rows(value, fields) for value in values if isinstance(value, Mapping)]
         lists = [value for value in (*values, *columns) if isinstance(value, list)]
         if records := list(chain.from_iterable(lists)):
             return records
@@ -188,11 +237,6 @@ def _find_list(content: Mapping[str, Any], fields: Mapping[str, str]) -> list[An
     lists = [records for records in lists if any(isinstance(record, dict) for record in records)]
     if len(lists) == 1:
         return lists[0]
-    # Records by their ids.
-    if all(isinstance(value, dict) for value in content.values()) and any(
-        recognising.has_question(value, fields) for value in content.values()
-    ):
-        return [{"id": key, **value} for key, value in content.items()]
     return [] if has_empty_list else None
 
 
@@ -205,23 +249,6 @@ def _is_json_lines(path: InputFile, name: str) -> bool:
         return more and isinstance(json.loads(first.decode("utf-8-sig")), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _rows_of_columns(
-    columns: Mapping[str, Any], fields: Mapping[str, str]
-) -> list[dict[str, Any]] | None:
-    """Return the rows of an object of columns; ``None`` for any other object."""
-    lists = [value for value in columns.values() if isinstance(value, list)]
-    if not lists or len(lists) < len(columns) or len({len(values) for values in lists}) != 1:
-        return None
-    # Only with a column for the question or the response: an object of lists may be anything.
-    is_known = (
-        recognising.has_question(columns, fields)
-        or "response" in recognising.find_columns(columns, fields)
-        or recognising.is_published_set(columns.keys())
-    )
-    rows = zip(*lists, strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows] if is_known else None
 
 
 def _load_json(path: InputFile, name: str) -> Any:
@@ -259,7 +286,9 @@ def _read_parquet(path: InputFile, name: str, fields: Mapping[str, str]) -> Iter
     yield from arrow.read_batches(_read_batches(path, name, "Parquet"), name, fields)
 
 
-def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+def _read_folder(
+    path: Path, name: str, fields: Mapping[str, str], sheet: str
+) -> Iterator[RawRecord]:
     # A data set of Hugging Face, by ``save_to_disk``: one split, or a folder with a split.
     if (path / "state.json").is_file():
         state = _load_json(path / "state.json", f"{name}/state.json")
@@ -272,7 +301,7 @@ def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[R
         batches = chain.from_iterable(_read_batches(shard, str(shard), "Arrow") for shard in shards)
         return arrow.read_batches(batches, name, fields)
     if not (path / "dataset_dict.json").is_file():
-        return _read_files_in(path, name, fields)
+        return _read_files_in(path, name, fields, sheet)
     content = _load_json(path / "dataset_dict.json", f"{name}/dataset_dict.json")
     splits = content.get("splits") if isinstance(content, dict) else None
     if not isinstance(splits, list) or not all(isinstance(split, str) for split in splits):
@@ -285,18 +314,20 @@ def _read_folder(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[R
     split = path / splits[0]
     if not (split / "state.json").is_file():
         raise InputError(f"{split}: the split is missing, or has no state.json")
-    return _read_folder(split, str(split), fields)
+    return _read_folder(split, str(split), fields, sheet)
 
 
-def _read_files_in(path: Path, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
+def _read_files_in(
+    path: Path, name: str, fields: Mapping[str, str], sheet: str
+) -> Iterator[RawRecord]:
     if (path / "run.json").is_file():
         message = "is the folder of a run, which has answers already"
         raise InputError(f"{name}: {message}; to score them again: trustassay rescore {name}")
-    return _read_files(places.list_files(path), name, fields)
+    return _read_files(places.list_files(path), name, fields, sheet)
 
 
 def _read_files(
-    files: Mapping[str, InputFile], name: str, fields: Mapping[str, str]
+    files: Mapping[str, InputFile], name: str, fields: Mapping[str, str], sheet: str
 ) -> Iterator[RawRecord]:
     """Return the records of the files below a folder.
 
@@ -308,7 +339,7 @@ def _read_files(
     def records() -> Iterator[RawRecord]:
         for path in paths:
             keys, file = places.read_folder_keys(path), files[path]
-            for raw in _read_file(file, str(file), fields):
+            for raw in _read_file(file, str(file), fields, sheet):
                 record = raw.record
                 yield (
                     raw._replace(record=keys | record) if keys and isinstance(record, dict) else raw
@@ -330,7 +361,7 @@ def _read_batches(path: InputFile, name: str, kind: str) -> Iterator[Any]:
         raise InputError(f"{name}: is not a readable {kind} file ({error})") from error
 
 
-_NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+_NO_FIELDS: FieldNames = MappingProxyType({})
 TURNS = LAST, ALL = "last", "all"
 """Turns of a chat log that are samples."""
 
@@ -384,8 +415,9 @@ def read_samples(
     | arrow.ArrowStream
     | Iterable[Mapping[str, Any] | Sample | str | os.PathLike[str]],
     *,
-    fields: Mapping[str, str] = _NO_FIELDS,
+    fields: FieldNames = _NO_FIELDS,
     turns: str = LAST,
+    sheet: str | int | None = None,
 ) -> Iterator[LocatedSample | InputFault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
@@ -402,8 +434,10 @@ def read_samples(
     name of its file, which then counts as its model: files of several models may share their ids.
 
     ``fields`` maps canonical names to the record's own, where dots descend into objects
-    (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
-    are samples: the ``last`` of each, or ``all`` that are answered.
+    (``{"label": "scores.human"}``); it overrides any layout. The passages of several names for the
+    documents are added up. ``turns`` are those of chat logs that are samples: the ``last`` of each,
+    or ``all`` that are answered. ``sheet`` is the sheet of a workbook, by its title or its number
+    from 1; by default the one with a question column.
 
     Results are in input order; a faulty record raises nothing, it yields an :class:`InputFault`.
 
@@ -418,19 +452,24 @@ def read_samples(
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
+    names = join_names(fields)
     # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
-        names = _find_distinct_names(paths)
-        read = [_read(read_raw_records(path, fields), path, fields, turns) for path in paths]
-        return (
-            chain.from_iterable(map(_add_model_to_ids, read, names)) if len(paths) > 1 else read[0]
-        )
-    if (rows := arrow.read_frame(source, fields)) is not None:
-        return _read(rows, arrow.FRAME, fields, turns)
-    if isinstance(source, Mapping) or not isinstance(source, Iterable):
+        file_names = _find_distinct_names(paths)
+        title = "" if sheet is None else str(sheet)
+        read = [_read(read_raw_records(path, names, title), path, names, turns) for path in paths]
+        if len(paths) == 1:
+            return read[0]
+        return chain.from_iterable(map(_add_model_to_ids, read, file_names))
+    if sheet is not None:
+        raise InputError("sheet: only a workbook has sheets, and the input is no file")
+    if (rows := arrow.read_frame(source, names)) is not None:
+        return _read(rows, arrow.FRAME, names, turns)
+    records = _find_rows_in_memory(source, names) if isinstance(source, Mapping) else source
+    if not isinstance(records, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_read_in_memory(source), "the samples", fields, turns)
+    return _read(_read_in_memory(records, names), "the samples", names, turns)
 
 
 def _find_distinct_names(paths: Sequence[str]) -> list[str]:
@@ -467,7 +506,22 @@ def _add_model_to_ids(
             yield result
 
 
-def _read_in_memory(records: Iterable[Any]) -> Iterator[RawRecord]:
+def _find_rows_in_memory(source: Mapping[Any, Any], fields: Mapping[str, str]) -> Any:
+    """Return the rows of a table as ``to_dict`` of pandas writes it; ``None`` for a record."""
+    columns = {
+        str(name): list(column)
+        if isinstance(column, Iterable) and not isinstance(column, str | bytes | Mapping)
+        else column
+        for name, column in source.items()
+    }
+    try:
+        content = to_json_types(columns)
+    except RecursionError:
+        return None
+    return None if _is_single_record(content) else read_rows(content, fields)
+
+
+def _read_in_memory(records: Iterable[Any], fields: Mapping[str, str]) -> Iterator[RawRecord]:
     for number, record in enumerate(records, 1):
         where = f"sample {number}"
         if not isinstance(record, Mapping):
@@ -478,14 +532,14 @@ def _read_in_memory(records: Iterable[Any]) -> Iterator[RawRecord]:
         except RecursionError:
             yield RawRecord(where, None, (Problem("record", "is nested too deeply"),))
             continue
-        yield RawRecord(where, {k: v for k, v in values.items() if not is_nan(v)})
+        yield _build_raw_record(values, where, fields)
 
 
 def _read(
     raws: Iterator[RawRecord], name: str, fields: Mapping[str, str], turns: str
 ) -> Iterator[LocatedSample | InputFault]:
     # Fields of the user that no record has had so far; at the end any that is left is an error.
-    unseen = dict(fields)
+    unseen = {(k, name) for k, joined in fields.items() for name in split_names(joined)}
     count = 0
     keys: set[str] = set()
     for raw in read_traces((recognising.parse_values(raw, fields) for raw in raws), name):
@@ -501,15 +555,15 @@ def _read(
             if unseen:
                 keys.update(raw.record)
                 unseen = {
-                    k: v
-                    for k, v in unseen.items()
-                    if recognising.reach(raw.record, v) is recognising.ABSENT
+                    (k, name)
+                    for k, name in unseen
+                    if recognising.reach(raw.record, name) is recognising.ABSENT
                 }
             yield from _read_samples_of_record(raw, fields, turns)
     if not count:
         raise InputError(f"{name}: contains no records")
     if keys:
-        for canonical, theirs in unseen.items():
+        for canonical, theirs in sorted(unseen):
             raise build_missing_source_error(name, canonical, theirs, keys)
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from trustassay.core.sample import (
@@ -35,8 +36,16 @@ from trustassay.input.layouts import (
     is_only_question,
 )
 from trustassay.input.messages import describe_ending
-from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
-from trustassay.input.records import RawRecord, decode_json, is_nan, parse_value
+from trustassay.input.numbered import ColumnSeries, find_column_series, join_numbered
+from trustassay.input.passages import is_prose, read_document_rows, read_documents
+from trustassay.input.printed import NO_LIST, begins_as_value, explain_unreadable
+from trustassay.input.records import (
+    RawRecord,
+    decode_json,
+    is_missing,
+    parse_value,
+    split_names,
+)
 
 ABSENT: Final = object()
 """The result of :func:`reach` where a record has no such field; ``None`` is a value."""
@@ -233,8 +242,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _has_value(record: Mapping[str, Any], name: str) -> bool:
-    value = record.get(name)
-    return not (value is None or is_nan(value))
+    return not is_missing(record.get(name))
 
 
 class _KeyReading(NamedTuple):
@@ -246,8 +254,16 @@ class _KeyReading(NamedTuple):
     """By canonical field, the names that they have for it."""
     names: Mapping[str, str]
     """By known name, the other spelling that the records use."""
+    numbered: Mapping[str, ColumnSeries]
+    """By known name, the columns with numbers that together are its field."""
+    known_names: frozenset[str]
+    """All names that have a canonical field."""
     nested: bool
     """Whether their question may be inside an object."""
+
+    def names_of(self, canonical: str) -> tuple[str, ...]:
+        """Return the names for a canonical field, the preferred one first."""
+        return dict(self.candidates).get(canonical, ())
 
 
 # Cached, because most records of an input have the same keys.
@@ -255,7 +271,8 @@ class _KeyReading(NamedTuple):
 def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) -> _KeyReading:
     layout = find_layout(dict.fromkeys(keys), dict(fields))
     names_to_keep = {name for names in layout.fields.values() for name in names}
-    names_to_keep |= {path for _, path in fields} | {path.partition(".")[0] for _, path in fields}
+    paths = [path for _, joined in fields for path in split_names(joined)]
+    names_to_keep.update(paths, (path.partition(".")[0] for path in paths))
     # The user's names, and those of the layout, are never read as other spellings.
     names = layouts.find_respellings(keys, names_to_keep)
     # The layout may depend on names that were spelled differently.
@@ -263,20 +280,46 @@ def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) ->
         old = {spelling: known_name for known_name, spelling in names.items()}
         keys = tuple(old.get(key, key) for key in keys)
         layout = find_layout(dict.fromkeys(keys), dict(fields))
-    return _KeyReading(layout, _find_candidates(keys, layout), names, may_be_nested(keys))
+    numbered = {
+        known_name: series
+        for known_name, series in find_column_series(keys, names_to_keep).items()
+        if series.canonical not in dict(fields)
+    }
+    if numbered:
+        columns = {column.name for series in numbered.values() for column in series.columns}
+        keys = (*(key for key in keys if key not in columns), *numbered)
+        layout = find_layout(dict.fromkeys(keys), dict(fields))
+    candidates = _find_candidates(keys, layout)
+    known_names = frozenset(CANONICAL_FIELDS).union(*(names for _, names in candidates))
+    return _KeyReading(layout, candidates, names, numbered, known_names, may_be_nested(keys))
 
 
 def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Return, by canonical field, the columns that may contain it, the preferred one first."""
-    keys = tuple(keys)
-    reading = _plan_reading(keys, tuple(fields.items()))
-    result = {name: (column,) for name, column in fields.items()}
+    return _find_columns(tuple(keys), tuple(fields.items()))
+
+
+@lru_cache(maxsize=1024)
+def _find_columns(
+    keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]
+) -> Mapping[str, tuple[str, ...]]:
+    reading = _plan_reading(keys, fields)
+    result = {name: tuple(split_names(columns)) for name, columns in fields}
     for canonical in CANONICAL_FIELDS:
-        canonical_column = (canonical,) if canonical in keys or canonical in reading.names else ()
-        names = (*canonical_column, *dict(reading.candidates).get(canonical, ()))
-        if names and canonical not in fields:
-            result[canonical] = tuple(reading.names.get(name, name) for name in names)
+        is_column = canonical in {*keys, *reading.names, *reading.numbered}
+        names = reading.names_of(canonical)
+        names = (canonical, *names) if is_column else names
+        if names and canonical not in result:
+            columns = (_list_columns(name, reading) for name in dict.fromkeys(names))
+            result[canonical] = tuple(chain.from_iterable(columns))
     return result
+
+
+def _list_columns(name: str, reading: _KeyReading) -> list[str]:
+    """Return the columns that a known name stands for, as the record writes them."""
+    series = reading.numbered.get(name)
+    columns = [column.name for column in series.columns] if series else [name]
+    return [reading.names.get(column, column) for column in columns]
 
 
 def has_question(keys: Iterable[str], fields: Mapping[str, str]) -> bool:
@@ -301,16 +344,21 @@ def parse_values(raw: RawRecord, fields: Mapping[str, str]) -> RawRecord:
     if not isinstance(record, Mapping):
         return raw
     written = [
-        name for name, value in record.items() if isinstance(value, str) and value[:1] in _BRACKETS
+        name for name, value in record.items() if isinstance(value, str) and begins_as_value(value)
     ]
     if not written:
         return raw
     columns = find_columns(record, fields)
     by_field = {name: field for field, names in columns.items() for name in names}
+    numbered = _plan_reading(tuple(record), tuple(fields.items())).numbered.values()
+    single_texts = {column.name for series in numbered for column in series.columns} | _ANSWERS
     values, problems = dict(record), list(raw.problems)
     for name in written:
         field = by_field.get(name, "")
-        if field in layouts.TEXT_FIELDS or field == "documents" or name in _ANSWERS:
+        if field in layouts.TEXT_FIELDS or field == "documents" or name in single_texts:
+            continue
+        # Of fields that need no list, only texts in brackets are parsed.
+        if field not in layouts.STRUCTURED_FIELDS and record[name][:1] not in _BRACKETS:
             continue
         value = parse_value(record[name])
         # An object in a list of texts stays a text: it may be the reference answer itself. SQuAD's
@@ -321,7 +369,7 @@ def parse_values(raw: RawRecord, fields: Mapping[str, str]) -> RawRecord:
         elif (
             field in layouts.STRUCTURED_FIELDS and not is_text and not _is_prose_name(name, fields)
         ):
-            problems.append(Problem(name, NO_LIST))
+            problems.append(Problem(name, explain_unreadable(record[name]) or NO_LIST))
     return raw._replace(record=values, problems=tuple(problems))
 
 
@@ -337,48 +385,56 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     fields_key = tuple(fields.items())
     reading = _plan_reading(tuple(record), fields_key)
     raw, names = record, reading.names
+    # 1. Other spellings become the known names.
     if names:
         known_names = {spelling: name for name, spelling in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
-    # A flattened record has other keys, and so is read in another way.
+    # 2. A flattened record has other keys, and so is read in another way.
     if reading.nested and (result := flatten_record(raw)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
         reading = _plan_reading(tuple(raw), fields_key)
+    # 3. Columns with numbers become one field.
+    raw = join_numbered(raw, reading.numbered)
+    # 4. Each canonical field gets its value from its source.
     sources = _find_sources(raw, reading.layout, fields, reading.candidates)
-    moved = set(sources.values())
+    moved = {name for source in sources.values() for name in split_names(source)}
     canonical = {k: v for k, v in raw.items() if k not in moved and k not in sources}
     problems = []
     for name, source in sources.items():
+        if name == "documents":
+            continue
         # The user's names refer to the record as it was written.
         value = reach(record if name in fields else raw, source)
-        # The layout's converter wins over the general one.
-        convert = reading.layout.converters.get(source) or layouts.CONVERTERS.get(source)
-        if convert and value is not ABSENT:
-            try:
-                value = convert(value)
-            except SampleError as error:
-                problems += [Problem(source + p.field, p.message) for p in error.problems]
-                continue
+        try:
+            value = _convert(value, source, reading.layout)
+        except SampleError as error:
+            problems += [Problem(source + p.field, p.message) for p in error.problems]
+            continue
         if value is not None and value is not ABSENT:
             canonical[name] = value
     if canonical.get("answers") is not None:
         gold_texts = layouts.read_gold_texts(canonical.pop("answers"))
         canonical |= {} if gold_texts is None else {"answers": gold_texts}
-    documents_value = canonical.pop("documents", None)
-    try:
-        documents = read_documents(documents_value, reading.layout.documents)
-        if documents is not None:
-            canonical["documents"] = documents
-        elif canonical.get("response") is not None and _names_documents(raw, sources, reading):
-            # An answer beside an empty field for passages was written without passages.
-            canonical["documents"] = []
-    except SampleError as error:
-        source = sources.get("documents", "documents")
-        problems += [
-            Problem(names.get(source, source), problem.message) for problem in error.problems
-        ]
+    # 5. Empty cells are left out.
+    response_names = (sources.get("response", "response"), *reading.names_of("response"))
+    _drop_missing(canonical, reading, [reach(raw, name) for name in response_names])
+    # 6. The passages of all fields for them are read.
+    document_names = split_names(sources.get("documents", "documents"))
+    whole = record if "documents" in fields else raw
+    values = {name: reach(whole, name) for name in document_names}
+    documents, document_problems = _read_all_documents(values, names, reading.layout)
+    problems += document_problems
+    canonical.pop("documents", None)
+    if documents is not None:
+        canonical["documents"] = documents
+    elif canonical.get("response") is not None and _names_documents(raw, sources, reading):
+        # An answer beside an empty field for passages was written without passages.
+        canonical["documents"] = []
+    # Several fields have no name in common.
+    if len(document_names) > 1:
+        del sources["documents"]
     return RecognisedRecord(
         canonical,
         tuple(problems),
@@ -392,6 +448,60 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     )
 
 
+def _convert(value: Any, source: str, layout: Layout) -> Any:
+    """Return the canonical value of a source; the layout's converter wins over the general one."""
+    convert = layout.converters.get(source) or layouts.CONVERTERS.get(source)
+    return convert(value) if convert and value is not ABSENT else value
+
+
+def _drop_missing(
+    canonical: dict[str, Any], reading: _KeyReading, responses: Iterable[Any]
+) -> None:
+    """Remove fields whose value stands for an empty cell; such a response is a blank answer.
+
+    Args:
+        canonical: the record in canonical fields, which is changed.
+        reading: how it was read.
+        responses: the values under all names of the response.
+    """
+    for name in reading.known_names & canonical.keys():
+        is_blank = canonical[name] == "" and name not in ("question", "response")
+        if is_blank or is_missing(canonical[name]):
+            del canonical[name]
+    is_blank = any(value is not None and is_missing(value) for value in responses)
+    if is_blank and "response" not in canonical:
+        canonical["response"] = ""
+
+
+def _read_all_documents(
+    values: Mapping[str, Any], names: Mapping[str, str], layout: Layout
+) -> tuple[Any, Sequence[Problem]]:
+    """Return the documents in fields, added up, and the problems of reading them.
+
+    Args:
+        values: by name of a field, its value.
+        names: the original names of fields.
+        layout: the layout of the record.
+    """
+    documents: Any = None
+    problems: list[Problem] = []
+    for name, value in values.items():
+        try:
+            converted = _convert(value, name, layout)
+            present = None if converted is ABSENT or is_missing(converted) else converted
+            result = read_documents(present, layout.documents)
+        except SampleError as error:
+            problems += [
+                Problem(names.get(name, name) + p.field, p.message) for p in error.problems
+            ]
+            continue
+        if isinstance(result, list):
+            documents = [*(documents or ()), *result]
+        elif result is not None:
+            return result, problems  # no list: the parser of samples reports it
+    return documents, problems
+
+
 def _original_path(path: str, names: Mapping[str, str]) -> str:
     root, dot, path_behind = path.partition(".")
     return names.get(root, root) + dot + path_behind
@@ -400,7 +510,7 @@ def _original_path(path: str, names: Mapping[str, str]) -> str:
 def _names_documents(
     raw: Mapping[str, Any], sources: Mapping[str, str], reading: _KeyReading
 ) -> bool:
-    candidates = dict(reading.candidates).get("documents", ())
+    candidates = reading.names_of("documents")
     return not AMBIGUOUS.issuperset(candidates) or "documents" in raw or "documents" in sources
 
 

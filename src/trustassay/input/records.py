@@ -1,17 +1,14 @@
 """Raw records, their values in JSON's types, the faults in them, and summaries of many faults."""
 
-import ast
 import datetime
-import io
 import json
 import math
 import os
 import re
-import tokenize
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,6 +18,7 @@ import numpy as np
 
 from trustassay.core.sample import Problem
 from trustassay.errors import UsageError, did_you_mean
+from trustassay.input.printed import parse_printed
 
 
 class InputError(UsageError):
@@ -46,6 +44,36 @@ def build_missing_source_error(
     """Return the error for a ``--field`` whose source no record has."""
     hint = did_you_mean("field", theirs, names)
     return InputError(f"{name}: no record has {theirs} (--field {canonical}={theirs}): {hint}")
+
+
+FieldNames = Mapping[str, str | Sequence[str]]
+"""The user's names of fields, by canonical field."""
+_SEPARATOR = "\x1f"
+
+
+def join_names(fields: FieldNames) -> dict[str, str]:
+    """Return the user's names of fields, of which the documents may have several, one text each.
+
+    :func:`split_names` returns the names in such a text.
+
+    Raises:
+        InputError: another field has several names.
+    """
+    result = {}
+    for canonical, names in fields.items():
+        several = [names] if isinstance(names, str) else list(map(str, names))
+        if len(several) != 1 and canonical != "documents":
+            raise InputError(
+                f"--field {canonical}: expected one name, got {', '.join(several) or 'none'}; only "
+                "documents may have several, whose passages are added up"
+            )
+        result[canonical] = _SEPARATOR.join(several)
+    return result
+
+
+def split_names(joined: str) -> list[str]:
+    """Return the names that :func:`join_names` joined."""
+    return joined.split(_SEPARATOR)
 
 
 MAX_MISSING_LISTED = 3
@@ -182,7 +210,8 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def to_json_types(value: Any) -> Any:
-    """Return a value in JSON's types; bytes, dates and decimals become text.
+    """Return a value in JSON's types; bytes, dates and decimals become text, and dataclasses and
+    models of pydantic become objects.
 
     An object of an unknown type is not changed.
     """
@@ -191,7 +220,7 @@ def to_json_types(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(key): to_json_types(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | deque):
         return [to_json_types(item) for item in value]
     if isinstance(value, set | frozenset):
         return sorted(map(to_json_types, value), key=str)
@@ -200,7 +229,18 @@ def to_json_types(value: Any) -> Any:
         # converting it again would not end.
         listed = value.tolist()
         return listed if isinstance(listed, np.generic) else to_json_types(listed)
-    return _as_text(value)
+    content = _content_of(value)
+    return _as_text(value) if content is None else to_json_types(content)
+
+
+def _content_of(value: Any) -> dict[str, Any] | None:
+    """Return the fields of a document of LangChain, LlamaIndex or Haystack, or of a like object."""
+    if hasattr(type(value), "model_dump"):
+        content: dict[str, Any] = value.model_dump()
+        return content
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: getattr(value, item.name) for item in fields(value)}
+    return None
 
 
 def arrow_to_json_types(value: Any) -> Any:
@@ -226,9 +266,36 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
+MISSING_TEXTS = frozenset(
+    "nan NaN -nan -NaN NaT NA N/A n/a <NA> #NA #N/A None NULL null 1.#IND -1.#IND 1.#QNAN "
+    "-1.#QNAN".split()
+)
+"""Texts that pandas, Excel and SQL write for an empty cell: those that pandas reads as one."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether ``value`` is an empty cell: ``None``, NaN, or a text that stands for one.
+
+    "None." and "none" are answers; only the texts of :data:`MISSING_TEXTS` stand for no answer.
+    """
+    if isinstance(value, str):
+        return len(value) < 20 and value.strip() in MISSING_TEXTS
+    return value is None or is_nan(value)
+
+
+_MIDNIGHT = datetime.time()
+
+
 def _as_text(value: Any) -> Any:
+    # Other empty cells of pandas, which need not be installed.
+    if type(value).__name__ in {"NaTType", "NAType"}:
+        return math.nan
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).decode("utf-8", "backslashreplace")
+    # Excel and pandas store a date as its midnight.
+    if isinstance(value, datetime.datetime):
+        is_date = value == datetime.datetime.combine(value, _MIDNIGHT)
+        value = value.date() if is_date else value
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, datetime.timedelta | Decimal | UUID):
@@ -250,33 +317,8 @@ def decode_json(value: Any) -> Any:
 
 
 def parse_value(text: str) -> Any:
-    """Return the list or object that a text is, as JSON or as Python prints it; otherwise ``None``.
-
-    No code is run: Python's form is parsed as literals only.
-    """
-    if not text.startswith(("[", "{")):
-        return None
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    try:
-        # Through JSON, so that values which JSON does not have, such as sets, are refused.
-        result = json.loads(json.dumps(ast.literal_eval(text)))
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
-    return _parse_elements(text) if result and isinstance(result, list) else result
-
-
-def _parse_elements(text: str) -> list[Any]:
-    """Return the elements of a printed list, also of a NumPy array of texts.
-
-    NumPy prints no commas between elements, and Python would join adjacent texts to one.
-    """
-    strings = [
-        token.string
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.STRING
-    ]
-    result: list[Any] = ast.literal_eval(text)
-    if len(strings) > len(result) and all(isinstance(element, str) for element in result):
-        return [ast.literal_eval(element) for element in strings]
-    return result
+    """Return the list or object that a text is in JSON or as Python prints it, or else ``None``."""
+    if text.startswith(("[", "{")):
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+    return parse_printed(text)

@@ -2,15 +2,18 @@
 
 import csv
 import io
+import re
+import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, zip_longest
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from trustassay.core.progress import tell_once
-from trustassay.core.sample import Problem
-from trustassay.errors import install_command
+from trustassay.core.sample import Problem, write_number
+from trustassay.errors import did_you_mean, install_command
 from trustassay.input.layouts import explain_missing
 from trustassay.input.places import InputFile, open_text
 from trustassay.input.proposals import find_unknown_fields
@@ -21,6 +24,7 @@ from trustassay.input.records import (
     UnknownFields,
     UnknownFieldsError,
     build_missing_source_error,
+    split_names,
     to_json_types,
 )
 
@@ -102,9 +106,10 @@ def check_columns(columns: Sequence[str], name: str, fields: Mapping[str, str]) 
             f"{name}: the header names {', '.join(twice)} more than once; expected a name of its "
             "own for each column"
         )
-    for canonical, theirs in fields.items():
-        if theirs not in columns and theirs.partition(".")[0] not in columns:
-            raise build_missing_source_error(name, canonical, theirs, columns)
+    for canonical, joined in fields.items():
+        for theirs in split_names(joined):
+            if theirs not in columns and theirs.partition(".")[0] not in columns:
+                raise build_missing_source_error(name, canonical, theirs, columns)
 
 
 def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, str]) -> RawRecord:
@@ -113,12 +118,25 @@ def build_table_record(cells: dict[str, Any], where: str, fields: Mapping[str, s
     An empty cell of the response is a blank response, as ``""`` in JSON; in a table without such a
     column the response is missing.
     """
-    names = find_columns(tuple(cells), fields).get("response", ())
-    columns_present = [name for name in names if name in cells]
+    columns = find_columns(tuple(cells), fields)
+    write_numbers(cells, columns.get("question", ()))
+    columns_present = [name for name in columns.get("response", ()) if name in cells]
     # The first of the columns counts as the response where all of them are empty.
-    if columns_present and not any(cells[name] for name in columns_present):
+    if columns_present and all(cells[name] in (None, "") for name in columns_present):
         cells[columns_present[0]] = ""
     return RawRecord(where, cells, of_table=True)
+
+
+def write_numbers(cells: dict[str, Any], columns: Iterable[str]) -> None:
+    """Write the numbers in columns of a table as texts.
+
+    Args:
+        cells: the cells of a row by column, which are changed.
+        columns: the columns of the question; in JSON, a number there is a mistake.
+    """
+    for column in columns:
+        if isinstance(value := cells.get(column), int | float):
+            cells[column] = write_number(value)
 
 
 MAX_CELL_CHARACTERS = 2**31 - 1
@@ -347,17 +365,29 @@ def has_invalid_utf8(texts: Iterable[str]) -> bool:
 
 MAX_WORKBOOK_BYTES = 2**30
 """Bytes of a workbook after unpacking; a small file may unpack to any size."""
+_RELATIONS = r"xl/worksheets/_rels/([^/]+)\.rels"
+"""The part of a workbook that lists what a sheet contains, with the sheet's file name."""
 _FORMULA, _ERROR = "f", "e"
+_FIELDS_OF_TEXTS = ("question", "response", "documents", "answers", "claims")
+"""Fields in which a number is a text."""
 
 
 def read_workbook_records(
-    path: InputFile, name: str, fields: Mapping[str, str]
+    path: InputFile, name: str, fields: Mapping[str, str], sheet: str = ""
 ) -> Iterator[RawRecord]:
-    """Yield the records of the sheet with a question column; it need not be the first sheet.
+    """Yield the records of a sheet.
+
+    Args:
+        path: the file.
+        name: the name of the input, for messages.
+        fields: the user's names of columns, by canonical field.
+        sheet: the title or the number of the sheet; empty for the one with a question column, which
+            need not be the first.
 
     Raises:
-        InputError: openpyxl is not installed, the file is not a workbook, no sheet has a question
-            column, or several have; while iterating, if the file is damaged.
+        InputError: openpyxl is not installed, the file is not a workbook, no sheet or several are
+            meant, or the one with a question column is hidden; while iterating, if the file is
+            damaged.
     """
     try:
         import openpyxl
@@ -367,11 +397,12 @@ def read_workbook_records(
             "as CSV"
         ) from error
     # Checked before openpyxl unpacks anything.
-    _check_size(path, name)
+    pivot_sheets = _check_archive(path, name)
     try:
         with path.open("rb") as file:
             book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
-            yield from _read_sheet(book, name, fields)
+            sheets = [_read_sheet_header(each, fields, pivot_sheets) for each in book.worksheets]
+            yield from _read_sheet(book, name, fields, _choose_sheet(sheets, name, sheet))
     except InputError:
         raise
     except Exception as error:
@@ -380,18 +411,22 @@ def read_workbook_records(
         raise InputError(f"{name}: is not a readable workbook of Excel ({reason})") from error
 
 
-def _check_size(path: InputFile, name: str) -> None:
+def _check_archive(path: InputFile, name: str) -> Sequence[str]:
+    """Refuse a workbook that is too large; return the file names of sheets with pivot tables."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
+            if size > MAX_WORKBOOK_BYTES:
+                message = f"has {size:,} bytes unpacked; save so large a table as CSV"
+                raise InputError(f"{name}: {message}")
+            parts = [re.fullmatch(_RELATIONS, part) for part in archive.namelist()]
+            return [part[1] for part in parts if part and b"/pivotTable" in archive.read(part[0])]
     except zipfile.BadZipFile as error:
         raise InputError(
             f"{name}: is not a workbook of Excel ({error}); save it as .xlsx or CSV"
         ) from error
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error})") from error
-    if size > MAX_WORKBOOK_BYTES:
-        raise InputError(f"{name}: has {size:,} bytes unpacked; save so large a table as CSV")
 
 
 class _WorkbookSheet(NamedTuple):
@@ -405,39 +440,66 @@ class _WorkbookSheet(NamedTuple):
     """The number of the header's row, from 1; 0 for an empty sheet."""
     asks: bool
     """Whether the header has a question column."""
+    aside: str
+    """Why it is chosen only by name: it is hidden, or has a pivot table; empty for others."""
 
 
-def _choose_sheet(book: Any, name: str, fields: Mapping[str, str]) -> _WorkbookSheet:
-    """Return the sheet with a question column, or else the first one with a text."""
-    sheets = [_read_sheet_header(sheet, fields) for sheet in book.worksheets]
-    # Several sheets with questions are ambiguous; none of them is chosen silently.
+def _choose_sheet(sheets: Sequence[_WorkbookSheet], name: str, chosen: str) -> _WorkbookSheet:
+    """Return the sheet that the user chose, by its title or number.
+
+    By default, it is the one with a question column, or else the first one with a text.
+    """
+    titles = [sheet.title for sheet in sheets]
+    if chosen:
+        by_number = dict(zip(map(str, range(1, len(sheets) + 1)), sheets, strict=True))
+        by_title = dict(zip(titles, sheets, strict=True))
+        if chosen not in by_title | by_number:
+            raise InputError(f"{name}: {did_you_mean('sheet', chosen, titles)}")
+        return (by_number | by_title)[chosen]
     asking = [sheet for sheet in sheets if sheet.asks]
-    if len(asking) > 1:
-        titles = ", ".join(sheet.title for sheet in asking)
-        raise InputError(
-            f"{name}: the sheets {titles} have a question column each; save the one that is meant "
-            "as a file of its own"
+    usual = [sheet for sheet in asking if not sheet.aside]
+    # Several sheets with questions are ambiguous; none of them is chosen silently.
+    if asking and len(usual) != 1:
+        parts = [
+            f"{sheet.title} ({sheet.aside})" if sheet.aside else sheet.title for sheet in asking
+        ]
+        have = (
+            "sheets {} have a question column each"
+            if parts[1:]
+            else "sheet {} has a question column"
         )
-    return next(iter([*asking, *(sheet for sheet in sheets if sheet.header), *sheets]))
+        message = have.format(", ".join(parts))
+        option = f"--sheet {shlex.quote((usual or asking)[0].title)}"
+        raise InputError(f"{name}: the {message}; choose one, as with {option}")
+    return next(iter([*usual, *(sheet for sheet in sheets if sheet.header), *sheets]))
 
 
-def _read_sheet_header(sheet: Any, fields: Mapping[str, str]) -> _WorkbookSheet:
+def _read_sheet_header(
+    sheet: Any, fields: Mapping[str, str], pivot_sheets: Sequence[str]
+) -> _WorkbookSheet:
     values = islice(sheet.iter_rows(values_only=True), MAX_HEADER_ROWS)
     rows = [["" if value is None else str(value).strip() for value in row] for row in values]
     place = find_header(rows, lambda cells: has_question(cells, fields))
     first = next((number for number, row in enumerate(rows, 1) if any(row)), 0)
     at = first if place is None else place + 1
-    return _WorkbookSheet(str(sheet.title), rows[at - 1] if at else [], at, place is not None)
+    is_pivot = PurePosixPath(getattr(sheet, "_worksheet_path", "")).name in pivot_sheets
+    aside = "with a pivot table" if is_pivot else ""
+    aside = aside if sheet.sheet_state == "visible" else "hidden"
+    header = rows[at - 1] if at else []
+    return _WorkbookSheet(str(sheet.title), header, at, place is not None, aside)
 
 
-def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[RawRecord]:
-    sheet = _choose_sheet(book, name, fields)
+def _read_sheet(
+    book: Any, name: str, fields: Mapping[str, str], sheet: _WorkbookSheet
+) -> Iterator[RawRecord]:
     if not sheet.header:
         return
     below = book[sheet.title].iter_rows(min_row=sheet.row + 1, values_only=True)
     header = check_header(sheet.header, name, fields, "cells", filter(any, below))
     columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns}
+    # Elsewhere, such as in a label, a percentage is a number.
+    texts = {column for field in _FIELDS_OF_TEXTS for column in columns_of_fields.get(field, ())}
     rows = book[sheet.title].iter_rows(min_row=sheet.row + 1)
     for number, row in enumerate(rows, sheet.row + 1):
         # Formatted but empty rows below the data are common.
@@ -446,10 +508,13 @@ def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw
         cells: dict[str, Any] = dict.fromkeys(filter(None, header))
         problems = []
         for column, cell in zip(header, row, strict=False):
-            if not column or cell.value is None:
+            # "#N/A" is how a formula says that there is no value.
+            if not column or cell.value is None or (cell.data_type, cell.value) == (_ERROR, "#N/A"):
                 continue
             if cell.data_type not in (_FORMULA, _ERROR):
-                cells[column] = _convert_value(cell.value)
+                value = _convert_value(cell.value)
+                is_number = column in texts and isinstance(value, int | float)
+                cells[column] = _write_as_shown(value, cell.number_format) if is_number else value
             # Formulas and errors in columns that are not read do not matter.
             elif column in used:
                 message = "is a formula, and formulas are not computed; paste the column as values"
@@ -457,6 +522,14 @@ def _read_sheet(book: Any, name: str, fields: Mapping[str, str]) -> Iterator[Raw
                 problems.append(Problem(column, message))
         raw = build_table_record(cells, f"{name}: row {number}", fields)
         yield raw._replace(problems=(*problems, *raw.problems))
+
+
+def _write_as_shown(value: float, number_format: str) -> str:
+    """Return a number as a text; with a format such as "0.0%" as a percentage."""
+    if "%" not in number_format or isinstance(value, bool):
+        return write_number(value)
+    decimals = re.search(r"\.([0#?]+)", number_format)
+    return f"{value:.{len(decimals[1]) if decimals else 0}%}"
 
 
 def _convert_value(value: Any) -> Any:

@@ -28,7 +28,7 @@ from trustassay.core.progress import tell
 from trustassay.core.sample import Problem, Sample, SampleError
 from trustassay.errors import BackendError, UsageError, install_command
 from trustassay.input.reading import LocatedSample, read_samples
-from trustassay.input.records import InputError, InputFault
+from trustassay.input.records import FieldNames, InputError, InputFault
 from trustassay.runs.execute import DEFAULT_RUN_SAMPLES_AT_ONCE, assess_with_both
 from trustassay.runs.folder import RunFolder
 from trustassay.runs.growing import GrowingRun
@@ -241,7 +241,7 @@ async def open_scorer(
 
 
 def read_record(
-    record: Any, fields: Mapping[str, str], expected: str = "one answer"
+    record: Any, fields: FieldNames, expected: str = "one answer"
 ) -> LocatedSample | InputFault:
     """Read a single record; return its sample, or the fault that prevents it."""
     try:

@@ -44,7 +44,7 @@ from trustassay.core.prompts import Prompt, load_prompt
 from trustassay.core.sample import Sample, question_key
 from trustassay.errors import RunFolderError, UnknownNameError, UsageError, did_you_mean
 from trustassay.input.reading import LocatedSample, read_samples
-from trustassay.input.records import InputError
+from trustassay.input.records import FieldNames, InputError
 from trustassay.metrics.fewl.references import find_nearest
 from trustassay.runs.answering import OWN_PROMPT
 from trustassay.runs.fill import remove_response
@@ -283,7 +283,7 @@ def read_answers(path: Path, ways: Sequence[str], *, metric: str | None = None) 
     return answers
 
 
-def refuse_single_answers(path: Path, fields: Mapping[str, str], limit: int | None = None) -> None:
+def refuse_single_answers(path: Path, fields: FieldNames, limit: int | None = None) -> None:
     """Refuse a file in which no question has two answers, before anything is scored.
 
     Faulty records are ignored here; scoring reports them.
@@ -442,7 +442,7 @@ class IclOptions:
     metric: str | None = None
     examples: int = EXAMPLES
     prompt: Path | None = None
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: FieldNames = field(default_factory=dict)
     progress: bool = False
     calls: CallOptions = field(default_factory=CallOptions)
 

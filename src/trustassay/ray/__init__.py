@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from trustassay.core.progress import StepProgress, tell
 # Everything else is imported inside the functions, so that `import trustassay.ray` is fast.
 if TYPE_CHECKING:
     from trustassay.calls.prices import Prices
+    from trustassay.input.records import FieldNames
     from trustassay.ray.shards import Shards
     from trustassay.runs.finished import Run
     from trustassay.runs.intake import Source
@@ -28,7 +29,8 @@ def shard(  # noqa: PLR0913 - one argument an option
     *,
     into: int,
     out: str | os.PathLike[str],
-    fields: Mapping[str, str] | None = None,
+    fields: FieldNames | None = None,
+    sheet: str | int | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
     whole: bool = False,
@@ -48,7 +50,9 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
 
     # Only options of reading: shards are scored later, elsewhere.
-    options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
+    options = RunOptions(
+        fields=fields or {}, sheet=sheet, limit=limit, skip_bad=skip_bad, progress=progress
+    )
     return run_anywhere(
         lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
     )

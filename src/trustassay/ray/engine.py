@@ -212,6 +212,7 @@ class _RunRequest:
                 "limit": options.limit,
                 "fields": dict(options.fields),
                 **({"turns": options.turns} if options.turns != RunOptions.turns else {}),
+                **({"sheet": options.sheet} if options.sheet is not None else {}),
             }
         )
 
@@ -310,6 +311,7 @@ def _build_worker_options(options: RunOptions) -> RunOptions:
     return dataclasses.replace(
         options,
         fields={},
+        sheet=None,
         limit=None,
         report=False,
         pool=None,

@@ -1,12 +1,12 @@
 """Chooses the metrics of a run where the user names none, by what the samples contain."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
 from trustassay.core.sample import Sample
 from trustassay.input.reading import paths_of, read_samples
-from trustassay.input.records import InputFault
+from trustassay.input.records import FieldNames, InputFault
 from trustassay.judging.refusal import find_refusal_in_words
 from trustassay.runs.intake import Source
 from trustassay.text.citations import cites_document
@@ -28,7 +28,11 @@ class MetricChoice(NamedTuple):
 
 
 def choose_metric(
-    source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
+    source: Source,
+    fields: FieldNames | None = None,
+    *,
+    sheet: str | int | None = None,
+    retrieves: bool = False,
 ) -> MetricChoice:
     """Choose the metrics for samples by what most of their answers look like.
 
@@ -46,7 +50,7 @@ def choose_metric(
         first_records = list(islice(records, MAX_RECORDS_READ))
         # An iterator can be read once: put the records back in front of the others.
         source, unread_source = first_records, chain(first_records, records)
-    samples = list(_read_first_samples(source, fields or {}))
+    samples = list(_read_first_samples(source, fields or {}, sheet))
     metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
     return MetricChoice(metrics, reason, unread_source)
 
@@ -96,20 +100,25 @@ def _choose_by_citations(with_documents: Sequence[Sample]) -> tuple[list[str], s
     return metrics, f"{message}; the other choice is --metric grounding"
 
 
-def has_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> bool:
+def has_unanswered(
+    source: Source, fields: FieldNames | None = None, sheet: str | int | None = None
+) -> bool:
     """Whether one of the first samples has no response; ``False`` for an iterator, which is not
     read.
     """
     if isinstance(source, Iterator):
         return False
-    return any(not sample.answered for sample in _read_first_samples(source, fields or {}))
+    return any(not sample.answered for sample in _read_first_samples(source, fields or {}, sheet))
 
 
-def _read_first_samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
+def _read_first_samples(
+    source: Source, fields: FieldNames, sheet: str | int | None
+) -> Iterator[Sample]:
     """Yield the first samples of the input; of several files, the first of each."""
     # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
     for single_source in sources:
-        for record in islice(read_samples(single_source, fields=fields), MAX_RECORDS_READ):
+        records = read_samples(single_source, fields=fields, sheet=sheet)
+        for record in islice(records, MAX_RECORDS_READ):
             if not isinstance(record, InputFault):
                 yield record.sample

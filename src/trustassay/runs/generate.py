@@ -102,7 +102,7 @@ async def _generate_answers(
     if out.is_dir():
         raise IsADirectoryError(f"{out}: is a folder; expected a file to write")
     # 1. The model. The cache of calls is only needed if a question will be asked.
-    will_ask = options.again or has_unanswered(source, options.fields)
+    will_ask = options.again or has_unanswered(source, options.fields, options.sheet)
     stores = [build_cache_path(options.calls.cache)] if will_ask else None
     backends = Backends(await load_backends({BackendKey("chat", MODEL_ROLE): model}, stores=stores))
     backend = backends.find("chat", MODEL_ROLE)

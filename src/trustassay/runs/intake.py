@@ -32,6 +32,7 @@ from trustassay.input.arrow import ArrowStream, find_frame_index
 from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
 from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
 from trustassay.input.records import (
+    FieldNames,
     InputError,
     InputFault,
     find_common_unknown_fields,
@@ -57,13 +58,14 @@ WHY = "why"
 class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad, turns: of the input. progress: show it. calls: as of a run.
+    fields, limit, skip_bad, turns, sheet: of the input. progress: show it. calls: as of a run.
     """
 
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: FieldNames = field(default_factory=dict)
     limit: int | None = None
     skip_bad: bool = False
     turns: str = LAST
+    sheet: str | int | None = None
     progress: bool | None = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -71,8 +73,8 @@ class InputOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.runs.options.ScoreOptions`. Only
-    ``fields``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``,
-    ``pool``, ``filling`` and ``second`` can change a result.
+    ``fields``, ``sheet``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``,
+    ``unit``, ``pool``, ``filling`` and ``second`` can change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
@@ -249,7 +251,7 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-    samples = read_samples(source, fields=options.fields, turns=options.turns)
+    samples = read_samples(source, fields=options.fields, turns=options.turns, sheet=options.sheet)
     records = islice(samples, options.limit)
     try:
         with (

@@ -125,24 +125,31 @@ class Flag:
 
 
 def read_pairs(
-    option_texts: Sequence[str], flag: str, expected: str = "canonical=theirs"
-) -> dict[str, str]:
+    option_texts: Sequence[str],
+    flag: str,
+    expected: str = "canonical=theirs",
+    several: Collection[str] = (),
+) -> dict[str, Any]:
     """Read options of the form ``KEY=VALUE``.
 
     Args:
         option_texts: the values of the flag. flag: its name, for messages.
         expected: the form that a message asks for.
+        several: keys that may be given more than once; then their value is a list.
 
     Raises:
-        UsageError: a value has no equals sign, or an empty side.
+        UsageError: a value has no equals sign, or an empty side; another key is given twice.
     """
-    result: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     for option in option_texts:
         key, separator, value = option.partition("=")
         if not (separator and key and value):
             raise UsageError(f"{flag}: expected {expected}, got {option!r}")
-        result[key] = value
-    return result
+        values.setdefault(key, []).append(value)
+    for key, texts in values.items():
+        if len(texts) > 1 and key not in several:
+            raise UsageError(f"{flag}: {key} is given twice, as {' and as '.join(texts)}")
+    return {key: texts if len(texts) > 1 else texts[0] for key, texts in values.items()}
 
 
 def _read_per_worker(texts: Sequence[str]) -> dict[str, float]:
@@ -328,12 +335,25 @@ SkipBad = Annotated[
     ),
 ]
 Fields = Annotated[
-    Mapping[str, str],
+    Mapping[str, str | Sequence[str]],
     Flag(
         "--field",
-        "Read a field from another name; dots descend into objects. May be given more than once.",
+        "Read a field from another name; dots descend into objects. May be given more than once; "
+        "several names for documents add up.",
         metavar="CANONICAL=THEIRS",
         group=INPUT,
+        read=lambda texts: read_pairs(texts, "--field", several=["documents"]),
+    ),
+]
+Sheet = Annotated[
+    str | int | None,
+    Flag(
+        "--sheet",
+        "The sheet of a workbook, by its title or number. Default: the one with a question column.",
+        metavar="NAME|N",
+        group=INPUT,
+        kind=str | None,
+        rare=True,
     ),
 ]
 Turns = Annotated[
@@ -432,6 +452,7 @@ class RecordOptions(TypedDict, total=False):
 
     limit: Limit
     fields: Fields
+    sheet: Sheet
     skip_bad: SkipBad
 
 
@@ -590,9 +611,10 @@ class RescoreOptions(BackendChoices, SpendingOptions, SecondReadingOptions, tota
 class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     """How samples are read, filled, scored and paid for; see ``trustassay score --help``.
 
-    fields: names of the input's fields by ours (``{"response": "answer"}``). unit: ``"question"``
-    (the default), ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers
-    of a chat log, whose unit is then the conversation. longest_answer: see
+    fields: names of the input's fields by ours (``{"response": "answer"}``); of the documents also
+    a list of names. sheet: of a workbook, its title or number. unit: ``"question"`` (the default),
+    ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers of a chat log,
+    whose unit is then the conversation. longest_answer: see
     :class:`~trustassay.text.limits.TextLimits`. report: whether to write ``report.html``; by
     default if there is a folder. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; by default only in a notebook.
@@ -605,6 +627,7 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     """
 
     fields: Fields
+    sheet: Sheet
     turns: Turns
     drawn: Mapping[str, Any] | None
     calls_from: Path | None

@@ -314,6 +314,7 @@ class ExperimentOptions:
             "seed": self.seed,
             **settings,
         }
+        run_settings |= {"sheet": self.records["sheet"]} if "sheet" in self.records else {}
         run_settings["skip_bad"] = self.records.get("skip_bad", False)
         default = default_folder(source, experiment=name, **run_settings)
         # The name of the experiment first, so that folders are found in a listing.

@@ -256,7 +256,7 @@ def isotropy(  # noqa: PLR0913 - one argument an option
         if name in perturbation:
             raise UsageError(f"{name.rstrip('s')}s need a model; choose another --perturbation")
     chosen_families = resolve_families(dict.fromkeys(perturbation or FAMILIES), length, last)
-    samples = draw_samples(source, draw, seed=seed, fields=dict(fields))
+    samples = draw_samples(source, draw, seed=seed, fields=fields)
     versions_by_family = {
         family.name: perturb_samples(samples, family, perturbations, seed)
         for family in chosen_families

@@ -96,7 +96,7 @@ def icl(  # noqa: PLR0913 - one argument an option
     ] = None,
     backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
-    records: RecordOptions,
+    records: Annotated[RecordOptions, Only("limit", "fields", "skip_bad")],
     as_json: common.Json,
 ) -> None:
     """Write prompts with the nearest examples of chosen answers, for trustassay generate.
@@ -176,7 +176,7 @@ def sft(  # noqa: PLR0913
     backends: Annotated[BackendChoices, Only("entailer", "embedder", "backends")],
     run: RunFolder = None,
     seed: Seed,
-    records: RecordOptions,
+    records: Annotated[RecordOptions, Only("limit", "fields", "skip_bad")],
     as_json: common.Json,
 ) -> None:
     """Write the best answer of each question as training data, in the chat format.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from trustassay.core.labels import read_single_label
 from trustassay.core.sample import Problem, Sample
 from trustassay.input.reading import LocatedSample, read_samples
-from trustassay.input.records import InputError, InputFault
+from trustassay.input.records import FieldNames, InputError, InputFault
 from trustassay.runs.intake import BadInputError
 
 BEST_ANSWER_FIELDS = ("Best Answer", "best_answer")
@@ -24,8 +24,10 @@ class RecordSelection:
 
     limit: int | None = None
     """Maximum number of questions, not of answers."""
-    fields: Mapping[str, str] | None = None
+    fields: FieldNames | None = None
     """Names of the fields, as for ``score``."""
+    sheet: str | int | None = None
+    """The sheet of a workbook, as for ``score``."""
     skip_bad: bool = False
     """Whether to skip faulty records."""
     skipped: list[InputFault] = field(default_factory=list)
@@ -87,7 +89,7 @@ def read_records(source: Path, records: RecordSelection) -> list[Sample]:
     faults: list[InputFault] = []
     questions: set[str] = set()
     id_counts: Counter[str] = Counter()
-    for record in read_samples(source, fields=records.fields or {}):
+    for record in read_samples(source, fields=records.fields or {}, sheet=records.sheet):
         if isinstance(record, InputFault):
             faults.append(record)
             continue

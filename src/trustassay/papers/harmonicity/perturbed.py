@@ -20,7 +20,7 @@ from trustassay.core.event_loop import run_anywhere
 from trustassay.core.sample import Sample
 from trustassay.errors import UsageError
 from trustassay.input.reading import read_samples
-from trustassay.input.records import InputError, InputFault
+from trustassay.input.records import FieldNames, InputError, InputFault
 from trustassay.metrics.harmonicity.perturbations import (
     LAST_CONTROL,
     MAX_CHANGES,
@@ -46,7 +46,7 @@ def draw_samples(
     n: int,
     *,
     seed: int = 0,
-    fields: dict[str, str] | None = None,
+    fields: FieldNames | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
 ) -> list[Sample]:
