@@ -126,7 +126,10 @@ def _read_arguments(
         metric_list, samples = build_metrics(result.metrics), result.source
         # The caller's own `why` comes last, and so takes precedence over the reason found here.
         other_options = {"why": result.reason, **other_options}
-    return metric_list, samples, backend_choices, build_run_options(**other_options)
+    # A model is asked for the answers that are missing, also at the end of a chat.
+    unanswered = backend_choices.get("model") is not None
+    settings = build_run_options(unanswered=unanswered, **other_options)
+    return metric_list, samples, backend_choices, settings
 
 
 def _split_options(

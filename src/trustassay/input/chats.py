@@ -173,23 +173,35 @@ def is_no_answer(record: Record) -> bool:
     return len(record) == 1 and ("spec" in record or "final_report" in record)
 
 
-def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+def flatten_record(
+    record: Record, *, answered: bool = False
+) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return a nested record as a flat one, and the paths of the fields that were inside objects.
 
     ``None`` where the record is not of a known tool, is flat already, or has no clear question.
+
+    Args:
+        record: the record.
+        answered: take the last answered question of a chat, and not one without an answer behind
+            it.
     """
     record = _parse_json_fields(_gather_columns(record))
     for shape in _NESTED_RECORDS:
         if record.keys() >= set(shape.keys):
             return _flatten_shape(record, shape)
-    return _flatten_chat(record)
+    return _flatten_chat(record, answered=answered)
 
 
-def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+def _flatten_chat(
+    record: Record, *, answered: bool
+) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return the last turn of a chat log; an answer or documents of the record itself win."""
     name = _find_chat_field(record)
-    # ``deque(..., 1)`` keeps the last turn of the iterator.
-    turn = next(iter(deque(read_turns(record[name], name), 1)), {}) if name else {}
+    # ``deque(..., 2)`` keeps the last turns of the iterator; only the last one may lack an answer.
+    turns = deque(read_turns(record[name], name) if name else (), 2)
+    turn = turns.pop() if turns else {}
+    if answered and "response" not in turn and turns:
+        turn = turns.pop()
     if "question" not in turn:
         return None
     if answer := _find_first(record, _ANSWER_PLACES, find_answer):
@@ -205,7 +217,7 @@ def _find_chat_field(record: Record) -> str:
     return "" if "question" in record else next(names, "")
 
 
-def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
+def split_turns(record: Record, known_as: Any, *, answered: bool = False) -> list[dict[str, Any]]:
     """Return a record for each answer of a chat log; an empty list for other records.
 
     Each record has its number as ``turn`` and the chat's id as ``conversation``, unless the log
@@ -216,6 +228,7 @@ def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
         record: the chat log.
         known_as: the log's id; where it is ``None``, an id is computed from the first turn, so that
             it stays the same while a chat grows.
+        answered: leave out a last question without an answer.
 
     Raises:
         SampleError: as :func:`~trustassay.input.messages.read_turns`.
@@ -223,6 +236,8 @@ def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
     record = _parse_json_fields(record)
     name = _find_chat_field(record)
     turns = list(read_turns(record[name], name)) if name else []
+    if answered and turns and "response" not in turns[-1]:
+        del turns[-1]
     if not turns:
         return []
     fields_of_chat = {key: value for key, value in record.items() if key != name}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from trustassay.core.sample import Problem, SampleError
 from trustassay.input.layouts import NAMES
-from trustassay.input.passages import RawPassage, read_passages, read_prompt
+from trustassay.input.passages import RawPassage, read_passages
+from trustassay.input.prompts import read_prompt, split_prompt
 from trustassay.input.records import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
@@ -290,7 +291,9 @@ def find_last_text(value: Any, *roles: str) -> str | None:
 def describe_ending(messages: Any) -> str:
     """Return the name of the last entry of a chat without an answer: a question, a blank answer, a
     call or a result."""
-    last = read_messages(messages)[-1:] if isinstance(messages, list | tuple) else []
+    # From the end: only the last entry that is a message is read.
+    entries = map(_read_value, reversed(messages) if isinstance(messages, list | tuple) else ())
+    last = next(filter(None, entries), [])[-1:]
     if not last or last[0].role != "assistant":
         return "question" if not last or last[0].role == "user" else "result of a tool"
     return "call of a tool" if last[0].calls else "blank answer"
@@ -301,9 +304,9 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
 
     A turn has ``question``, ``response`` (which may be blank), ``documents`` (the passages that
     were shown before the answer) and ``steps`` (what came before it,
-    :class:`~trustassay.input.messages.AgentSteps`); empty fields are absent. Passages are first the
-    contexts in system messages and then the results of all tools, in the order of the messages. A
-    text beside a call is no answer.
+    :class:`~trustassay.input.messages.AgentSteps`); empty fields are absent. Passages are first
+    those in messages of the system and the user and then the results of all tools, in the order of
+    the messages. A text beside a call is no answer.
 
     Args:
         messages: the messages.
@@ -324,6 +327,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
 
     for place, value in enumerate(messages):
         for last in _read_value(value):
+            message = last
             result_passages = (
                 read_passages(last.content) if last.role == "tool" and last.content else []
             )
@@ -332,17 +336,23 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             if last.role == "user":
+                question, passages = split_prompt(last.content or "")
+                context_passages += passages
+                message = last._replace(content=question)
+                # A message with passages alone asks nothing.
+                if passages and not question:
+                    continue
                 # A new question ends the turn before it; without an answer that turn is dropped.
                 if "response" in turn:
                     yield {"response": "", **_drop_empty_fields(turn)}
-                turn = {"question": last.content}
+                turn = {"question": question}
             elif last.role == "assistant" and turn and not last.calls:
                 # Several messages of the assistant in a row: the last one with a text is the
                 # answer.
                 turn |= {"response": last.content or turn.get("response"), **build_evidence()}
             elif last.role == "system":
                 context_passages += read_prompt(last.content or "")
-            steps.add(last, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
+            steps.add(message, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
             returns += result_passages
     # The chat was cut off in the middle of a turn.
     if turn and (last.role == "tool" or last.calls or "response" not in turn):

@@ -314,6 +314,16 @@ class LocatedSample(NamedTuple):
     """Returns a problem of the sample with the record's own name of the field."""
     find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None  # noqa: ARG005
     """Returns the fields that some problems miss because the record has no known name for them."""
+    left_out_question: bool = False
+    """Whether a last message of the user, which has no answer, was left out of a chat log."""
+
+
+class _Reading(NamedTuple):
+    """How the records of an input are read; as :func:`read_samples`."""
+
+    fields: Mapping[str, str]
+    turns: str
+    unanswered: bool
 
 
 class InputFiles(tuple[str, ...]):
@@ -352,6 +362,7 @@ def read_samples(
     *,
     fields: Mapping[str, str] = _NO_FIELDS,
     turns: str = LAST,
+    unanswered: bool = False,
 ) -> Iterator[LocatedSample | InputFault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
@@ -369,7 +380,9 @@ def read_samples(
 
     ``fields`` maps canonical names to the record's own, where dots descend into objects
     (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
-    are samples: the ``last`` of each, or ``all`` that are answered.
+    are samples: the ``last`` of each, or ``all`` that are answered. A last message of the user
+    without an answer is left out if there is an answer before it; with ``unanswered`` it is a
+    question, which a model may be asked.
 
     Results are in input order; a faulty record raises nothing, it yields an :class:`InputFault`.
 
@@ -384,19 +397,20 @@ def read_samples(
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
+    reading = _Reading(fields, turns, unanswered)
     # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
         names = _find_distinct_names(paths)
-        read = [_read(read_raw_records(path, fields), path, fields, turns) for path in paths]
+        read = [_read(read_raw_records(path, fields), path, reading) for path in paths]
         return (
             chain.from_iterable(map(_add_model_to_ids, read, names)) if len(paths) > 1 else read[0]
         )
     if (rows := arrow.read_frame(source, fields)) is not None:
-        return _read(rows, arrow.FRAME, fields, turns)
+        return _read(rows, arrow.FRAME, reading)
     if isinstance(source, Mapping) or not isinstance(source, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_read_in_memory(source), "the samples", fields, turns)
+    return _read(_read_in_memory(source), "the samples", reading)
 
 
 def _find_distinct_names(paths: Sequence[str]) -> list[str]:
@@ -448,8 +462,9 @@ def _read_in_memory(records: Iterable[Any]) -> Iterator[RawRecord]:
 
 
 def _read(
-    raws: Iterator[RawRecord], name: str, fields: Mapping[str, str], turns: str
+    raws: Iterator[RawRecord], name: str, reading: _Reading
 ) -> Iterator[LocatedSample | InputFault]:
+    fields = reading.fields
     # Fields of the user that no record has had so far; at the end any that is left is an error.
     unseen = dict(fields)
     count = 0
@@ -471,7 +486,7 @@ def _read(
                     for k, v in unseen.items()
                     if recognising.reach(raw.record, v) is recognising.ABSENT
                 }
-            yield from _read_samples_of_record(raw, fields, turns)
+            yield from _read_samples_of_record(raw, reading)
     if not count:
         raise InputError(f"{name}: contains no records")
     if keys:
@@ -494,9 +509,10 @@ def _build_not_a_record(value: Any) -> Problem:
 
 
 def _read_samples_of_record(
-    raw: RawRecord, fields: Mapping[str, str], turns: str
+    raw: RawRecord, reading: _Reading
 ) -> Iterator[LocatedSample | InputFault]:
     """Yield the sample of a record, or one for each answer in it."""
+    fields = reading.fields
     # Several answers: of a published data set, of systems in TrustScore's file, turns of a chat.
     flat = recognising.flatten_published(raw.record, fields)
     known_as = recognising.reach(raw.record, fields.get("id", "id"))
@@ -508,29 +524,44 @@ def _read_samples_of_record(
             systems = recognising.split_systems(raw.record, fields)
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
-    if turns == ALL and not parts and "question" not in fields:
+    if reading.turns == ALL and not parts and "question" not in fields:
         # Problems in the chat (``SampleError`` is a ``ValueError``) are reported below as well.
         with suppress(RecursionError, ValueError):
-            turn_records = split_turns(raw.record, known_as if has_id else None)
+            turn_records = _split_turns(raw.record, known_as if has_id else None, reading)
             parts = [(f"turn {number}", record) for number, record in enumerate(turn_records, 1)]
     if len(flat) == 1 or not parts:
-        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, fields)
+        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, reading)
         return
     # The id of each part was already derived from the record's.
     fields_except_id = {
         canonical: theirs for canonical, theirs in fields.items() if canonical != "id"
     }
+    reading = reading._replace(fields=fields_except_id)
     for name, record in parts:
-        result = _read_sample(
-            raw._replace(where=f"{raw.where}: {name}", record=record), fields_except_id
-        )
+        result = _read_sample(raw._replace(where=f"{raw.where}: {name}", record=record), reading)
         yield result if flat or isinstance(result, InputFault) else result._replace(has_id=has_id)
 
 
-def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | InputFault:
-    untold = None
+def _split_turns(
+    record: Mapping[str, Any], known_as: Any, reading: _Reading
+) -> Sequence[Mapping[str, Any]]:
+    result = split_turns(record, known_as)
+    # The last record has the fields of the chat, among which may be its answer.
+    is_open = len(result) > 1 and not reading.unanswered
+    if is_open and recognising.recognise(result[-1], reading.fields).lacks_last_answer:
+        return split_turns(record, known_as, answered=True)
+    return result
+
+
+def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFault:
+    fields, untold, left_out = reading.fields, None, False
     try:
         recognised = recognising.recognise(raw.record, fields)
+        if not reading.unanswered and recognised.lacks_last_answer:
+            with_answer = recognising.recognise(raw.record, fields, answered=True)
+            # A chat without any answer stays as it is, and is a fault where there is no model.
+            left_out = with_answer.record.get("response") is not None
+            recognised = with_answer if left_out else recognised
         record = recognised.record
         # An empty cell is a missing field.
         if raw.of_table:
@@ -556,5 +587,10 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
         return InputFault(raw.where, shown_problems, untold)
     has_id = recognised.record.get("id") is not None
     return LocatedSample(
-        raw.where, sample, has_id, recognised.use_original_names, recognised.find_unknown_fields
+        raw.where,
+        sample,
+        has_id,
+        recognised.use_original_names,
+        recognised.find_unknown_fields,
+        left_out,
     )

@@ -6,7 +6,8 @@ user has precedence over both. The steps:
 1. Other spellings of known names are replaced (:mod:`trustassay.input.layouts`).
 2. Nested records are flattened (:mod:`trustassay.input.chats`).
 3. The layout is recognised by the keys, and each canonical field gets its source.
-4. Values are converted, and documents are read (:mod:`trustassay.input.passages`).
+4. Values are converted, and documents are read (:mod:`trustassay.input.passages`). If a record has
+   none, they are looked for in its question (:mod:`trustassay.input.prompts`).
 
 Records of CHALE (Wei et al. 2024), HaluEval (Li et al. 2023) and haltt4llm are flattened.
 """
@@ -23,6 +24,7 @@ from trustassay.input.chats import CHATS, flatten_record, may_be_nested
 from trustassay.input.layouts import AMBIGUOUS, LAYOUTS, SPELLINGS, Layout
 from trustassay.input.messages import describe_ending
 from trustassay.input.passages import NO_LIST, is_prose, read_document_rows, read_documents
+from trustassay.input.prompts import split_prompt
 from trustassay.input.records import RawRecord, UnknownFields, decode_json, is_nan, parse_value
 
 ABSENT: Final = object()
@@ -55,6 +57,13 @@ class RecognisedRecord:
     """By key of ``raw``, the original name or path, where it is another one."""
     original: Mapping[str, Any]
     """The record as it was read."""
+
+    @property
+    def lacks_last_answer(self) -> bool:
+        """Whether it is a chat that ends with a message of the user, and has no answer to it."""
+        if not self._chat or self._has_name_for("response"):
+            return False
+        return describe_ending(reach(self.original, self._chat)) == "question"
 
     def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""
@@ -135,15 +144,17 @@ class RecognisedRecord:
     def _lacks_name_for(self, canonical: str) -> bool:
         if canonical == "response" and self._chat:
             return False
+        return canonical in CANONICAL_FIELDS and not self._has_name_for(canonical)
+
+    def _has_name_for(self, canonical: str) -> bool:
+        """Whether the record has a field under a known name, or under one that the user gave."""
         known_names = (
             canonical,
             *self.layout.fields.get(canonical, ()),
             *SPELLINGS.get(canonical, ()),
         )
-        return (
-            canonical in CANONICAL_FIELDS
-            and canonical not in self.sources
-            and not any(name in self.raw for name in known_names if name not in AMBIGUOUS)
+        return canonical in self.sources or any(
+            name in self.raw for name in known_names if name not in AMBIGUOUS
         )
 
     def _find_name(self, canonical: str) -> str:
@@ -338,8 +349,16 @@ def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
     return not layouts.PROSE_NAMES.isdisjoint((name, known_name))
 
 
-def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> RecognisedRecord:
-    """Return a record in canonical fields; fields without a canonical name are not changed."""
+def recognise(
+    record: Mapping[str, Any], fields: Mapping[str, str], *, answered: bool = False
+) -> RecognisedRecord:
+    """Return a record in canonical fields; fields without a canonical name are not changed.
+
+    Args:
+        record: the record.
+        fields: the user's names by canonical field.
+        answered: as for :func:`~trustassay.input.chats.flatten_record`.
+    """
     fields_key = tuple(fields.items())
     reading = _plan_reading(tuple(record), fields_key)
     raw, names = record, reading.names
@@ -347,7 +366,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         known_names = {spelling: name for name, spelling in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
     # A flattened record has other keys, and so is read in another way.
-    if reading.nested and (result := flatten_record(raw)):
+    if reading.nested and (result := flatten_record(raw, answered=answered)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
@@ -370,6 +389,12 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         if value is not None and value is not ABSENT:
             canonical[name] = value
     documents_value = canonical.pop("documents", None)
+    question = canonical.get("question")
+    # A question without documents of its own may be a whole prompt, which shows passages.
+    if isinstance(question, str) and not _names_documents(raw, sources, reading):
+        parts = split_prompt(question)
+        if parts.question and parts.passages:
+            canonical["question"], documents_value = parts
     try:
         documents = read_documents(documents_value, reading.layout.documents)
         if documents is not None:

@@ -241,11 +241,23 @@ async def open_scorer(
 
 
 def read_record(
-    record: Any, fields: Mapping[str, str], expected: str = "one answer"
+    record: Any,
+    fields: Mapping[str, str],
+    expected: str = "one answer",
+    *,
+    unanswered: bool = True,
 ) -> LocatedSample | InputFault:
-    """Read a single record; return its sample, or the fault that prevents it."""
+    """Read a single record; return its sample, or the fault that prevents it.
+
+    Args:
+        record: the record.
+        fields: the user's names of fields, by canonical field.
+        expected: what the record should hold, for messages.
+        unanswered: as of :func:`~trustassay.input.reading.read_samples`. The answer to be scored is
+            that to the last question; in a log it may be an earlier one.
+    """
     try:
-        result, *other_samples = read_samples([record], fields=fields)
+        result, *other_samples = read_samples([record], fields=fields, unanswered=unanswered)
     except InputError as error:
         return InputFault("", (Problem("record", str(error)),))
     # Some layouts hold one answer for each of several systems in a record.

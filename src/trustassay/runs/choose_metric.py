@@ -98,14 +98,18 @@ def has_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> b
     """
     if isinstance(source, Iterator):
         return False
-    return any(not sample.answered for sample in _read_first_samples(source, fields or {}))
+    samples = _read_first_samples(source, fields or {}, unanswered=True)
+    return any(not sample.answered for sample in samples)
 
 
-def _read_first_samples(source: Source, fields: Mapping[str, str]) -> Iterator[Sample]:
+def _read_first_samples(
+    source: Source, fields: Mapping[str, str], *, unanswered: bool = False
+) -> Iterator[Sample]:
     """Yield the first samples of the input; of several files, the first of each."""
     # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
     for single_source in sources:
-        for record in islice(read_samples(single_source, fields=fields), MAX_RECORDS_READ):
+        records = read_samples(single_source, fields=fields, unanswered=unanswered)
+        for record in islice(records, MAX_RECORDS_READ):
             if not isinstance(record, InputFault):
                 yield record.sample
