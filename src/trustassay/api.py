@@ -120,7 +120,8 @@ def _read_arguments(
 
         # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
-        result = choose_metric(samples, options.get("fields"), retrieves=retrieves)
+        fields, answer_span = options.get("fields"), options.get("answer_span")
+        result = choose_metric(samples, fields, answer_span=answer_span, retrieves=retrieves)
         if options.get("progress"):
             tell(f"{describe_metrics(result.metrics)}: {result.reason}")
         metric_list, samples = build_metrics(result.metrics), result.source

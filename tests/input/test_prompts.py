@@ -250,6 +250,17 @@ def test_documents_of_a_record_win_over_those_of_its_prompt() -> None:
     assert (sample.question, [one.text for one in sample.documents]) == (prompt, ["Own."])
 
 
+def test_messages_inside_a_record_of_a_tool_show_their_passages() -> None:
+    system = {"role": "system", "content": f"Use the context below.\n{RULE}\n{HALLS}\n{RULE}"}
+    user = {"role": "user", "content": f"<context>{GARDEN}</context>\n{Q}"}
+    for messages in ([system, user], [[system, user]]):
+        run = {"inputs": {"messages": messages}, "outputs": {"output": "It has 14."}}
+        sample = sample_of(run)
+        assert (sample.question, [one.text for one in sample.documents]) == (Q, PAIR)
+        sample = sample_of({**run, "documents": ["Own."]})
+        assert [one.text for one in sample.documents] == ["Own."]
+
+
 # ---- bad input ----
 
 

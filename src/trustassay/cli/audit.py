@@ -76,10 +76,9 @@ def audit(  # noqa: PLR0913 - one argument an option
     from trustassay.people.audit import experiment
     from trustassay.runs.intake import InputOptions
 
-    fields = records.get("fields", {})
     metric_text = metric or (
         # A given judge is what the user wants to audit.
-        "judge" if "judge" in backends else default_metrics(source, fields, {})[0][0]
+        "judge" if "judge" in backends else default_metrics(source, records, {})[0][0]
     )
     folder = run_folder(out, source, records, audit=metric_text, seed=seed, **backends)
     options = InputOptions(progress=True, calls=CallOptions.of(**spending), **records)

@@ -284,19 +284,22 @@ def command_line() -> str:
 
 
 def default_metrics(
-    source: str | list[str], fields: Mapping[str, str], given_backends: Mapping[str, Any]
+    source: str | list[str], records: RecordOptions, given_backends: Mapping[str, Any]
 ) -> tuple[list[str], str]:
     """Choose, print and return the metrics for files if the user named none, and the reason.
 
     Args:
-        fields: the columns of the fields that the user named.
+        records: how the user wants the files to be read.
         given_backends: the backends that the user gave.
     """
     from trustassay.input.reading import InputFiles
     from trustassay.runs.choose_metric import choose_metric, describe_metrics
 
     result = choose_metric(
-        InputFiles.from_paths(source), fields, retrieves="retriever" in given_backends
+        InputFiles.from_paths(source),
+        records.get("fields"),
+        answer_span=records.get("answer_span"),
+        retrieves="retriever" in given_backends,
     )
     say(f"{describe_metrics(result.metrics)}: {result.reason}")
     return result.metrics, result.reason
@@ -319,6 +322,8 @@ def run_folder(
     from trustassay.runs.intake import default_folder
 
     settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
+    # Without the option, folders of earlier versions are found again.
+    settings |= {"answer_span": records["answer_span"]} if "answer_span" in records else {}
     return out or default_folder(source, **settings)
 
 

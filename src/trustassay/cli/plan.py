@@ -49,7 +49,7 @@ def plan(  # noqa: PLR0913
     from trustassay import api
 
     source = common.join_sources(sources)
-    metric = metric or common.default_metrics(source, records.get("fields", {}), backends)[0]
+    metric = metric or common.default_metrics(source, records, backends)[0]
     result = api.plan(
         source,
         metrics=metric,

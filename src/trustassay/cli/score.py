@@ -214,6 +214,7 @@ def score(  # noqa: PLR0913 - one argument an option
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         # Only these options apply to a growing file.
         watch_options: dict[str, Any] = {"fields": records.get("fields", {}), "seed": seed}
+        watch_options["answer_span"] = records.get("answer_span")
         watch_options |= {**spending, **sizes, **backends}
         following.watch(sources, metric, out, watch_options)
         return
@@ -225,11 +226,11 @@ def score(  # noqa: PLR0913 - one argument an option
     # The default folder depends on the state of the input, so a grown one would get another.
     if "append" in drawn and out is None:
         raise UsageError("--append: needs --out, the folder of the run that grows")
-    source, fields = common.join_sources(sources), records.get("fields", {})
+    source = common.join_sources(sources)
     answering = common.build_answering(answers)
     reason = None
     if not metric:
-        metric, reason = common.default_metrics(source, fields, backends)
+        metric, reason = common.default_metrics(source, records, backends)
     # What makes another run, and so another default folder. Options at their default are left out,
     # so that folders of earlier versions are found again.
     settings: dict[str, Any] = {"metrics": metric, "seed": seed, **backends}

@@ -207,7 +207,10 @@ async def _read_answers(
     reading = replace(options, limit=limit)
     if isinstance(source, str | os.PathLike) and (Path(source) / "run.json").exists():
         # A run stores samples under the canonical names, so --field does not apply.
-        source, reading = RunFolder(Path(source)).samples_path, replace(reading, fields={})
+        source, reading = (
+            RunFolder(Path(source)).samples_path,
+            replace(reading, fields={}, answer_span=None),
+        )
     async with open_samples(source, reading) as (folder, _):
         samples = list(folder.samples())
     result: dict[str, Sample] = {}

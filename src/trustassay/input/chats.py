@@ -11,8 +11,16 @@ from typing import Any, NamedTuple
 
 from trustassay.core.sample import compute_content_id
 from trustassay.input.layouts import NAMES, normalise_name
-from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
+from trustassay.input.messages import (
+    find_chat,
+    find_last_text,
+    find_passages,
+    join_part_texts,
+    read_messages,
+    read_turns,
+)
 from trustassay.input.passages import DOCUMENTS
+from trustassay.input.prompts import split_prompt
 from trustassay.input.records import decode_json
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
@@ -276,6 +284,8 @@ def _flatten_shape(
     if "question" not in result:
         return None
     flat = _remove_paths(record, {name: path for name, (_, path) in result.items()})
+    if "documents" not in result and not _names_documents(record):
+        result |= _read_shown_passages(record, shape, *result["question"])
     # promptfoo's object keeps other values beside the text; it makes room for the text.
     if isinstance(flat.get("response"), Mapping):
         flat["response_details"] = flat.pop("response")
@@ -283,6 +293,20 @@ def _flatten_shape(
         {**flat, **{name: value for name, (value, _) in result.items()}},
         {name: path for name, (_, path) in result.items()},
     )
+
+
+def _read_shown_passages(
+    record: Record, shape: _NestedRecord, question: str, path: str
+) -> dict[str, tuple[Any, str]]:
+    """Return the passages in the messages of a record, and the question without them."""
+    chats = (read_messages(find_chat(_value_at(record, place))) for place in shape.ask)
+    passages = [passage for _, passage in find_passages(next(filter(None, chats), []))]
+    if not passages:
+        return {}
+    return {
+        "question": (split_prompt(question).question or question, path),
+        "documents": (passages, path),
+    }
 
 
 def _find_first(record: Record, places: Sequence[str], read: Any) -> tuple[Any, str] | None:

@@ -365,18 +365,29 @@ def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if value}
 
 
+def find_chat(value: Any) -> Sequence[Any]:
+    """Return the messages in the input or output of a model; an empty list without any."""
+    if isinstance(value, Mapping):
+        value = value.get("messages", value.get("input"))
+    chats = value if isinstance(value, list) else []
+    # LangChain writes a list of chats, one for each prompt.
+    return chats[0] if len(chats) == 1 and isinstance(chats[0], list) else chats
+
+
 def find_passages(chat_messages: Sequence[ChatMessage]) -> list[tuple[str, RawPassage]]:
     """Return the passages of a chat, each with the name of its tool (empty where unknown).
 
-    First come those in system messages, then the results of tools.
+    First come those in messages of the system and the user, then the results of tools.
     """
     names = {
         known_as: call.name for message in chat_messages for known_as, call in message.calls.items()
     }
-    system = [message.content or "" for message in chat_messages if message.role == "system"]
-    passages: list[tuple[str, RawPassage]] = [
-        ("", part) for message in system for part in read_prompt(message)
-    ]
+    passages: list[tuple[str, RawPassage]] = []
+    for message in chat_messages:
+        if message.role == "system":
+            passages += [("", part) for part in read_prompt(message.content or "")]
+        elif message.role == "user":
+            passages += [("", part) for part in split_prompt(message.content or "").passages]
     tools = [
         message
         for message in chat_messages

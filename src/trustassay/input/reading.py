@@ -324,6 +324,7 @@ class _Reading(NamedTuple):
     fields: Mapping[str, str]
     turns: str
     unanswered: bool
+    answer_span: str
 
 
 class InputFiles(tuple[str, ...]):
@@ -363,6 +364,7 @@ def read_samples(
     fields: Mapping[str, str] = _NO_FIELDS,
     turns: str = LAST,
     unanswered: bool = False,
+    answer_span: str | None = None,
 ) -> Iterator[LocatedSample | InputFault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
@@ -382,22 +384,23 @@ def read_samples(
     (``{"label": "scores.human"}``); it overrides any layout. ``turns`` are those of chat logs that
     are samples: the ``last`` of each, or ``all`` that are answered. A last message of the user
     without an answer is left out if there is an answer before it; with ``unanswered`` it is a
-    question, which a model may be asked.
+    question, which a model may be asked. ``answer_span`` names the span of a trace whose output is
+    the answer; without it the span is chosen (:mod:`trustassay.input.answer_spans`).
 
     Results are in input order; a faulty record raises nothing, it yields an :class:`InputFault`.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind and for an unknown
             canonical name, or a path that is given twice; while iterating, for a broken file, a
-            header that names no question, an input without records, and a field of ``fields`` that
-            no record has.
+            header that names no question, an input without records, a field of ``fields`` that no
+            record has, and a name ``answer_span`` that no span has.
     """
     if turns not in TURNS:
         raise InputError(did_you_mean("turns", turns, TURNS))
     for name in fields:
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
-    reading = _Reading(fields, turns, unanswered)
+    reading = _Reading(fields, turns, unanswered, answer_span or "")
     # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
         names = _find_distinct_names(paths)
@@ -469,7 +472,8 @@ def _read(
     unseen = dict(fields)
     count = 0
     keys: set[str] = set()
-    for raw in read_traces((recognising.parse_values(raw, fields) for raw in raws), name):
+    parsed = (recognising.parse_values(raw, fields) for raw in raws)
+    for raw in read_traces(parsed, name, reading.answer_span):
         # Settings and reports in a log are no records, and are not counted.
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue

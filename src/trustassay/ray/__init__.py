@@ -31,6 +31,7 @@ def shard(  # noqa: PLR0913 - one argument an option
     fields: Mapping[str, str] | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
+    answer_span: str | None = None,
     whole: bool = False,
     progress: bool = False,
 ) -> Shards:
@@ -48,7 +49,13 @@ def shard(  # noqa: PLR0913 - one argument an option
     from trustassay.runs.intake import RunOptions
 
     # Only options of reading: shards are scored later, elsewhere.
-    options = RunOptions(fields=fields or {}, limit=limit, skip_bad=skip_bad, progress=progress)
+    options = RunOptions(
+        fields=fields or {},
+        limit=limit,
+        skip_bad=skip_bad,
+        answer_span=answer_span,
+        progress=progress,
+    )
     return run_anywhere(
         lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)
     )

@@ -212,6 +212,7 @@ class _RunRequest:
                 "limit": options.limit,
                 "fields": dict(options.fields),
                 **({"turns": options.turns} if options.turns != RunOptions.turns else {}),
+                **({"answer_span": options.answer_span} if options.answer_span else {}),
             }
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trustassay.core.sample import Sample
 from trustassay.input.reading import paths_of, read_samples
@@ -28,7 +28,11 @@ class MetricChoice(NamedTuple):
 
 
 def choose_metric(
-    source: Source, fields: Mapping[str, str] | None = None, *, retrieves: bool = False
+    source: Source,
+    fields: Mapping[str, str] | None = None,
+    *,
+    answer_span: str | None = None,
+    retrieves: bool = False,
 ) -> MetricChoice:
     """Choose the metrics for samples by what most of their answers look like.
 
@@ -44,7 +48,9 @@ def choose_metric(
         first_records = list(islice(records, MAX_RECORDS_READ))
         # An iterator can be read once: put the records back in front of the others.
         source, unread_source = first_records, chain(first_records, records)
-    samples = list(_read_first_samples(source, fields or {}))
+        # The first records may be a part of a trace, without the span of this name.
+        answer_span = None
+    samples = list(_read_first_samples(source, fields or {}, answer_span=answer_span))
     metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
     return MetricChoice(metrics, reason, unread_source)
 
@@ -103,13 +109,13 @@ def has_unanswered(source: Source, fields: Mapping[str, str] | None = None) -> b
 
 
 def _read_first_samples(
-    source: Source, fields: Mapping[str, str], *, unanswered: bool = False
+    source: Source, fields: Mapping[str, str], **options: Any
 ) -> Iterator[Sample]:
     """Yield the first samples of the input; of several files, the first of each."""
     # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
     for single_source in sources:
-        records = read_samples(single_source, fields=fields, unanswered=unanswered)
+        records = read_samples(single_source, fields=fields, **options)
         for record in islice(records, MAX_RECORDS_READ):
             if not isinstance(record, InputFault):
                 yield record.sample

@@ -58,7 +58,8 @@ WHY = "why"
 class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad, turns, unanswered: of the input. progress: show it. calls: as of a run.
+    fields, limit, skip_bad, turns, unanswered, answer_span: of the input. progress: show it. calls:
+    as of a run.
     """
 
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class InputOptions:
     skip_bad: bool = False
     turns: str = LAST
     unanswered: bool = False
+    answer_span: str | None = None
     progress: bool | None = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -73,7 +75,8 @@ class InputOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.runs.options.ScoreOptions`. Only
-    ``fields``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``, ``unit``,
+    ``fields``, ``answer_span``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``,
+    ``unit``,
     ``pool``, ``filling`` and ``second`` can change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
@@ -251,7 +254,11 @@ async def take_in(
     intake = Intake()
     digest = hashlib.sha256()
     samples = read_samples(
-        source, fields=options.fields, turns=options.turns, unanswered=options.unanswered
+        source,
+        fields=options.fields,
+        turns=options.turns,
+        unanswered=options.unanswered,
+        answer_span=options.answer_span,
     )
     records = islice(samples, options.limit)
     try:
