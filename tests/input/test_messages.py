@@ -220,6 +220,29 @@ def test_a_message_with_passages_alone_asks_nothing() -> None:
         assert (sample.question, sample.response, texts(sample)) == (Q, A, SHOWN)
 
 
+DOCUMENT = {"type": "document", "title": "Guide"}
+BLOCK = {"type": "text", "text": SHOWN[0]}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {**DOCUMENT, "source": {"type": "text", "media_type": "text/plain", "data": SHOWN[0]}},
+        {**DOCUMENT, "source": {"type": "content", "content": [BLOCK]}},
+        {**DOCUMENT, "type": "search_result", "source": "https://a.org", "content": [BLOCK]},
+        {"document": {"name": "Guide", "format": "txt", "source": {"text": SHOWN[0]}}},
+    ],
+)
+def test_documents_attached_to_a_message_are_passages(block: Json) -> None:
+    picture = {"type": "document", "source": {"type": "base64", "data": "AAAA"}}
+    together = {"role": "user", "content": [block, picture, {"type": "text", "text": Q}]}
+    apart = [{"role": "user", "content": [block]}, ASKED]
+    for messages in ([together, SAID], [*apart, SAID]):
+        sample = sample_of({"messages": messages})
+        assert (sample.question, sample.response) == (Q, A)
+        assert [(one.title, one.text) for one in sample.documents or ()] == [("Guide", SHOWN[0])]
+
+
 def test_documents_of_the_record_win_over_those_in_messages() -> None:
     record = {"messages": [{"role": "user", "content": PROMPT}, SAID], "documents": ["Own."]}
     sample = sample_of(record)

@@ -85,9 +85,21 @@ LABELLED = {
     "German labels": "Kontext:\n{both}\n\nFrage des Nutzers: {q}",
     "French": "Contexte : {both}\n\nQuestion : {q}\nRéponse :",
     "Spanish": "Contexto:\n{both}\n\nPregunta: {q}\nRespuesta:",
+    "numbered passages alone": (
+        "Passage 1: {halls}\nPassage 2: {garden}\n\nQuestion: {q}\nAnswer:"
+    ),
+    "numbered passages below": (
+        "Cite them.\n\nQuestion: {q}\n\nDocument [1](Title: Halls): {halls}\n"
+        "Document [2](Title: Garden): {garden}\n\nAnswer:"
+    ),
+    "short labels": "Context: {both}\nQ: {q}\nA:",
     "Chinese": "参考资料：\n{both}\n\n问题：{q}\n回答：",
 }
 TAGGED = {
+    "an empty element before": (
+        "使用 <Sources></Sources> 中的内容:\n\n<Sources>\n{both}\n</Sources>\n\n"
+        '问题:"""{q}"""'
+    ),
     "documents": (
         '<documents>\n<document index="1">\n<source>a.pdf</source>\n<document_content>\n{halls}\n'
         '</document_content>\n</document>\n<document index="2">{garden}</document>\n</documents>'
@@ -107,6 +119,7 @@ UNLABELLED = {
     "below results": "Here are the search results:\n\n[1] {halls}\n[2] {garden}\n\n{q}",
     "numbered alone": "[1] {halls}\n[2] {garden}\n\n{q}",
     "above numbers": "{q}\n\n[1] {halls}\n[2] {garden}",
+    "above references": "{q}\n\nReferences:\n[1] {halls}\n[2] {garden}",
     "above sources": "{q}\n\nSources:\n\n{both}",
     "in the line that leads to them": "{q} Use the following documents:\n\n{both}",
 }
@@ -118,14 +131,14 @@ def split(prompt: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("question", [Q, ORDER])
-@pytest.mark.parametrize("form", [*LABELLED.values(), *TAGGED.values()], ids=str.split)
+@pytest.mark.parametrize("form", (LABELLED | TAGGED).values(), ids=LABELLED | TAGGED)
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_a_question_and_passages_are_parted(form: str, question: str, line_end: str) -> None:
     prompt = form.format(q=question, both=BOTH, halls=HALLS, garden=GARDEN)
     assert split(prompt.replace("\n", line_end)) == (question, PAIR)
 
 
-@pytest.mark.parametrize("form", UNLABELLED.values(), ids=str.split)
+@pytest.mark.parametrize("form", UNLABELLED.values(), ids=UNLABELLED)
 def test_a_question_without_a_label_is_parted_too(form: str) -> None:
     assert split(form.format(q=Q, both=BOTH, halls=HALLS, garden=GARDEN)) == (Q, PAIR)
 
@@ -218,6 +231,7 @@ def test_the_passages_in_a_message_of_the_system(text: str) -> None:
         "Always use the provided context information.\nSome rules to follow:\n1. Be brief.",
         "Follow these rules when using the provided documents:\n- Cite each one.",
         "# Context\nYou work for a museum.\n\n# Rules\n- Be brief.",
+        "Context matters.\nFollowing our policy, never lie.\n\nGreet the user.",
     ],
 )
 def test_instructions_are_no_passages(text: str) -> None:

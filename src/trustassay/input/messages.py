@@ -50,6 +50,8 @@ class ChatMessage(NamedTuple):
     """The calls that it makes, by their ids."""
     error: str = ""
     """The reason that the call failed; empty where it did not."""
+    documents: Sequence[RawPassage] = ()
+    """The documents that are attached to it, as Anthropic's blocks of documents and results."""
 
 
 def find_failure(part: Mapping[str, Any], value: Any) -> str:
@@ -155,6 +157,8 @@ _RESULTS = re.compile(
     r"(\w+_)?tool[-_]?(result|return|call_response)|(function|custom_tool)_call_output|retry-prompt",
     re.IGNORECASE,
 )
+_DOCUMENTS = frozenset({"document", "search_result", "searchResult"})
+"""Kinds of the parts of a message that are passages."""
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
@@ -200,6 +204,7 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
         parts: the parts.
     """
     results, texts, calls = [], dict[str, list[str]](), dict[str, Call]()
+    documents: list[RawPassage] = []
     for part in map(_unwrap_part, parts):
         kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
         known_as = str(next((part[key] for key in _IDS if part.get(key)), ""))
@@ -217,6 +222,8 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
             calls[known_as] = Call(
                 str(call_object.get("name") or call_object.get("tool_name") or ""), arguments
             )
+        elif speaker and kind in _DOCUMENTS:
+            documents += _read_document(part)
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
     text_messages = [
@@ -226,7 +233,24 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
         # A message with calls alone has no text.
         text_messages = text_messages or [ChatMessage("assistant", None)]
         text_messages[-1] = text_messages[-1]._replace(calls=calls)
+    if documents and role:
+        text_messages = text_messages or [ChatMessage(role, "")]
+        text_messages[-1] = text_messages[-1]._replace(documents=documents)
     return [*results, *text_messages]
+
+
+def _read_document(part: Mapping[str, Any]) -> list[RawPassage]:
+    """Return the passage of a document in a message; none where it is no text, as a PDF."""
+    source = part.get("source")
+    inner = source if isinstance(source, Mapping) else part
+    is_text = inner.get("type", "text") in ("text", "content", *_DOCUMENTS)
+    names = ("data", "text", "content") if is_text else ()
+    content = next((inner[name] for name in names if inner.get(name)), None)
+    text = join_part_texts(content) if isinstance(content, list) else content
+    title = part.get("title") or part.get("name")
+    if not isinstance(text, str) or not text.strip():
+        return []
+    return [{"title": title, "text": text} if isinstance(title, str) else text]
 
 
 def _unwrap_part(part: Any) -> Mapping[str, Any]:
@@ -234,7 +258,7 @@ def _unwrap_part(part: Any) -> Mapping[str, Any]:
     Bedrock."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
-    wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult", "document", "searchResult")
     name = next((key for key in wrapping if isinstance(part.get(key), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 
@@ -337,6 +361,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             if last.role == "user":
                 question, passages = split_prompt(last.content or "")
+                passages = [*last.documents, *passages]
                 context_passages += passages
                 message = last._replace(content=question)
                 # A message with passages alone asks nothing.
@@ -387,7 +412,8 @@ def find_passages(chat_messages: Sequence[ChatMessage]) -> list[tuple[str, RawPa
         if message.role == "system":
             passages += [("", part) for part in read_prompt(message.content or "")]
         elif message.role == "user":
-            passages += [("", part) for part in split_prompt(message.content or "").passages]
+            parts = [*message.documents, *split_prompt(message.content or "").passages]
+            passages += [("", part) for part in parts]
     tools = [
         message
         for message in chat_messages

@@ -507,7 +507,7 @@ class TaggedElement(NamedTuple):
 _TAG = re.compile(
     r"<(/?)((?:(?:retrieved|relevant|provided|background|reference|search)[_ -])?"
     r"(?:documents?|docs?|passages?|sources?|contexts?|chunks?|snippets?|excerpts?|results?)"
-    r"|knowledge(?:[_ ]base)?|kontext|dokumente?|quellen?)\b([^<>\n]{0,500})>",
+    r"|references?|knowledge(?:[_ ]base)?|kontext|dokumente?|quellen?)\b([^<>\n]{0,500})>",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"\b(?:title|name)\s*=\s*(?:\"([^\"\n]+)\"|'([^'\n]+)')", re.IGNORECASE)

@@ -91,10 +91,13 @@ _LABELS_IN_LINES = re.compile(
 """Also labels behind the end of a sentence: "Be brief. Context: ..."."""
 _RULE = re.compile(r"^[ \t]*([-=*_]{3,}|\"{3}|'{3}|`{3})[ \t]*$", re.MULTILINE)
 """A line of dashes or quotation marks around passages."""
-_FIRST_NUMBER = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
-_NUMBERED = re.compile(
-    r"\s*(?:\[1\]|\W{0,4}(?:document|source|passage)[ \t]*\W?1\b)", re.IGNORECASE
+_FIRST_MARK = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
+_FIRST_NUMBER = re.compile(
+    r"^[ \t]*(?:\[1\][ \t]*\S"
+    r"|[#*=\[ \t-]{0,6}(?:document|source|passage|context|chunk)[ \t]*\W?1\b)",
+    re.IGNORECASE | re.MULTILINE,
 )
+"""The first of numbered passages: "[1] ...", "Document 1: ..."."""
 _LINE_WITH_COLON = re.compile(r"^[^\n]{1,300}[:：][ \t]*$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 _TAGGED_QUESTION = re.compile(
@@ -114,6 +117,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a line that tells the model what to do."""
+_QUOTED = re.compile(r"\"{3}(.+)\"{3}", re.DOTALL)
 _END_MARKS = " \n\t\"'”’)*_"
 
 
@@ -124,12 +128,21 @@ def _match_any(words: Iterable[str]) -> str:
     return "(?:" + "|".join([rf"\b(?:{'|'.join(latin)})\w{{0,3}}\b", *others]) + ")"
 
 
-_POINTS = re.compile(_match_any(_WORDS["pointers"]), re.IGNORECASE)
-_POINTS_WEAKLY = re.compile(_match_any(_WORDS["pointers"] | _WORDS["weak_pointers"]), re.IGNORECASE)
-_SHOWS = re.compile(_match_any(_NOUNS[_PASSAGES]), re.IGNORECASE)
-_SHOWS_WEAKLY = re.compile(
-    _match_any(_NOUNS[_PASSAGES] | _NOUNS[_WEAK_PASSAGES] | {"part", "portion"}), re.IGNORECASE
+def _match_near(first: Iterable[str], second: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of two words in one sentence, in either order."""
+    one, other = _match_any(first), _match_any(second)
+    return re.compile(rf"{one}[^\n.]{{0,60}}{other}|{other}[^\n.]{{0,60}}{one}", re.IGNORECASE)
+
+
+_ANNOUNCES = _match_near(_WORDS["pointers"], _NOUNS[_PASSAGES])
+_ANY_POINTERS = _WORDS["pointers"] | _WORDS["weak_pointers"]
+_ANNOUNCES_BESIDE_COLON = _match_near(_ANY_POINTERS, _NOUNS[_PASSAGES])
+_ANNOUNCES_BESIDE_QUESTION = _match_near(
+    _ANY_POINTERS, _NOUNS[_PASSAGES] | _NOUNS[_WEAK_PASSAGES] | {"part", "portion"}
 )
+"""Sentences that announce passages: "Use the following pieces of context". The more there is that
+shows a prompt, the more words count."""
+_SHOWS = re.compile(_match_any(_NOUNS[_PASSAGES] | _NOUNS[_WEAK_PASSAGES]), re.IGNORECASE)
 _INSTRUCTS = re.compile(_match_any({"rule", "guideline", "instruction", "step"}), re.IGNORECASE)
 _ASKS = re.compile(
     rf"{_match_any(_NOUNS[_QUESTION] | {'task'})}[^\n:：?.]{{0,60}}[:：][ \t]*(\S[^\n]*)",
@@ -283,12 +296,16 @@ def _find_question(text: str, labels: Sequence[_Label]) -> _LabelledQuestion | N
             continue
         end = labels[place + 1].start if place + 1 < len(labels) else len(text)
         rule = _RULE.search(text, label.end, end)
-        end = rule.start() if rule else end
-        paragraphs = _paragraphs(_strip_cue(text[label.end : end]))
-        # Instructions may follow a question in further paragraphs.
-        question = "\n\n".join(paragraphs if any(map(_asks, paragraphs[1:])) else paragraphs[:1])
-        if question:
-            return _LabelledQuestion(question.rstrip(" ;"), label.start, end)
+        section = _strip_cue(text[label.end : rule.start() if rule else end])
+        paragraphs = _paragraphs(section)
+        # Instructions, or passages, may follow a question in further paragraphs.
+        if paragraphs and not any(map(_asks, paragraphs[1:])):
+            section = paragraphs[0]
+        if section:
+            quoted = _QUOTED.fullmatch(section)
+            question = quoted[1] if quoted else section.rstrip(" ;")
+            end = text.index(section, label.end) + len(section)
+            return _LabelledQuestion(question, label.start, end)
     return None
 
 
@@ -308,7 +325,8 @@ def _find_part_beside(text: str, labels: Sequence[_Label], question: _LabelledQu
     """Return what shows passages above or below a labelled question; blank where nothing does."""
     above = text[: question.start]
     # Lines of dashes below it come first: examples above may have passages, too.
-    if rule := _RULE.match(text, question.end):
+    rule = _RULE.search(text, question.end)
+    if rule and not text[question.end : rule.start()].strip():
         return _cut_at_rule(text, rule)
     begin, asked, answered = -1, False, False
     for label in labels:
@@ -322,7 +340,11 @@ def _find_part_beside(text: str, labels: Sequence[_Label], question: _LabelledQu
         return _cut_at_instructions(above, labels, begin)
     if begin > question.start:
         return _cut_at_instructions(text, labels, begin)
-    return _find_part_in_rules(above) or above[_find_end_of_lead(above) :]
+    if part := _find_part_in_rules(above) or above[_find_end_of_lead(above) :].strip():
+        return part
+    numbered = _FIRST_NUMBER.search(above) or _FIRST_NUMBER.search(text, question.end)
+    stop = len(text) if numbered and numbered.start() > question.start else question.start
+    return _strip_cue(text[numbered.start() : stop]) if numbered else ""
 
 
 def _cut_at_instructions(text: str, labels: Sequence[_Label], begin: int) -> str:
@@ -340,7 +362,7 @@ def _find_part_in_rules(text: str) -> str:
     """Return what stands between lines of dashes below a paragraph that names passages."""
     rule = _RULE.search(text)
     lead = _BLANK_LINES.split(text[: rule.start()])[-1] if rule else ""
-    return _cut_at_rule(text, rule) if rule and _SHOWS_WEAKLY.search(lead) else ""
+    return _cut_at_rule(text, rule) if rule and _SHOWS.search(lead) else ""
 
 
 def _cut_at_rule(text: str, rule: re.Match[str]) -> str:
@@ -356,11 +378,14 @@ def _cut_at_rule(text: str, rule: re.Match[str]) -> str:
 def _find_end_of_lead(text: str) -> int:
     """Return the end of the lines that announce passages; that of the text without any."""
     paragraphs = _BLANK_LINES.split(text, _MAX_LEAD_PARAGRAPHS)[:_MAX_LEAD_PARAGRAPHS]
-    lead = next((part for part in paragraphs if _announces(part)), "")
+    lead = next((part for part in paragraphs if _ANNOUNCES_BESIDE_QUESTION.search(part)), "")
     if not lead or len(lead) > _MAX_LEAD_CHARACTERS:
         return len(text)
     lines = lead.split("\n")
-    announcing = next((place for place, line in enumerate(lines) if _announces(line)), len(lines))
+    announcing = next(
+        (place for place, line in enumerate(lines) if _ANNOUNCES_BESIDE_QUESTION.search(line)),
+        len(lines),
+    )
     # Instructions below it belong to it: "If you don't know the answer, say so."
     is_last = (
         place for place in range(announcing + 1, len(lines)) if not _is_request(lines[place])
@@ -373,18 +398,15 @@ def _is_request(line: str) -> bool:
     return bool(_REQUEST.match(line))
 
 
-def _announces(text: str, shows: re.Pattern[str] = _SHOWS_WEAKLY) -> bool:
-    """Whether a text says that passages follow: "Use the following pieces of context"."""
-    return bool(_POINTS_WEAKLY.search(text) and shows.search(text))
-
-
 # ------------------------------------------------------------------------------ without a label
 
 
 def _split_unlabelled(text: str) -> PromptParts | None:
     """Return the parts of a prompt whose question has no label."""
     rule = _RULE.search(text)
-    if rule and _announces(_BLANK_LINES.split(text[: rule.start()].rstrip())[-1]):
+    if rule and _ANNOUNCES_BESIDE_QUESTION.search(
+        _BLANK_LINES.split(text[: rule.start()].rstrip())[-1]
+    ):
         return _split_at_rules(text, rule)
     for above, part in _find_shown_parts(text):
         body = _strip_cue(part)
@@ -393,7 +415,7 @@ def _split_unlabelled(text: str) -> PromptParts | None:
             question, body = paragraphs[-1], body[: body.rindex(paragraphs[-1])]
         passages = _read_part(body)
         # What users tell about themselves belongs to their question.
-        is_certain = _NUMBERED.match(body) or not _FIRST_PERSON.search(body)
+        is_certain = _FIRST_NUMBER.match(body.lstrip()) or not _FIRST_PERSON.search(body)
         if question and is_certain and any(is_prose(text_of(passage)) for passage in passages):
             return PromptParts(question, passages)
     return None
@@ -418,15 +440,14 @@ def _find_shown_parts(text: str) -> Iterator[tuple[str, str]]:
             yield text[: label.start], text[label.end :]
             break
     for line in _LINE_WITH_COLON.finditer(text):
-        if _announces(line[0]):
+        if _ANNOUNCES_BESIDE_QUESTION.search(line[0]):
             # The question may stand in the line that leads to the passages.
             asked, mark, _ = line[0].rpartition("?")
             above = asked + mark or text[: line.start()]
             yield above if _asks(above) else "", text[line.end() :]
             break
-    first = _NUMBERED.match(text) or _FIRST_NUMBER.search(text)
-    if first:
-        above = text[: first.start()]
+    if first := _FIRST_NUMBER.search(text):
+        above = _strip_cue(text[: first.start()])
         yield above if _asks(above) else "", text[first.start() :]
 
 
@@ -442,7 +463,7 @@ def _find_part_of_system(text: str) -> str:
     begins += [
         line.end()
         for line in _LINE_WITH_COLON.finditer(text)
-        if _announces(line[0], _SHOWS) and not _INSTRUCTS.search(line[0])
+        if _ANNOUNCES_BESIDE_COLON.search(line[0]) and not _INSTRUCTS.search(line[0])
     ]
     if begins:
         begin = min(begins)
@@ -452,9 +473,9 @@ def _find_part_of_system(text: str) -> str:
         return part
     for blank in islice(_BLANK_LINES.finditer(text), _MAX_LEAD_PARAGRAPHS):
         lead = text[: blank.start()]
-        if _POINTS.search(lead) and _SHOWS.search(lead):
+        if _ANNOUNCES.search(lead):
             return text[blank.end() :]
-    first = _FIRST_NUMBER.search(text)
+    first = _FIRST_MARK.search(text)
     return text[first.start() :] if first else ""
 
 
