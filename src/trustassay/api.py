@@ -120,15 +120,23 @@ def _read_arguments(
 
         # A retriever supplies the documents that samples lack, which changes the choice.
         retrieves = backend_choices.get("retriever") is not None
+        fields, answer_span = options.get("fields"), options.get("answer_span")
         result = choose_metric(
-            samples, options.get("fields"), sheet=options.get("sheet"), retrieves=retrieves
+            samples,
+            fields,
+            sheet=options.get("sheet"),
+            answer_span=answer_span,
+            retrieves=retrieves,
         )
         if options.get("progress"):
             tell(f"{describe_metrics(result.metrics)}: {result.reason}")
         metric_list, samples = build_metrics(result.metrics), result.source
         # The caller's own `why` comes last, and so takes precedence over the reason found here.
         other_options = {"why": result.reason, **other_options}
-    return metric_list, samples, backend_choices, build_run_options(**other_options)
+    # A model is asked for the answers that are missing, also at the end of a chat.
+    unanswered = backend_choices.get("model") is not None
+    settings = build_run_options(unanswered=unanswered, **other_options)
+    return metric_list, samples, backend_choices, settings
 
 
 def _split_options(

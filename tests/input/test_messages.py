@@ -181,6 +181,74 @@ def test_one_chat_alone_in_a_file_is_no_table(tmp_path: Path) -> None:
     assert [one.sample.question for one in both] == [Q, "B?"]
 
 
+# Passages in messages of the user
+
+CONTEXT = "\n\n".join(SHOWN)
+PROMPT = f"Use the following context.\n\n{CONTEXT}\n\nQuestion: {Q}\nAnswer:"
+
+
+def texts(sample: Any) -> list[str]:
+    return [document.text for document in sample.documents or ()]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [PROMPT, [{"type": "text", "text": PROMPT}], [{"type": "input_text", "text": PROMPT}]],
+)
+def test_passages_in_a_message_of_the_user_are_no_part_of_the_question(content: Any) -> None:
+    sample = sample_of({"messages": [{"role": "user", "content": content}, SAID]})
+    assert (sample.question, sample.response, texts(sample)) == (Q, A, SHOWN)
+
+
+def test_later_questions_of_a_chat_see_the_passages_of_earlier_ones() -> None:
+    asked = {"role": "user", "content": PROMPT}
+    more = {"role": "user", "content": f"<context>Lisbon is old.</context>\n{Q}"}
+    record = {"messages": [asked, SAID, *openai("Seven.", "c"), more, SAID]}
+    first, second = read_samples([record], turns="all")
+    assert isinstance(first, LocatedSample)
+    assert isinstance(second, LocatedSample)
+    assert texts(second.sample) == [*SHOWN, "Lisbon is old.", "Seven."]
+    assert second.sample.question == Q
+    assert second.sample.metadata["steps"][0] == {"user": Q}
+    assert second.sample.metadata["steps"][2] == called(passages=[4])
+
+
+def test_a_message_with_passages_alone_asks_nothing() -> None:
+    documents = {"role": "user", "content": f"<documents>{CONTEXT}</documents>"}
+    for messages in ([documents, ASKED, SAID], [ASKED, documents, SAID]):
+        sample = sample_of({"messages": messages})
+        assert (sample.question, sample.response, texts(sample)) == (Q, A, SHOWN)
+
+
+DOCUMENT = {"type": "document", "title": "Guide"}
+BLOCK = {"type": "text", "text": SHOWN[0]}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {**DOCUMENT, "source": {"type": "text", "media_type": "text/plain", "data": SHOWN[0]}},
+        {**DOCUMENT, "source": {"type": "content", "content": [BLOCK]}},
+        {**DOCUMENT, "type": "search_result", "source": "https://a.org", "content": [BLOCK]},
+        {"document": {"name": "Guide", "format": "txt", "source": {"text": SHOWN[0]}}},
+    ],
+)
+def test_documents_attached_to_a_message_are_passages(block: Json) -> None:
+    picture = {"type": "document", "source": {"type": "base64", "data": "AAAA"}}
+    together = {"role": "user", "content": [block, picture, {"type": "text", "text": Q}]}
+    apart = [{"role": "user", "content": [block]}, ASKED]
+    for messages in ([together, SAID], [*apart, SAID]):
+        sample = sample_of({"messages": messages})
+        assert (sample.question, sample.response) == (Q, A)
+        assert [(one.title, one.text) for one in sample.documents or ()] == [("Guide", SHOWN[0])]
+
+
+def test_documents_of_the_record_win_over_those_in_messages() -> None:
+    record = {"messages": [{"role": "user", "content": PROMPT}, SAID], "documents": ["Own."]}
+    sample = sample_of(record)
+    assert (sample.question, texts(sample)) == (Q, ["Own."])
+
+
 # What came before an answer: texts, calls with their arguments, and which of them failed
 
 

@@ -22,7 +22,8 @@ from tests.input.test_traces import otlp, whole
 from tests.lazily import needed
 from trustassay.core.sample import Sample, SampleError
 from trustassay.input import InputFault, LocatedSample, read_samples
-from trustassay.input.passages import MAX_LEAD_WORDS, read_documents, read_passages, read_prompt
+from trustassay.input.passages import MAX_LEAD_WORDS, read_documents, read_passages
+from trustassay.input.prompts import read_prompt
 
 pandas, polars, datasets = needed("pandas"), needed("polars"), needed("datasets")
 Pair = tuple[str, str]

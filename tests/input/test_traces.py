@@ -321,8 +321,8 @@ def test_the_note_says_what_was_taken_from_where(
     samples(path)
     samples(path)  # said once
     assert capsys.readouterr().err == (
-        f"{path}: traces: question from gen_ai.input.messages (1); "
-        "response from gen_ai.output.messages (1); passages (1); "
+        f"{path}: traces: question from gen_ai.input.messages of 'step 3' (1); "
+        "response from gen_ai.output.messages of 'step 3' (1); passages (1); "
         "left out, without a call of a model or a tool (1)\n"
     )
     with pytest.raises(InputError, match="contains no records"):
@@ -345,7 +345,7 @@ def changed(place: int, **fields: Any) -> list[Json]:
     [
         (changed(0, parentSpanId="s3"), "'step 1' (s1)", "parent: leads back to itself (a cycle)"),
         (changed(0, parentSpanId="s1"), "'step 1' (s1)", "parent: leads back to itself (a cycle)"),
-        (whole()[1:], "'search' (s2)", f"parent: expected one in the file ({CUT}), got 's1'"),
+        (whole()[1:2], "'search' (s2)", f"parent: expected one in the file ({CUT}), got 's1'"),
         (changed(0, endTimeUnixNano=""), "'step 1' (s1)", f"end: is missing: {CUT} before its end"),
         (
             whole()[:2],
@@ -354,8 +354,8 @@ def changed(place: int, **fields: Any) -> list[Json]:
         ),
         (
             [span(1), chat(2, 1, answer=" ")],
-            "'step 1' (s1)",
-            "response: is missing in the root and the last call of a model",
+            "'step 2' (s2)",
+            "response: is missing in the last call of a model, 'step 2'",
         ),
         (
             changed(0, status={"code": 2, "message": "timeout"}),

@@ -12,6 +12,7 @@ from tests.support import run_command
 from trustassay import score
 from trustassay.input import InputFault, LocatedSample, read_samples
 from trustassay.input.records import InputError
+from trustassay.runs.generate import generate
 
 
 def ask(text: str) -> dict[str, Any]:
@@ -111,14 +112,131 @@ def test_a_field_named_conversation_may_hold_the_messages() -> None:
 
 
 def test_faults_name_the_turn_or_the_message() -> None:
-    [_, fault] = turns({"messages": [*FIRST, ask("How long?")]})
+    [_, fault] = turns({"messages": [*FIRST, ask("How long?"), openai("x", "b")[0]]})
     assert isinstance(fault, LocatedSample)  # a run without a model refuses it
     assert fault.sample.response is None
     [fault] = turns({"messages": [*FIRST, {"role": "tool", "tool_call_id": "x", "content": "y"}]})
     assert isinstance(fault, InputFault)
     assert str(fault).startswith("sample 1: messages[4]: expected an earlier message")
-    [_, fault] = turns({"messages": [*FIRST, ask(" ")], "id": "c"})
+    [_, fault] = turns({"messages": [*FIRST, ask(" "), say("Yes?")], "id": "c"})
     assert str(fault).startswith("sample 1: turn 2: ")
+
+
+# ---- chats that end with the user ----
+
+ENDINGS = {
+    "thanks": [ask("Thanks!")],
+    "two messages": [ask("ok, danke"), ask("bye")],
+    "a question": [ask("How long?")],
+    "a blank message": [ask(" ")],
+    "parts": [{"role": "user", "content": [{"type": "text", "text": "Thanks!"}]}],
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+@pytest.mark.parametrize("before", [FIRST, [*SECOND, *FIRST]])
+def test_a_last_message_of_the_user_without_an_answer_is_left_out(
+    before: list[Any], ending: list[Any]
+) -> None:
+    record = {"id": "c", "messages": [*before, *ending]}
+    [last] = read_samples([record])
+    assert isinstance(last, LocatedSample)
+    assert (last.sample.question, last.sample.response) == ("When?", "In 1931.")
+    assert last.left_out_question
+    samples = located(record)
+    assert [one.sample.response for one in samples][-1] == "In 1931."
+    assert len(samples) == len(before) // len(FIRST)
+    assert [one.left_out_question for one in samples] == [False] * (len(samples) - 1) + [True]
+
+
+def test_the_last_question_is_kept_for_a_model_that_may_be_asked() -> None:
+    record = {"messages": [*FIRST, ask("How long?")]}
+    [last] = read_samples([record], unanswered=True)
+    assert isinstance(last, LocatedSample)
+    assert (last.sample.question, last.sample.response) == ("How long?", None)
+    _, second = read_samples([record], turns="all", unanswered=True)
+    assert isinstance(second, LocatedSample)
+    assert (second.sample.question, second.sample.response) == ("How long?", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields"),
+    [
+        ({"response": "412 metres."}, {}),
+        ({"output": "412 metres."}, {}),
+        ({"answer": "412 metres.", "contexts": ["A bridge."]}, {}),
+        ({"Antwort des Bots": "412 metres."}, {"response": "Antwort des Bots"}),
+    ],
+)
+@pytest.mark.parametrize("which", ["last", "all"])
+def test_an_answer_in_a_field_of_the_record_is_that_to_the_last_question(
+    which: str, answer: dict[str, Any], fields: dict[str, str]
+) -> None:
+    record = {"messages": [*FIRST, ask("How long?")], **answer}
+    *_, last = read_samples([record], turns=which, fields=fields)
+    assert isinstance(last, LocatedSample)
+    assert (last.sample.question, last.sample.response) == ("How long?", "412 metres.")
+    assert not last.left_out_question
+
+
+def test_an_empty_field_for_the_answer_says_that_there_is_none() -> None:
+    [last] = read_samples([{"messages": [*FIRST, ask("How long?")], "response": None}])
+    assert isinstance(last, LocatedSample)
+    assert (last.sample.question, last.sample.response) == ("How long?", None)
+
+
+def chats_file(folder: Path) -> Path:
+    endings = [[ask("Thanks!")], [ask("How long?")], []]
+    rows = [{"id": f"c{n}", "messages": [*FIRST, *ending]} for n, ending in enumerate(endings)]
+    path = folder / "chats.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("which", "message"),
+    [("last", "the answer before it is taken"), ("all", "it is left out")],
+)
+def test_a_run_says_how_many_chats_end_so(tmp_path: Path, which: str, message: str) -> None:
+    path = chats_file(tmp_path)
+    options = (
+        "--entailer",
+        "lexical",
+        "--metric",
+        "faithfulness",
+        "--turns",
+        which,
+        "--limit",
+        "2",
+    )
+    result = run_command("score", path, *options, "--out", tmp_path / "run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    line = f"2 chats end with a message of the user that has no answer; {message}\n"
+    assert f"{path}: {line}" in result.stderr
+
+
+def test_a_chat_without_any_answer_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"messages": [ask("When?")]}) + "\n")
+    options = ("--entailer", "lexical", "--metric", "faithfulness")
+    result = run_command("score", path, *options, cwd=tmp_path)
+    assert result.returncode == 2
+    assert f"{path}:1: response: is missing (messages ends with a question" in result.stderr
+
+
+def test_generate_answers_the_last_question(tmp_path: Path) -> None:
+    class Scripted:
+        name = "scripted"
+
+        def __call__(self, prompt: str) -> str:
+            return "It is 412 metres." if "How long?" in prompt else "Welcome."
+
+    path, out = chats_file(tmp_path), tmp_path / "answers.jsonl"
+    result = generate(path, Scripted(), out)
+    rows = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
+    assert result.written == 3
+    assert [rows[f"c{n}"]["question"] for n in range(3)] == ["Thanks!", "How long?", "When?"]
+    assert rows["c1"]["response"] == "It is 412 metres."
 
 
 def test_other_records_are_read_as_ever() -> None:

@@ -12,6 +12,7 @@ from trustassay.report.terminal import say
 from trustassay.runs.options import (
     LABELS,
     OUTPUT,
+    AnswerSpan,
     Fields,
     Flag,
     Limit,
@@ -103,6 +104,7 @@ def annotate(  # noqa: PLR0913 - one argument an option
     ],
     domain: common.Domain,
     fields: Fields,
+    answer_span: AnswerSpan,
     limit: Limit,
     skip_bad: SkipBad,
     seed: Seed,
@@ -160,7 +162,13 @@ def annotate(  # noqa: PLR0913 - one argument an option
         again,
         per_group,
         seed,
-        RatingInputOptions(fields=fields, limit=limit, domain=domain, skip_bad=skip_bad),
+        RatingInputOptions(
+            fields=fields,
+            answer_span=answer_span,
+            limit=limit,
+            domain=domain,
+            skip_bad=skip_bad,
+        ),
         read_plan(plan) if plan else None,
     )
     project = open_project(source, options, pairs)

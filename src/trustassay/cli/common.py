@@ -293,7 +293,7 @@ def default_metrics(
     """Choose, print and return the metrics for files if the user named none, and the reason.
 
     Args:
-        records: options of the input.
+        records: how the user wants the files to be read.
         given_backends: the backends that the user gave.
     """
     from trustassay.input.reading import InputFiles
@@ -303,6 +303,7 @@ def default_metrics(
         InputFiles.from_paths(source),
         records.get("fields"),
         sheet=records.get("sheet"),
+        answer_span=records.get("answer_span"),
         retrieves="retriever" in given_backends,
     )
     say(f"{describe_metrics(result.metrics)}: {result.reason}")
@@ -326,7 +327,8 @@ def run_folder(
     from trustassay.runs.intake import default_folder
 
     settings |= {"limit": records.get("limit"), "fields": records.get("fields", {})}
-    settings |= {"sheet": records["sheet"]} if "sheet" in records else {}
+    # Without these options, folders of earlier versions are found again.
+    settings |= {name: records[name] for name in ("sheet", "answer_span") if name in records}
     return out or default_folder(source, **settings)
 
 

@@ -214,6 +214,7 @@ def score(  # noqa: PLR0913 - one argument an option
             raise UsageError(f"{flags[0]}: has no effect with --follow")
         # Only these options apply to a growing file.
         watch_options: dict[str, Any] = {"fields": records.get("fields", {}), "seed": seed}
+        watch_options["answer_span"] = records.get("answer_span")
         watch_options |= {**spending, **sizes, **backends}
         following.watch(sources, metric, out, watch_options)
         return

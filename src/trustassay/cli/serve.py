@@ -18,6 +18,7 @@ from trustassay.runs.options import (
     MODELS,
     OUTPUT,
     SERVER,
+    AnswerSpan,
     BackendChoices,
     Fields,
     Flag,
@@ -320,6 +321,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     integrations: Integrations,
     scoring: Scoring,
     fields: Fields,
+    answer_span: AnswerSpan,
     spending: Annotated[SpendingOptions, Only("cache", "budget", "calls_at_once")],
 ) -> None:
     """Score answers over HTTP: POST /v1/score takes one sample or many.
@@ -356,6 +358,7 @@ def serve(  # noqa: PLR0913 - one argument an option
     parts = integrations.build_parts(metric, tokens)
     settings = ServiceSettings(tokens, capacity, largest_body, per_minute, connections, slow)
     options: ScorerOptions = {**scoring, "fields": fields, **spending, **backends}
+    options["answer_span"] = answer_span
     open_scorer = api.scorer(metrics=metric, out=out, **options)
     with open_listener(host, port) as at:
         if not is_loopback(host):

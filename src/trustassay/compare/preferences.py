@@ -209,7 +209,7 @@ async def _read_answers(
         # A run stores samples under the canonical names, so --field does not apply.
         source, reading = (
             RunFolder(Path(source)).samples_path,
-            replace(reading, fields={}, sheet=None),
+            replace(reading, fields={}, sheet=None, answer_span=None),
         )
     async with open_samples(source, reading) as (folder, _):
         samples = list(folder.samples())

@@ -11,9 +11,17 @@ from typing import Any, NamedTuple
 
 from trustassay.core.sample import compute_content_id
 from trustassay.input.layouts import NAMES, is_gold, is_only_question, normalise_name
-from trustassay.input.messages import find_last_text, join_part_texts, read_messages, read_turns
+from trustassay.input.messages import (
+    find_chat,
+    find_last_text,
+    find_passages,
+    join_part_texts,
+    read_messages,
+    read_turns,
+)
 from trustassay.input.numbered import find_column_series, join_numbered
 from trustassay.input.passages import DOCUMENTS, is_prose
+from trustassay.input.prompts import split_prompt
 from trustassay.input.records import parse_value
 
 INSIDE: Mapping[str, Sequence[str]] = NAMES["inside"]
@@ -234,23 +242,34 @@ def is_no_answer(record: Record) -> bool:
     return len(record) == 1 and ("spec" in record or "final_report" in record)
 
 
-def flatten_record(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+def flatten_record(
+    record: Record, *, answered: bool = False
+) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return a nested record as a flat one, and the paths of the fields that were inside objects.
 
     ``None`` where the record is not of a known tool, is flat already, or has no clear question.
+
+    Args:
+        record: the record.
+        answered: take the last answered question of a chat, and not one without an answer behind
+            it.
     """
     record = _join_numbered_inside(_parse_json_fields(_gather_columns(record)))
     for shape in _NESTED_RECORDS:
         if record.keys() >= set(shape.keys):
             return _flatten_shape(record, shape)
-    readers = (_flatten_chat, _flatten_prompt, _flatten_cited_answer, _flatten_summary)
+    if chat := _flatten_chat(record, answered=answered):
+        return chat
+    readers = (_flatten_prompt, _flatten_cited_answer, _flatten_summary)
     return next(filter(None, (read(record) for read in readers)), None)
 
 
-def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | None:
+def _flatten_chat(
+    record: Record, *, answered: bool
+) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return the last turn of a chat log; an answer or documents of the record itself win."""
     name = _find_chat_field(record)
-    turn = _read_last_turn(record[name], name) if name else {}
+    turn = _read_last_turn(record[name], name, answered=answered) if name else {}
     if "question" not in turn:
         return None
     if answer := _find_first(record, _ANSWER_PLACES, find_answer):
@@ -260,10 +279,19 @@ def _flatten_chat(record: Record) -> tuple[dict[str, Any], dict[str, str]] | Non
     return {**record, **turn}, dict.fromkeys(turn, name)
 
 
-def _read_last_turn(messages: Sequence[Any], name: str) -> dict[str, Any]:
-    """Return the last turn of a chat, empty without a question."""
-    # ``deque(..., 1)`` keeps the last turn of the iterator.
-    return next(iter(deque(read_turns(_insert_passages(messages), name), 1)), {})
+def _read_last_turn(
+    messages: Sequence[Any], name: str, *, answered: bool = False
+) -> dict[str, Any]:
+    """Return the last turn of a chat, empty without a question.
+
+    Args:
+        messages: the messages. name: of their field, for messages to the user.
+        answered: take the last answered turn, if there is any.
+    """
+    # ``deque(..., 2)`` keeps the last turns of the iterator; only the last one may lack an answer.
+    turns = deque(read_turns(_insert_passages(messages), name), 2)
+    turn = turns.pop() if turns else {}
+    return turns.pop() if answered and turns and "response" not in turn else turn
 
 
 def _insert_passages(messages: Sequence[Any]) -> list[Any]:
@@ -335,7 +363,7 @@ def _flatten_summary(record: Record) -> tuple[dict[str, Any], dict[str, str]] | 
     return {**rest, **parts}, {"response": "summary", "documents": "source"}
 
 
-def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
+def split_turns(record: Record, known_as: Any, *, answered: bool = False) -> list[dict[str, Any]]:
     """Return a record for each answer of a chat log; an empty list for other records.
 
     Each record has its number as ``turn`` and the chat's id as ``conversation``, unless the log
@@ -346,6 +374,7 @@ def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
         record: the chat log.
         known_as: the log's id; where it is ``None``, an id is computed from the first turn, so that
             it stays the same while a chat grows.
+        answered: leave out a last question without an answer.
 
     Raises:
         SampleError: as :func:`~trustassay.input.messages.read_turns`.
@@ -353,6 +382,8 @@ def split_turns(record: Record, known_as: Any) -> list[dict[str, Any]]:
     record = _parse_json_fields(record)
     name = _find_chat_field(record)
     turns = list(read_turns(_insert_passages(record[name]), name)) if name else []
+    if answered and turns and "response" not in turns[-1]:
+        del turns[-1]
     if not turns:
         return []
     fields_of_chat = {key: value for key, value in record.items() if key != name}
@@ -396,6 +427,8 @@ def _flatten_shape(
         turn = _read_last_turn(record[shape.chat], shape.chat)
         result = {k: (turn[k], shape.chat) for k in _CHAT_FIELDS if k in turn} | result
     flat = _remove_paths(record, {name: path for name, (_, path) in result.items()})
+    if "documents" not in result and not _names_documents(record):
+        result |= _read_shown_passages(record, shape, *result["question"])
     # promptfoo's object keeps other values beside the text; it makes room for the text.
     if isinstance(flat.get("response"), Mapping):
         flat["response_details"] = flat.pop("response")
@@ -419,6 +452,20 @@ def _read_answer(value: Any) -> tuple[str, str] | None:
     """Return the answer in a value; a filter of lm-evaluation-harness may find none."""
     result = find_answer(value)
     return None if result and result[0] == INVALID else result
+
+
+def _read_shown_passages(
+    record: Record, shape: _NestedRecord, question: str, path: str
+) -> dict[str, tuple[Any, str]]:
+    """Return the passages in the messages of a record, and the question without them."""
+    chats = (read_messages(find_chat(_value_at(record, place))) for place in shape.ask)
+    passages = [passage for _, passage in find_passages(next(filter(None, chats), []))]
+    if not passages:
+        return {}
+    return {
+        "question": (split_prompt(question).question or question, path),
+        "documents": (passages, path),
+    }
 
 
 def _find_first(record: Record, places: Sequence[str], read: Any) -> tuple[Any, str] | None:

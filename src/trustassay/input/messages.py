@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from trustassay.core.sample import Problem, SampleError
 from trustassay.input.layouts import NAMES
-from trustassay.input.passages import RawPassage, read_passages, read_prompt
+from trustassay.input.passages import RawPassage, read_passages
+from trustassay.input.prompts import read_prompt, split_prompt
 from trustassay.input.records import decode_json
 
 _WORDS: Mapping[str, Any] = NAMES["failures"]
@@ -49,6 +50,8 @@ class ChatMessage(NamedTuple):
     """The calls that it makes, by their ids."""
     error: str = ""
     """The reason that the call failed; empty where it did not."""
+    documents: Sequence[RawPassage] = ()
+    """The documents that are attached to it, as Anthropic's blocks of documents and results."""
 
 
 def find_failure(part: Mapping[str, Any], value: Any) -> str:
@@ -154,6 +157,8 @@ _RESULTS = re.compile(
     r"(\w+_)?tool[-_]?(result|return|call_response)|(function|custom_tool)_call_output|retry-prompt",
     re.IGNORECASE,
 )
+_DOCUMENTS = frozenset({"document", "search_result", "searchResult"})
+"""Kinds of the parts of a message that are passages."""
 _IDS = ("tool_call_id", "tool_use_id", "toolUseId", "call_id", "id")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
@@ -199,6 +204,7 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
         parts: the parts.
     """
     results, texts, calls = [], dict[str, list[str]](), dict[str, Call]()
+    documents: list[RawPassage] = []
     for part in map(_unwrap_part, parts):
         kind, function = str(part.get("type") or part.get("part_kind")), part.get("function")
         known_as = str(next((part[key] for key in _IDS if part.get(key)), ""))
@@ -216,6 +222,8 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
             calls[known_as] = Call(
                 str(call_object.get("name") or call_object.get("tool_name") or ""), arguments
             )
+        elif speaker and kind in _DOCUMENTS:
+            documents += _read_document(part)
         elif speaker and isinstance(text, str):
             texts.setdefault(speaker, []).append(text)
     text_messages = [
@@ -225,7 +233,24 @@ def _read_parts(role: str | None, parts: Iterable[Any]) -> list[ChatMessage]:
         # A message with calls alone has no text.
         text_messages = text_messages or [ChatMessage("assistant", None)]
         text_messages[-1] = text_messages[-1]._replace(calls=calls)
+    if documents and role:
+        text_messages = text_messages or [ChatMessage(role, "")]
+        text_messages[-1] = text_messages[-1]._replace(documents=documents)
     return [*results, *text_messages]
+
+
+def _read_document(part: Mapping[str, Any]) -> list[RawPassage]:
+    """Return the passage of a document in a message; none where it is no text, as a PDF."""
+    source = part.get("source")
+    inner = source if isinstance(source, Mapping) else part
+    is_text = inner.get("type", "text") in ("text", "content", *_DOCUMENTS)
+    names = ("data", "text", "content") if is_text else ()
+    content = next((inner[name] for name in names if inner.get(name)), None)
+    text = join_part_texts(content) if isinstance(content, list) else content
+    title = part.get("title") or part.get("name")
+    if not isinstance(text, str) or not text.strip():
+        return []
+    return [{"title": title, "text": text} if isinstance(title, str) else text]
 
 
 def _unwrap_part(part: Any) -> Mapping[str, Any]:
@@ -233,7 +258,7 @@ def _unwrap_part(part: Any) -> Mapping[str, Any]:
     Bedrock."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
-    wrapping = ("tool_call", "message_content", "toolUse", "toolResult")
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult", "document", "searchResult")
     name = next((key for key in wrapping if isinstance(part.get(key), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 
@@ -290,7 +315,9 @@ def find_last_text(value: Any, *roles: str) -> str | None:
 def describe_ending(messages: Any) -> str:
     """Return the name of the last entry of a chat without an answer: a question, a blank answer, a
     call or a result."""
-    last = read_messages(messages)[-1:] if isinstance(messages, list | tuple) else []
+    # From the end: only the last entry that is a message is read.
+    entries = map(_read_value, reversed(messages) if isinstance(messages, list | tuple) else ())
+    last = next(filter(None, entries), [])[-1:]
     if not last or last[0].role != "assistant":
         return "question" if not last or last[0].role == "user" else "result of a tool"
     return "call of a tool" if last[0].calls else "blank answer"
@@ -301,9 +328,9 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
 
     A turn has ``question``, ``response`` (which may be blank), ``documents`` (the passages that
     were shown before the answer) and ``steps`` (what came before it,
-    :class:`~trustassay.input.messages.AgentSteps`); empty fields are absent. Passages are first the
-    contexts in system messages and then the results of all tools, in the order of the messages. A
-    text beside a call is no answer.
+    :class:`~trustassay.input.messages.AgentSteps`); empty fields are absent. Passages are first
+    those in messages of the system and the user and then the results of all tools, in the order of
+    the messages. A text beside a call is no answer.
 
     Args:
         messages: the messages.
@@ -324,6 +351,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
 
     for place, value in enumerate(messages):
         for last in _read_value(value):
+            message = last
             result_passages = (
                 read_passages(last.content) if last.role == "tool" and last.content else []
             )
@@ -332,17 +360,24 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
                 problem = f"expected an earlier message with the call of a tool, {last.call!r}"
                 raise SampleError([Problem(f"{field}[{place}]", problem)])
             if last.role == "user":
+                question, passages = split_prompt(last.content or "")
+                passages = [*last.documents, *passages]
+                context_passages += passages
+                message = last._replace(content=question)
+                # A message with passages alone asks nothing.
+                if passages and not question:
+                    continue
                 # A new question ends the turn before it; without an answer that turn is dropped.
                 if "response" in turn:
                     yield {"response": "", **_drop_empty_fields(turn)}
-                turn = {"question": last.content}
+                turn = {"question": question}
             elif last.role == "assistant" and turn and not last.calls:
                 # Several messages of the assistant in a row: the last one with a text is the
                 # answer.
                 turn |= {"response": last.content or turn.get("response"), **build_evidence()}
             elif last.role == "system":
                 context_passages += read_prompt(last.content or "")
-            steps.add(last, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
+            steps.add(message, range(len(returns) + 1, len(returns) + len(result_passages) + 1))
             returns += result_passages
     # The chat was cut off in the middle of a turn.
     if turn and (last.role == "tool" or last.calls or "response" not in turn):
@@ -355,18 +390,30 @@ def _drop_empty_fields(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if value}
 
 
+def find_chat(value: Any) -> Sequence[Any]:
+    """Return the messages in the input or output of a model; an empty list without any."""
+    if isinstance(value, Mapping):
+        value = value.get("messages", value.get("input"))
+    chats = value if isinstance(value, list) else []
+    # LangChain writes a list of chats, one for each prompt.
+    return chats[0] if len(chats) == 1 and isinstance(chats[0], list) else chats
+
+
 def find_passages(chat_messages: Sequence[ChatMessage]) -> list[tuple[str, RawPassage]]:
     """Return the passages of a chat, each with the name of its tool (empty where unknown).
 
-    First come those in system messages, then the results of tools.
+    First come those in messages of the system and the user, then the results of tools.
     """
     names = {
         known_as: call.name for message in chat_messages for known_as, call in message.calls.items()
     }
-    system = [message.content or "" for message in chat_messages if message.role == "system"]
-    passages: list[tuple[str, RawPassage]] = [
-        ("", part) for message in system for part in read_prompt(message)
-    ]
+    passages: list[tuple[str, RawPassage]] = []
+    for message in chat_messages:
+        if message.role == "system":
+            passages += [("", part) for part in read_prompt(message.content or "")]
+        elif message.role == "user":
+            parts = [*message.documents, *split_prompt(message.content or "").passages]
+            passages += [("", part) for part in parts]
     tools = [
         message
         for message in chat_messages

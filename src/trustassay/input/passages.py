@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import chain, pairwise, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from trustassay.core.sample import Problem, SampleError, columns_to_rows
 from trustassay.input.layouts import NAMES, normalise_name
@@ -116,12 +116,6 @@ def read_document_rows(value: Any) -> Any:
     elif isinstance(value, Mapping):
         rows = _find_declared_rows(value, _MAX_LIST_DEPTH)
     return _unwrap_single_list(rows) if isinstance(rows, list | tuple) else value
-
-
-def read_prompt(text: str) -> list[RawPassage]:
-    """Return the passages in an instruction: in tags, below a heading such as "Context:", or from a
-    line that begins with ``[1]``."""
-    return [passage for part in find_contexts(text) for passage in read_passages(part)]
 
 
 def text_of(passage: RawPassage) -> str:
@@ -466,23 +460,6 @@ def _build_document(value: Any, names: Mapping[str, str], place: int) -> Any:
 
 MAX_TAG_DEPTH = 4
 """Levels of elements around passages: ``<context><documents><document>`` are three."""
-_SECTION = (
-    r"(?:contexts?|documents?|passages?|sources?|excerpts?|search results|knowledge(?: base)?)"
-)
-_CONTEXT = re.compile(  # "Context:", "Use the following passages:", "Answer by the sources below:"
-    rf"^[^\w\n]{{0,8}}{_SECTION}[^\w\n:]{{0,8}}:"
-    rf"|^[^\n:]{{0,99}}\b(?:following|below|provided|given|retrieved)\b[^\n:]{{0,50}}\b{_SECTION}\b"
-    r"[^\n:]{0,50}:[ \t]*$"
-    rf"|^[^\n:]{{0,99}}\b{_SECTION}\b[^\n:]{{0,50}}\b(?:following|below)\b[^\n:]{{0,50}}:[ \t]*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-# The part of a prompt behind its passages: "Question: ...", "Instructions: ...".
-_AFTER = re.compile(
-    r"^[^\w\n]{0,8}(?:question|instructions?|rules?|task|answer)[^\w\n:]{0,8}:.*",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
-# A line that begins with "[1]".
-_FIRST = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
 _UNIT = (
     r"(?:contexts?|documents?|doc|passages?|sources?|excerpts?|chunk|snippet|(?:search )?results?)"
 )
@@ -529,11 +506,29 @@ MIN_CUT_WORDS, MAX_LEAD_WORDS = 6, 40
 """Words of a paragraph that leads to the next one, or is the first half of a sentence. Longer ones
 are mostly chunks of a retriever, which may end anywhere (measured by
 ``lab/benchmarks/shapes.py``)."""
-_REGION = re.compile(r".*s|context|knowledge(?:_base)?", re.IGNORECASE)
+REGION = re.compile(
+    r".*s|(?:\w+[_-])?context|kontext|dokumente|quellen|knowledge(?:[_ ]base)?", re.IGNORECASE
+)
 """Names of tags around several passages; all other tags enclose a single passage."""
+
+
+class TaggedElement(NamedTuple):
+    """An element that may contain passages, ``<document title="...">...</document>``."""
+
+    name: str
+    attributes: str
+    inner: str
+    """The text between its tags."""
+    start: int
+    """The place of its opening tag in the text."""
+    end: int
+    """The place behind its closing tag."""
+
+
 _TAG = re.compile(
-    r"<(/?)(documents?|docs?|passages?|sources?|contexts?|chunks?|snippets?|excerpts?|results?"
-    r"|search_results?|search results|knowledge(?:[_ ]base)?)\b([^<>\n]{0,500})>",
+    r"<(/?)((?:(?:retrieved|relevant|provided|background|reference|search)[_ -])?"
+    r"(?:documents?|docs?|passages?|sources?|contexts?|chunks?|snippets?|excerpts?|results?)"
+    r"|references?|knowledge(?:[_ ]base)?|kontext|dokumente?|quellen?)\b([^<>\n]{0,500})>",
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"\b(?:title|name)\s*=\s*(?:\"([^\"\n]+)\"|'([^'\n]+)')", re.IGNORECASE)
@@ -543,32 +538,6 @@ def split_title(text: str) -> RawPassage:
     """Return a text with its title apart, if its first line is "Title: ..."."""
     match = _TITLE.match(text)
     return {"title": match[1].strip(), "text": match[2].strip()} if match else text
-
-
-def find_contexts(prompt: str) -> list[str]:
-    """Return the parts of an instruction that contain passages.
-
-    These are elements in tags, or else the text below a heading such as "Context:", or else the
-    text from a line that begins with ``[1]``.
-    """
-    # "<result>" mostly shows the form of the answer, not a passage.
-    elements = [
-        element
-        for element in _find_elements(prompt)[0]
-        if not element[0].lower().startswith("result")
-    ]
-    if elements:
-        # Tags around several passages have no further use; one around a single passage may have
-        # its title, so it is kept.
-        return [
-            _strip_mark(inner.strip())
-            if _REGION.fullmatch(name)
-            else f"<{name}{attributes}>{inner}</{name}>"
-            for name, attributes, inner in elements
-        ]
-    heading, first = _CONTEXT.search(prompt), _FIRST.search(prompt)
-    start = heading.end() if heading else first.start() if first else len(prompt)
-    return [_strip_mark(_AFTER.sub("", prompt[start:]).strip())]
 
 
 def split_passages(text: str, levels_left: int = MAX_TAG_DEPTH) -> list[RawPassage]:
@@ -584,10 +553,10 @@ def split_passages(text: str, levels_left: int = MAX_TAG_DEPTH) -> list[RawPassa
         return [text]
     unix = text.replace("\r\n", "\n").strip()
     # Tags count only where nothing but a lead stands around them: else they are part of the text.
-    elements, around = _find_elements(unix)
-    if elements and not around and levels_left:
+    elements = find_elements(unix)
+    if elements and levels_left and _is_around_nothing(unix, elements):
         return [
-            part for element in elements for part in _read_tagged_element(*element, levels_left - 1)
+            part for element in elements for part in _read_tagged_element(element, levels_left - 1)
         ]
     blocks = (
         _split_numbered(unix)
@@ -598,35 +567,41 @@ def split_passages(text: str, levels_left: int = MAX_TAG_DEPTH) -> list[RawPassa
     return [text] if blocks in ([], [unix]) else blocks
 
 
-def _find_elements(text: str) -> tuple[list[tuple[str, str, str]], str]:
-    """Return the outermost elements that may contain passages, and the text around them.
-
-    Each element has its name, its attributes and its inner text. A single line around them that
-    ends with a colon is left out of the text.
-    """
-    elements, around, depth, place = list[tuple[str, str, str]](), "", 0, 0
-    opening: re.Match[str] | None = None
+def find_elements(text: str) -> list[TaggedElement]:
+    """Return the outermost elements of a text that may contain passages."""
+    pairs: list[tuple[re.Match[str], re.Match[str]]] = []
+    waiting: dict[str, list[re.Match[str]]] = {}
+    # A closing tag belongs to the last open one of its name; tags without a partner are text.
     for tag in _TAG.finditer(text):
-        if opening is None and not tag[1]:
-            opening, depth = tag, 1
-        # Only tags of the same name are counted: those of others are inside.
-        elif opening and tag[2].lower() == opening[2].lower():
-            depth += -1 if tag[1] else 1
-            if not depth:
-                elements.append((opening[2], opening[3], text[opening.end() : tag.start()]))
-                around += text[place : opening.start()]
-                opening, place = None, tag.end()
-    around = (around + text[place:]).strip()
-    return elements, "" if around.endswith(":") and "\n" not in around else around
+        name = tag[2].lower()
+        if not tag[1]:
+            waiting.setdefault(name, []).append(tag)
+        elif waiting.get(name):
+            pairs.append((waiting[name].pop(), tag))
+    elements: list[TaggedElement] = []
+    for opening, closing in sorted(pairs, key=lambda pair: pair[0].start()):
+        if not elements or opening.start() >= elements[-1].end:
+            inner = text[opening.end() : closing.start()]
+            elements.append(
+                TaggedElement(opening[2], opening[3], inner, opening.start(), closing.end())
+            )
+    return elements
 
 
-def _read_tagged_element(
-    name: str, attributes: str, inner: str, levels_left: int
-) -> list[RawPassage]:
+def _is_around_nothing(text: str, elements: Sequence[TaggedElement]) -> bool:
+    """Whether nothing but a line that ends with a colon stands around the elements of a text."""
+    starts = [element.start for element in elements] + [len(text)]
+    ends = [0, *(element.end for element in elements)]
+    around = "".join(text[end:start] for end, start in zip(ends, starts, strict=True)).strip()
+    return not around or (around.endswith(":") and "\n" not in around)
+
+
+def _read_tagged_element(element: TaggedElement, levels_left: int) -> list[RawPassage]:
     """Return the passages in an element: a single one, or several by its name."""
-    if _REGION.fullmatch(name):
-        return split_passages(_strip_mark(inner.strip()), levels_left)
-    match, own_title = _ATTRIBUTE.search(attributes), _inner_text(inner, "title")
+    inner = element.inner
+    if REGION.fullmatch(element.name):
+        return split_passages(strip_mark(inner.strip()), levels_left)
+    match, own_title = _ATTRIBUTE.search(element.attributes), _inner_text(inner, "title")
     title = own_title or (match[1] or match[2] if match else "")
     texts = filter(None, (_inner_text(inner, name_of_text) for name_of_text in _NAMES["texts"]))
     text = next(texts, inner.replace(f"<title>{own_title}</title>", "")).strip()
@@ -639,7 +614,7 @@ def _inner_text(text: str, name: str) -> str:
     return inner if closing else ""
 
 
-def _strip_mark(text: str) -> str:
+def strip_mark(text: str) -> str:
     """Return a text without the mark "[1]" of its only passage."""
     mark = _NUMBERED.match(text)
     return text[mark.end() :] if mark and not _split_numbered(text) else text

@@ -379,6 +379,17 @@ class LocatedSample(NamedTuple):
     """Returns a problem of the sample with the record's own name of the field."""
     find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None  # noqa: ARG005
     """Returns the fields that some problems miss because the record has no known name for them."""
+    left_out_question: bool = False
+    """Whether a last message of the user, which has no answer, was left out of a chat log."""
+
+
+class _Reading(NamedTuple):
+    """How the records of an input are read; as :func:`read_samples`."""
+
+    fields: Mapping[str, str]
+    turns: str
+    unanswered: bool
+    answer_span: str
 
 
 class InputFiles(tuple[str, ...]):
@@ -418,6 +429,8 @@ def read_samples(
     fields: FieldNames = _NO_FIELDS,
     turns: str = LAST,
     sheet: str | int | None = None,
+    unanswered: bool = False,
+    answer_span: str | None = None,
 ) -> Iterator[LocatedSample | InputFault]:
     """Read samples in the layout of this project or of another tool (``docs/input.md``).
 
@@ -436,16 +449,19 @@ def read_samples(
     ``fields`` maps canonical names to the record's own, where dots descend into objects
     (``{"label": "scores.human"}``); it overrides any layout. The passages of several names for the
     documents are added up. ``turns`` are those of chat logs that are samples: the ``last`` of each,
-    or ``all`` that are answered. ``sheet`` is the sheet of a workbook, by its title or its number
-    from 1; by default the one with a question column.
+    or ``all`` that are answered. A last message of the user without an answer is left out if there
+    is an answer before it; with ``unanswered`` it is a question, which a model may be asked.
+    ``sheet`` is the sheet of a workbook, by its title or its number from 1; by default the one with
+    a question column. ``answer_span`` names the span of a trace whose output is the answer; without
+    it the span is chosen (:mod:`trustassay.input.answer_spans`).
 
     Results are in input order; a faulty record raises nothing, it yields an :class:`InputFault`.
 
     Raises:
         InputError: at once, for a path that is not there or of no known kind and for an unknown
             canonical name, or a path that is given twice; while iterating, for a broken file, a
-            header that names no question, an input without records, and a field of ``fields`` that
-            no record has.
+            header that names no question, an input without records, a field of ``fields`` that no
+            record has, and a name ``answer_span`` that no span has.
     """
     if turns not in TURNS:
         raise InputError(did_you_mean("turns", turns, TURNS))
@@ -453,23 +469,24 @@ def read_samples(
         if name not in CANONICAL_FIELDS:
             raise InputError(did_you_mean("canonical field", name, CANONICAL_FIELDS))
     names = join_names(fields)
+    reading = _Reading(names, turns, unanswered, answer_span or "")
     # Everything that can be checked without reading is checked before the first sample.
     if paths := paths_of(source):
         file_names = _find_distinct_names(paths)
         title = "" if sheet is None else str(sheet)
-        read = [_read(read_raw_records(path, names, title), path, names, turns) for path in paths]
+        read = [_read(read_raw_records(path, names, title), path, reading) for path in paths]
         if len(paths) == 1:
             return read[0]
         return chain.from_iterable(map(_add_model_to_ids, read, file_names))
     if sheet is not None:
         raise InputError("sheet: only a workbook has sheets, and the input is no file")
     if (rows := arrow.read_frame(source, names)) is not None:
-        return _read(rows, arrow.FRAME, names, turns)
+        return _read(rows, arrow.FRAME, reading)
     records = _find_rows_in_memory(source, names) if isinstance(source, Mapping) else source
     if not isinstance(records, Iterable):
         kind = type(source).__name__
         raise InputError(f"expected a path or an iterable of records, got a single {kind}")
-    return _read(_read_in_memory(records, names), "the samples", names, turns)
+    return _read(_read_in_memory(records, names), "the samples", reading)
 
 
 def _find_distinct_names(paths: Sequence[str]) -> list[str]:
@@ -536,13 +553,15 @@ def _read_in_memory(records: Iterable[Any], fields: Mapping[str, str]) -> Iterat
 
 
 def _read(
-    raws: Iterator[RawRecord], name: str, fields: Mapping[str, str], turns: str
+    raws: Iterator[RawRecord], name: str, reading: _Reading
 ) -> Iterator[LocatedSample | InputFault]:
+    fields = reading.fields
     # Fields of the user that no record has had so far; at the end any that is left is an error.
     unseen = {(k, name) for k, joined in fields.items() for name in split_names(joined)}
     count = 0
     keys: set[str] = set()
-    for raw in read_traces((recognising.parse_values(raw, fields) for raw in raws), name):
+    parsed = (recognising.parse_values(raw, fields) for raw in raws)
+    for raw in read_traces(parsed, name, reading.answer_span):
         # Settings and reports in a log are no records, and are not counted.
         if isinstance(raw.record, Mapping) and is_no_answer(raw.record):
             continue
@@ -559,7 +578,7 @@ def _read(
                     for k, name in unseen
                     if recognising.reach(raw.record, name) is recognising.ABSENT
                 }
-            yield from _read_samples_of_record(raw, fields, turns)
+            yield from _read_samples_of_record(raw, reading)
     if not count:
         raise InputError(f"{name}: contains no records")
     if keys:
@@ -582,9 +601,10 @@ def _build_not_a_record(value: Any) -> Problem:
 
 
 def _read_samples_of_record(
-    raw: RawRecord, fields: Mapping[str, str], turns: str
+    raw: RawRecord, reading: _Reading
 ) -> Iterator[LocatedSample | InputFault]:
     """Yield the sample of a record, or one for each answer in it."""
+    fields = reading.fields
     # Several answers: of a published data set, of systems in TrustScore's file, turns of a chat.
     flat = recognising.flatten_published(raw.record, fields)
     known_as = recognising.reach(raw.record, fields.get("id", "id"))
@@ -596,29 +616,44 @@ def _read_samples_of_record(
             systems = recognising.split_systems(raw.record, fields)
     parts = [(f"answer {number}", record) for number, record in enumerate(flat, 1)]
     parts += [(" ".join(clean(name).split()), record) for name, record in systems.items()]
-    if turns == ALL and not parts and "question" not in fields:
+    if reading.turns == ALL and not parts and "question" not in fields:
         # Problems in the chat (``SampleError`` is a ``ValueError``) are reported below as well.
         with suppress(RecursionError, ValueError):
-            turn_records = split_turns(raw.record, known_as if has_id else None)
+            turn_records = _split_turns(raw.record, known_as if has_id else None, reading)
             parts = [(f"turn {number}", record) for number, record in enumerate(turn_records, 1)]
     if len(flat) == 1 or not parts:
-        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, fields)
+        yield _read_sample(raw._replace(record=flat[0]) if flat else raw, reading)
         return
     # The id of each part was already derived from the record's.
     fields_except_id = {
         canonical: theirs for canonical, theirs in fields.items() if canonical != "id"
     }
+    reading = reading._replace(fields=fields_except_id)
     for name, record in parts:
-        result = _read_sample(
-            raw._replace(where=f"{raw.where}: {name}", record=record), fields_except_id
-        )
+        result = _read_sample(raw._replace(where=f"{raw.where}: {name}", record=record), reading)
         yield result if flat or isinstance(result, InputFault) else result._replace(has_id=has_id)
 
 
-def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | InputFault:
-    untold = None
+def _split_turns(
+    record: Mapping[str, Any], known_as: Any, reading: _Reading
+) -> Sequence[Mapping[str, Any]]:
+    result = split_turns(record, known_as)
+    # The last record has the fields of the chat, among which may be its answer.
+    is_open = len(result) > 1 and not reading.unanswered
+    if is_open and recognising.recognise(result[-1], reading.fields).lacks_last_answer:
+        return split_turns(record, known_as, answered=True)
+    return result
+
+
+def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFault:
+    fields, untold, left_out = reading.fields, None, False
     try:
         recognised = recognising.recognise(raw.record, fields)
+        if not reading.unanswered and recognised.lacks_last_answer:
+            with_answer = recognising.recognise(raw.record, fields, answered=True)
+            # A chat without any answer stays as it is, and is a fault where there is no model.
+            left_out = with_answer.record.get("response") is not None
+            recognised = with_answer if left_out else recognised
         record = recognised.record
         # An empty cell is a missing field.
         if raw.of_table:
@@ -649,4 +684,5 @@ def _read_sample(raw: RawRecord, fields: Mapping[str, str]) -> LocatedSample | I
         has_id,
         recognised.use_original_names,
         partial(find_unknown_fields, recognised),
+        left_out,
     )

@@ -6,7 +6,8 @@ user has precedence over both. The steps:
 1. Other spellings of known names are replaced (:mod:`trustassay.input.layouts`).
 2. Nested records are flattened (:mod:`trustassay.input.chats`).
 3. The layout is recognised by the keys, and each canonical field gets its source.
-4. Values are converted, and documents are read (:mod:`trustassay.input.passages`).
+4. Values are converted, and documents are read (:mod:`trustassay.input.passages`). If a record has
+   none, they are looked for in its question (:mod:`trustassay.input.prompts`).
 
 Records of CHALE (Wei et al. 2024), HaluEval (Li et al. 2023) and haltt4llm are flattened.
 """
@@ -39,6 +40,7 @@ from trustassay.input.messages import describe_ending
 from trustassay.input.numbered import ColumnSeries, find_column_series, join_numbered
 from trustassay.input.passages import is_prose, read_document_rows, read_documents
 from trustassay.input.printed import NO_LIST, begins_as_value, explain_unreadable
+from trustassay.input.prompts import split_prompt
 from trustassay.input.records import (
     RawRecord,
     decode_json,
@@ -83,6 +85,13 @@ class RecognisedRecord:
     """The user's names, by canonical field."""
     candidates: Mapping[str, tuple[str, ...]]
     """By canonical field, the names that ``raw`` has for it, the preferred one first."""
+
+    @property
+    def lacks_last_answer(self) -> bool:
+        """Whether it is a chat that ends with a message of the user, and has no answer to it."""
+        if not self._chat or self._has_name_for("response"):
+            return False
+        return describe_ending(reach(self.original, self._chat)) == "question"
 
     def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""
@@ -132,14 +141,15 @@ class RecognisedRecord:
         """Whether the record has no known name for a field."""
         if canonical == "response" and self._chat:
             return False
-        return (
-            canonical in CANONICAL_FIELDS
-            and canonical not in self.sources
-            and canonical not in self.raw
-            and all(
-                name in AMBIGUOUS or (name in TEXTS_ONLY and isinstance(self.raw[name], Mapping))
-                for name in self.candidates.get(canonical, ())
-            )
+        return canonical in CANONICAL_FIELDS and not self._has_name_for(canonical)
+
+    def _has_name_for(self, canonical: str) -> bool:
+        """Whether the record has a field under a known name, or under one that the user gave."""
+        if canonical in self.sources or canonical in self.raw:
+            return True
+        return not all(
+            name in AMBIGUOUS or (name in TEXTS_ONLY and isinstance(self.raw[name], Mapping))
+            for name in self.candidates.get(canonical, ())
         )
 
     def _find_name(self, canonical: str) -> str:
@@ -380,8 +390,16 @@ def _is_prose_name(name: str, fields: Mapping[str, str]) -> bool:
     return not layouts.PROSE_NAMES.isdisjoint((name, known_name))
 
 
-def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> RecognisedRecord:
-    """Return a record in canonical fields; fields without a canonical name are not changed."""
+def recognise(
+    record: Mapping[str, Any], fields: Mapping[str, str], *, answered: bool = False
+) -> RecognisedRecord:
+    """Return a record in canonical fields; fields without a canonical name are not changed.
+
+    Args:
+        record: the record.
+        fields: the user's names by canonical field.
+        answered: as for :func:`~trustassay.input.chats.flatten_record`.
+    """
     fields_key = tuple(fields.items())
     reading = _plan_reading(tuple(record), fields_key)
     raw, names = record, reading.names
@@ -390,7 +408,7 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
         known_names = {spelling: name for name, spelling in names.items()}
         raw = {known_names.get(key, key): value for key, value in record.items()}
     # 2. A flattened record has other keys, and so is read in another way.
-    if reading.nested and (result := flatten_record(raw)):
+    if reading.nested and (result := flatten_record(raw, answered=answered)):
         raw, paths = result
         # A flattened field is reported by its path in the original record.
         names = {**names, **{key: _original_path(path, names) for key, path in paths.items()}}
@@ -424,6 +442,12 @@ def recognise(record: Mapping[str, Any], fields: Mapping[str, str]) -> Recognise
     document_names = split_names(sources.get("documents", "documents"))
     whole = record if "documents" in fields else raw
     values = {name: reach(whole, name) for name in document_names}
+    # A question without documents of its own may be a whole prompt, which shows passages.
+    question = canonical.get("question")
+    if isinstance(question, str) and not _names_documents(raw, sources, reading):
+        parts = split_prompt(question)
+        if parts.question and parts.passages:
+            canonical["question"], values = parts.question, {"documents": parts.passages}
     documents, document_problems = _read_all_documents(values, names, reading.layout)
     problems += document_problems
     canonical.pop("documents", None)

@@ -62,7 +62,9 @@ class Batch:
         futures: list[Future[Assay] | None] = [None] * len(table)
         # Rows keep their place; one that yields no record stays `None` and is reported as such.
         records: list[LocatedSample | InputFault | None] = [None] * len(table)
-        for record in read_samples(table, fields=self._options.get("fields") or {}):
+        options = self._options
+        fields, answer_span = options.get("fields") or {}, options.get("answer_span")
+        for record in read_samples(table, fields=fields, answer_span=answer_span):
             # `where` reads "table: row 12", counted from 1.
             row = int(record.where.split(": ")[1].removeprefix("row ")) - 1
             fault = InputFault(record.where, (Problem("row", "holds several answers"),))

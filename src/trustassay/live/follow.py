@@ -378,7 +378,13 @@ class Watch:
         # Deeply nested JSON raises RecursionError.
         except (ValueError, RecursionError) as error:
             return InputFault(where, (Problem("record", f"is not JSON ({error})"),))
-        result = read_record(record, self._options.fields, "one answer a line")
+        result = read_record(
+            record,
+            self._options.fields,
+            "one answer a line",
+            unanswered=False,
+            answer_span=self._options.answer_span,
+        )
         if isinstance(result, InputFault):
             return replace(result, where=where)
         return result._replace(where=where)

@@ -241,11 +241,27 @@ async def open_scorer(
 
 
 def read_record(
-    record: Any, fields: FieldNames, expected: str = "one answer"
+    record: Any,
+    fields: FieldNames,
+    expected: str = "one answer",
+    *,
+    unanswered: bool = True,
+    answer_span: str | None = None,
 ) -> LocatedSample | InputFault:
-    """Read a single record; return its sample, or the fault that prevents it."""
+    """Read a single record; return its sample, or the fault that prevents it.
+
+    Args:
+        record: the record.
+        fields: the user's names of fields, by canonical field.
+        expected: what the record should hold, for messages.
+        unanswered: as of :func:`~trustassay.input.reading.read_samples`. The answer to be scored is
+            that to the last question; in a log it may be an earlier one.
+        answer_span: as of the same.
+    """
     try:
-        result, *other_samples = read_samples([record], fields=fields)
+        result, *other_samples = read_samples(
+            [record], fields=fields, unanswered=unanswered, answer_span=answer_span
+        )
     except InputError as error:
         return InputFault("", (Problem("record", str(error)),))
     # Some layouts hold one answer for each of several systems in a record.
@@ -315,7 +331,8 @@ class Scorer:
         Raises:
             SampleError: the record is no sample, or cannot be scored.
         """
-        result = read_record(record, self._options.fields)
+        options = self._options
+        result = read_record(record, options.fields, answer_span=options.answer_span)
         if isinstance(result, InputFault):
             raise SampleError(result.problems)
         problems = find_problems(result.sample, self._metrics, self._backends)

@@ -10,7 +10,8 @@ from trustassay.core.registry import read_score
 from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import UsageError
 from trustassay.input.messages import read_messages
-from trustassay.input.passages import read_documents, read_passages, read_prompt
+from trustassay.input.passages import read_documents, read_passages
+from trustassay.input.prompts import read_prompt
 from trustassay.live.requests import ERROR_TYPES, build_error, problems_json
 from trustassay.live.scorer import ScorerClosedError
 from trustassay.live.service import BusyError, Service, choose_text_work

@@ -33,6 +33,7 @@ def shard(  # noqa: PLR0913 - one argument an option
     sheet: str | int | None = None,
     limit: int | None = None,
     skip_bad: bool = False,
+    answer_span: str | None = None,
     whole: bool = False,
     progress: bool = False,
 ) -> Shards:
@@ -51,7 +52,12 @@ def shard(  # noqa: PLR0913 - one argument an option
 
     # Only options of reading: shards are scored later, elsewhere.
     options = RunOptions(
-        fields=fields or {}, sheet=sheet, limit=limit, skip_bad=skip_bad, progress=progress
+        fields=fields or {},
+        sheet=sheet,
+        limit=limit,
+        skip_bad=skip_bad,
+        answer_span=answer_span,
+        progress=progress,
     )
     return run_anywhere(
         lambda: split(samples, Path(out), lambda _: into, options, keep_whole=whole)

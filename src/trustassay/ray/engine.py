@@ -213,6 +213,7 @@ class _RunRequest:
                 "fields": dict(options.fields),
                 **({"turns": options.turns} if options.turns != RunOptions.turns else {}),
                 **({"sheet": options.sheet} if options.sheet is not None else {}),
+                **({"answer_span": options.answer_span} if options.answer_span else {}),
             }
         )
 

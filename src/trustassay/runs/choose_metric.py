@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trustassay.core.sample import Sample
 from trustassay.input.reading import paths_of, read_samples
@@ -32,6 +32,7 @@ def choose_metric(
     fields: FieldNames | None = None,
     *,
     sheet: str | int | None = None,
+    answer_span: str | None = None,
     retrieves: bool = False,
 ) -> MetricChoice:
     """Choose the metrics for samples by what most of their answers look like.
@@ -50,7 +51,9 @@ def choose_metric(
         first_records = list(islice(records, MAX_RECORDS_READ))
         # An iterator can be read once: put the records back in front of the others.
         source, unread_source = first_records, chain(first_records, records)
-    samples = list(_read_first_samples(source, fields or {}, sheet))
+        # The first records may be a part of a trace, without the span of this name.
+        answer_span = None
+    samples = list(_read_first_samples(source, fields or {}, sheet=sheet, answer_span=answer_span))
     metrics, reason = _choose_for_samples(samples, retrieves=retrieves)
     return MetricChoice(metrics, reason, unread_source)
 
@@ -108,17 +111,16 @@ def has_unanswered(
     """
     if isinstance(source, Iterator):
         return False
-    return any(not sample.answered for sample in _read_first_samples(source, fields or {}, sheet))
+    samples = _read_first_samples(source, fields or {}, sheet=sheet, unanswered=True)
+    return any(not sample.answered for sample in samples)
 
 
-def _read_first_samples(
-    source: Source, fields: FieldNames, sheet: str | int | None
-) -> Iterator[Sample]:
+def _read_first_samples(source: Source, fields: FieldNames, **options: Any) -> Iterator[Sample]:
     """Yield the first samples of the input; of several files, the first of each."""
     # Each file may have another layout, so each is sampled.
     sources: Sequence[Source] = paths_of(source) or [source]
     for single_source in sources:
-        records = read_samples(single_source, fields=fields, sheet=sheet)
+        records = read_samples(single_source, fields=fields, **options)
         for record in islice(records, MAX_RECORDS_READ):
             if not isinstance(record, InputFault):
                 yield record.sample

@@ -48,9 +48,11 @@ class UnfinishedError(UsageError):
 class GenerateOptions(InputOptions):
     """How questions are answered; as :class:`~trustassay.runs.intake.InputOptions`, and:
 
-    repeats: answers to each question. again: also where a question has an answer already.
+    repeats: answers to each question. again: also where a question has an answer already. The last
+    question of a chat is answered, even if the one before it has an answer.
     """
 
+    unanswered: bool = field(default=True, kw_only=True)
     answering: Answering = field(default_factory=Answering)
     repeats: int = 1
     again: bool = False

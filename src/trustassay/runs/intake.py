@@ -25,12 +25,12 @@ from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, build_cache_path
 from trustassay.core.files import name_in_errors, open_atomic
 from trustassay.core.metric import Inventory, Metric
-from trustassay.core.progress import Progress, tell
+from trustassay.core.progress import Progress, tell, tell_once
 from trustassay.core.sample import Problem, Sample
 from trustassay.errors import PortableError, UsageError
 from trustassay.input.arrow import ArrowStream, find_frame_index
 from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
-from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
+from trustassay.input.reading import ALL, LAST, LocatedSample, paths_of, read_samples
 from trustassay.input.records import (
     FieldNames,
     InputError,
@@ -49,6 +49,7 @@ from trustassay.runs.options import check_bounds
 from trustassay.runs.remarks import describe_draw
 from trustassay.runs.units import ANSWER, QUESTION, read_unit
 from trustassay.text.limits import MAX_ANSWER_CHARACTERS, TextLimits
+from trustassay.text.words import amount
 
 WHY = "why"
 """Key in ``run.json``: why the metric was chosen, if the user did not name one."""
@@ -58,7 +59,8 @@ WHY = "why"
 class InputOptions:
     """How a file of samples is read, and models are asked.
 
-    fields, limit, skip_bad, turns, sheet: of the input. progress: show it. calls: as of a run.
+    fields, limit, skip_bad, turns, unanswered, sheet, answer_span: of the input. progress: show it.
+    calls: as of a run.
     """
 
     fields: FieldNames = field(default_factory=dict)
@@ -66,6 +68,8 @@ class InputOptions:
     skip_bad: bool = False
     turns: str = LAST
     sheet: str | int | None = None
+    unanswered: bool = False
+    answer_span: str | None = None
     progress: bool | None = False
     calls: CallOptions = field(default_factory=CallOptions)
 
@@ -73,8 +77,8 @@ class InputOptions:
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(InputOptions):
     """How a run is carried out; see :class:`~trustassay.runs.options.ScoreOptions`. Only
-    ``fields``, ``sheet``, ``limit``, ``longest_answer``, ``sample``, ``sample_by``, ``seed``,
-    ``unit``, ``pool``, ``filling`` and ``second`` can change a result.
+    ``fields``, ``sheet``, ``answer_span``, ``limit``, ``longest_answer``, ``sample``,
+    ``sample_by``, ``seed``, ``unit``, ``pool``, ``filling`` and ``second`` can change a result.
 
     samples_at_once: per metric; ``None`` for 256, or for twice the calls that an endpoint takes at
         once if that is more.
@@ -218,6 +222,8 @@ class Intake:
     """The number of all records."""
     drawn: Mapping[str, Any] | None = None
     """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
+    left_out_questions: int = 0
+    """Chats whose last message is of the user and has no answer."""
 
     def note(self, fault: InputFault) -> None:
         """Count a fault, and keep it if it is among the first thousand."""
@@ -251,7 +257,14 @@ async def take_in(
     """
     intake = Intake()
     digest = hashlib.sha256()
-    samples = read_samples(source, fields=options.fields, turns=options.turns, sheet=options.sheet)
+    samples = read_samples(
+        source,
+        fields=options.fields,
+        turns=options.turns,
+        sheet=options.sheet,
+        unanswered=options.unanswered,
+        answer_span=options.answer_span,
+    )
     records = islice(samples, options.limit)
     try:
         with (
@@ -269,6 +282,9 @@ async def take_in(
                     intake.inventory.add(sample)
                     digest.update(line)
                 file.write(line)
+        if intake.left_out_questions:
+            name = ", ".join(paths_of(source)) or "the samples"
+            tell_once(f"{name}: chats", f"{name}: {_describe_left_out(intake, options.turns)}")
         # After all records: the user sees all faults at once.
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty, intake.records)
@@ -285,6 +301,14 @@ async def take_in(
     # The digest is of the written samples: the same content gives it from CSV, JSON or a frame.
     intake.sha256 = digest.hexdigest()
     return intake
+
+
+def _describe_left_out(intake: Intake, turns: str) -> str:
+    """Return a line on the chats whose last question has no answer."""
+    count = intake.left_out_questions
+    chats = f"{amount(count, 'chat')} {'ends' if count == 1 else 'end'}"
+    what = "it is left out" if turns == ALL else "the answer before it is taken"
+    return f"{chats} with a message of the user that has no answer; {what}"
 
 
 def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, digest: Any) -> None:
@@ -433,6 +457,7 @@ async def _yield_sound_samples(
             intake.note(record)
             continue
         sample = record.sample
+        intake.left_out_questions += record.left_out_question
         sample_problems = check(sample)
         problems = [record.use_original_names(problem) for problem in sample_problems]
         # Hashes and not the ids themselves: an input may have millions of samples.

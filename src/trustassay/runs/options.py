@@ -356,6 +356,17 @@ Sheet = Annotated[
         rare=True,
     ),
 ]
+AnswerSpan = Annotated[
+    str | None,
+    Flag(
+        "--answer-span",
+        "The name of the span of a trace whose output is the answer. Default: what the root "
+        "returns, else the last call of a model that is no guardrail, title or the like.",
+        metavar="NAME",
+        group=INPUT,
+        rare=True,
+    ),
+]
 Turns = Annotated[
     Literal["last", "all"],
     Flag(
@@ -454,6 +465,7 @@ class RecordOptions(TypedDict, total=False):
     fields: Fields
     sheet: Sheet
     skip_bad: SkipBad
+    answer_span: AnswerSpan
 
 
 class DrawOptions(TypedDict, total=False):
@@ -580,6 +592,7 @@ class ScorerOptions(BackendChoices, SpendingOptions, total=False):
     """Options of a scorer of single samples."""
 
     fields: Fields
+    answer_span: AnswerSpan
     seed: Seed | None
     samples_at_once: SamplesAtOnce
     longest_answer: LongestAnswer
@@ -614,7 +627,8 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     fields: names of the input's fields by ours (``{"response": "answer"}``); of the documents also
     a list of names. sheet: of a workbook, its title or number. unit: ``"question"`` (the default),
     ``"answer"``, or a field of the samples. turns: ``"last"``, or ``"all"`` answers of a chat log,
-    whose unit is then the conversation. longest_answer: see
+    whose unit is then the conversation. answer_span: the name of the span of a trace whose output
+    is the answer. longest_answer: see
     :class:`~trustassay.text.limits.TextLimits`. report: whether to write ``report.html``; by
     default if there is a folder. command: what began the run, for messages. why: the metric was
     chosen, where nobody named it. progress: whether it is shown; by default only in a notebook.
@@ -629,6 +643,7 @@ class ScoreOptions(RescoreOptions, DrawOptions, total=False):
     fields: Fields
     sheet: Sheet
     turns: Turns
+    answer_span: AnswerSpan
     drawn: Mapping[str, Any] | None
     calls_from: Path | None
 

@@ -240,7 +240,7 @@ OPTIONS_OF: Mapping[str, Sequence[str]] = {
 class ExperimentOptions:
     """How an experiment is carried out, and where its table goes."""
 
-    records: RecordOptions
+    records: Annotated[RecordOptions, Only("limit", "fields", "skip_bad")]
     spending: Annotated[SpendingOptions, Only("budget")]
     out: Annotated[
         Path | None,
@@ -285,7 +285,10 @@ class ExperimentOptions:
         """Return the part of the input that is read."""
         from trustassay.papers.experiments.answers import RecordSelection
 
-        return RecordSelection(**self.records)
+        records = self.records
+        return RecordSelection(
+            records.get("limit"), records.get("fields"), records.get("skip_bad", False)
+        )
 
     def choose_folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
         """Return the experiment's folder; by default its name follows from the settings.

@@ -153,8 +153,9 @@ def _read_samples(source: Path, reading: RatingInputOptions) -> tuple[list[Sampl
     """Return the samples, the model that a run asked, and the number of skipped records."""
     if (source / "run.json").is_file():
         # A run stores samples under the canonical names.
-        if reading.fields:
-            raise InputError(f"{source}: --field is for files; a run's samples have our names")
+        if reading.fields or reading.answer_span:
+            flag = "--field" if reading.fields else "--answer-span"
+            raise InputError(f"{source}: {flag} is for files; a run's samples have our names")
         folder = RunFolder(source)
         run: Mapping[str, Any] = folder.read_run() or {}
         model_of_run = run.get("backends", {}).get("model")

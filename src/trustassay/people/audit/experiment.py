@@ -158,7 +158,8 @@ class Audit:
             raise UsageError(f"{self.metric.name}: judges no answer by itself, as an audit needs")
         source, options = self.source, self.options
         if folder := self._source_run:
-            source, options = folder.samples_path, replace(options, fields={}, sheet=None)
+            source = folder.samples_path
+            options = replace(options, fields={}, sheet=None, answer_span=None)
         async with open_samples(source, options, self.metric.problems) as (read, _):
             samples = list(read.samples())
         if not any(sample.answered for sample in samples):
