@@ -67,7 +67,7 @@ def test_a_table_of_unknown_names_is_read_with_the_names_of_the_user(tmp_path: P
     assert samples(path, question="Ticket", response="Wording")[0].response == "A"
     [fault] = read_samples(path)
     assert isinstance(fault, InputFault) and fault.unknown_fields is not None
-    assert fault.unknown_fields.fields == {"question": "Prompt", "response": "Reply"}
+    assert fault.unknown_fields.names == ("Ticket", "Wording")
 
 
 def test_rows_without_names_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,10 @@ def readings(kind: str) -> dict[str, Any]:
     return readings_of_kind
 
 
-def cases(*kinds: str) -> Iterator[Any]:
-    for kind in kinds:
-        for name in readings(kind):
-            yield pytest.param(kind, name, id=f"{kind}/{name}")
+def cases(*kinds: str) -> list[Any]:
+    return [
+        pytest.param(kind, name, id=f"{kind}/{name}") for kind in kinds for name in readings(kind)
+    ]
 
 
 # ---- comparing a sample with its reading ----

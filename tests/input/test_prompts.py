@@ -97,8 +97,7 @@ LABELLED = {
 }
 TAGGED = {
     "an empty element before": (
-        "使用 <Sources></Sources> 中的内容:\n\n<Sources>\n{both}\n</Sources>\n\n"
-        '问题:"""{q}"""'
+        '使用 <Sources></Sources> 中的内容:\n\n<Sources>\n{both}\n</Sources>\n\n问题:"""{q}"""'
     ),
     "documents": (
         '<documents>\n<document index="1">\n<source>a.pdf</source>\n<document_content>\n{halls}\n'

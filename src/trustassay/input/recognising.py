@@ -301,7 +301,10 @@ def _plan_reading(keys: tuple[str, ...], fields: tuple[tuple[str, str], ...]) ->
         layout = find_layout(dict.fromkeys(keys), dict(fields))
     candidates = _find_candidates(keys, layout)
     known_names = frozenset(CANONICAL_FIELDS).union(*(names for _, names in candidates))
-    return _KeyReading(layout, candidates, names, numbered, known_names, may_be_nested(keys))
+    # A prompt that the user names is split later, where its other fields are known.
+    has_prompt = ("question", PROMPT) not in fields
+    nested = may_be_nested([key for key in keys if has_prompt or key != PROMPT])
+    return _KeyReading(layout, candidates, names, numbered, known_names, nested)
 
 
 def find_columns(keys: Iterable[str], fields: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:

@@ -61,6 +61,8 @@ class ReviewCounts:
     """Answers that are not flagged, and that a metric should have judged and did not."""
     partly_judged: int = 0
     """Those of ``not_judged`` that another metric judged."""
+    skipped: int = 0
+    """Faulty records of the input, which are no answers of the run."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Answers that no metric judged, failed ones included, by the first metric's reason."""
 
@@ -133,6 +135,9 @@ class ReviewCounts:
             if not judged:
                 return sentence
             sentence += ": 0 need a look"
+        elif self.skipped:
+            # What could not be read may be the worst answer of all.
+            sentence = f"{amount(n, 'answer')} {'was' if n == 1 else 'were'} judged: 0 need a look"
         elif n == 1:
             sentence = "No answer needs a look"
         else:
@@ -142,6 +147,9 @@ class ReviewCounts:
             noun = (" other" if is_one else " others") if self.flagged else ""
             verb = "was" if is_one else "were"
             sentence += f"; {self.not_judged:,}{noun} {verb} not judged{by_every_metric}"
+        if self.skipped:
+            verb = "was" if self.skipped == 1 else "were"
+            sentence += f"; {amount(self.skipped, 'faulty record')} {verb} skipped"
         return sentence
 
 

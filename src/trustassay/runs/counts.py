@@ -376,6 +376,7 @@ def read_judged_rows(
     # Only a metric with a line can say which answers need a look; without any, nothing is counted.
     lines = {name: metric for name, metric in installed.items() if metric.line}
     look_counts.lines = bool(lines)
+    look_counts.skipped = int((folder.read_run() or {}).get("skipped") or 0)
     for place, sample, assessments in read_rows(folder, metrics):
         # ``None``: this metric has no line, which is not the same as a good answer.
         flags = [
