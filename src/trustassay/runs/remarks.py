@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from trustassay.core.assessment import REMARKS
 from trustassay.judging.entailer_quality import LARGER_ENTAILER
 from trustassay.text.limits import TOO_LONG
 
@@ -83,6 +84,9 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{metric}: {count:,} of {samples:,} answers have no passages and are in no "
                 "figure; does the file have all passages?"
             )
+        # What the metric itself has to say.
+        sentences = metric_summary.get("details", {}).get(REMARKS, ())
+        result += [f"{metric}: {sentence}" for sentence in sentences]
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
             calls = sum(usage["calls"] for usage in models.values())
