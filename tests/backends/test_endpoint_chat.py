@@ -360,13 +360,20 @@ def read(wire: str, body: Any, request: ChatRequest | None = None) -> Reply:
         {"choices": [{"message": {"content": 3}}]}, {"content": 3}, {"content": [{}]},
         {"content": [{"type": "text"}]}, {"candidates": 3}, {"candidates": [3]},
         {"candidates": [{"content": {"parts": [{"text": 3}]}}]},
-        {"choices": [{"message": {"content": "a"}, "logprobs": {"content": [{"token": "a"}]}}]},
     ],
 )  # fmt: skip
 def test_bodies_without_a_reply(wire: str, body: Any) -> None:
     with pytest.raises(CallError) as error:
         read(wire, body)
     assert error.value.kind == "malformed"
+
+
+@pytest.mark.parametrize("number", [{}, {"logprob": None}, {"logprob": "nan"}])
+def test_a_reply_with_a_token_without_a_number_is_a_reply_without_tokens(number: Any) -> None:
+    content = [{"token": "a", **number}, {"token": "b", "logprob": -0.1}]
+    body = {"choices": [{"message": {"content": "ab"}, "logprobs": {"content": content}}]}
+    reply = read("openai", body, ChatRequest.of("?", logprobs=0))
+    assert (reply.text, reply.logprobs, reply.dropped) == ("ab", None, ("logprobs",))
 
 
 @pytest.mark.parametrize(

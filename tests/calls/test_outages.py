@@ -36,8 +36,9 @@ def test_an_outage_loses_nothing_and_is_over_soon_after_its_end(
         server, place = Server([during(kind, 0.5, seconds)]), endpoint()
         found, took = await ask_all(place, server, [0] * 600)
         assert found == [OK] * 600
-        # 600 calls of 0.1 s at 50 at a time take 1.2 s; probes are at most 2 s apart.
-        assert took <= 1.2 + seconds + 2.5
+        # 600 calls of 0.1 s at 50 at a time take 1.2 s, and three rounds with fewer 0.3 s more;
+        # probes are at most 2 s apart.
+        assert took <= 1.5 + seconds + 2.5
 
     run(work)
 

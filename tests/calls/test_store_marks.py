@@ -20,6 +20,7 @@ import trustassay
 from tests.llm_server import LlmServer
 from trustassay.calls import batching, store
 from trustassay.calls.keys import Keys
+from trustassay.calls.ramp import FIRST_CALLS
 from trustassay.calls.store import CallMarks, StoredCall, open_cache
 from trustassay.core.capabilities import ChatRequest, Reply
 from trustassay.errors import CallError
@@ -170,11 +171,12 @@ async def some_looks() -> None:
 @pytest.mark.usefixtures("quick_looks")
 def test_who_finds_a_mark_waits_and_takes_the_reply(tmp_path: Path) -> None:
     first, second = Model(), Model()
-    prompts = [f"prompt {i}" for i in range(40)]
+    # As many as are under way before the first reply.
+    prompts = [f"prompt {i}" for i in range(FIRST_CALLS)]
     one, other = asyncio.run(both(first, second, prompts, tmp_path, some_looks))
     assert [reply.text for reply in other] == [p.upper() for p in [*prompts, "own"]]
     assert one == other[:-1]
-    assert len(first.asked) == 40
+    assert len(first.asked) == FIRST_CALLS
     assert second.asked == ["own"]
     assert under_way(tmp_path) == 0
 

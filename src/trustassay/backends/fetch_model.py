@@ -174,7 +174,7 @@ async def _resume(
             raise BackendError(f"{model.address}: {message}")
         if response.status == 200:
             start = file.truncate(0)
-        progress.step(start // BYTES_PER_MB - progress.done)
+        progress.resume(start // BYTES_PER_MB - progress.done)
         async for piece in response.content.iter_chunked(CHUNK_BYTES):
             file.write(piece)
             start += len(piece)

@@ -6,13 +6,13 @@ names. It is sent in a header, never in a URL.
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from trustassay.backends.endpoint_chat import EndpointChat, split_system, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpEndpoint
-from trustassay.core.capabilities import ChatRequest, Message, Reply, TokenLogprob
+from trustassay.core.capabilities import ChatRequest, Message, Reply
+from trustassay.core.token_logprobs import read_token_list
 from trustassay.errors import BackendError
 
 COLLECTIONS = ("models", "tunedModels")
@@ -89,7 +89,7 @@ class GeminiChat(EndpointChat):
             sum_tokens(usage, "promptTokenCount"),
             sum_tokens(usage, "candidatesTokenCount", "thoughtsTokenCount"),
             tuple(_join_text(candidate) for candidate in candidates[1:]),
-            _read_logprobs(first.get("logprobsResult")),
+            read_token_list(first.get("logprobsResult")),
             reasoning=_join_text(first, thought=True) or None,
         )
 
@@ -98,20 +98,3 @@ def _join_text(candidate: Mapping[str, Any], *, thought: bool = False) -> str:
     """Return the text of a candidate, or of its thoughts; empty if it was cut at once."""
     parts = (candidate.get("content") or {}).get("parts") or ()
     return "".join(part.get("text", "") for part in parts if bool(part.get("thought")) is thought)
-
-
-def _read_logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
-    """Return the tokens with their log-probabilities; ``None`` if there are none."""
-    if not isinstance(result, Mapping) or not result.get("chosenCandidates"):
-        return None
-    # Alternatives may be absent, or fewer than the tokens.
-    steps = chain(result.get("topCandidates") or (), repeat({}))
-    return tuple(
-        TokenLogprob(*_read_token(chosen), tuple(map(_read_token, step.get("candidates") or ())))
-        for chosen, step in zip(result["chosenCandidates"], steps, strict=False)
-    )
-
-
-def _read_token(candidate: Mapping[str, Any]) -> tuple[str, float]:
-    """Return a token and its log-probability."""
-    return str(candidate["token"]), float(candidate["logProbability"])

@@ -16,14 +16,8 @@ import numpy as np
 
 from trustassay.backends.endpoint_chat import EndpointChat, run_blocking, run_in_time, sum_tokens
 from trustassay.backends.http import EndpointAddress, HttpBackend, HttpEndpoint
-from trustassay.core.capabilities import (
-    BatchLimits,
-    ChatRequest,
-    Message,
-    Reply,
-    TokenLogprob,
-    Vectors,
-)
+from trustassay.core.capabilities import BatchLimits, ChatRequest, Message, Reply, Vectors
+from trustassay.core.token_logprobs import read_token_list
 from trustassay.errors import CallError
 
 VECTOR_BYTES = 256_000
@@ -137,7 +131,7 @@ def parse_reply(body_json: Any) -> Reply:
         sum_tokens(usage, "prompt_tokens"),
         sum_tokens(usage, "completion_tokens"),
         tuple(_read_text(choice["message"]) for choice in other_choices),
-        _read_logprobs(first.get("logprobs")),
+        read_token_list(first.get("logprobs")),
         reasoning=reasoning if isinstance(reasoning, str) and reasoning else None,
     )
 
@@ -158,21 +152,6 @@ def restrict_to_schema(schema: str) -> dict[str, Any]:
     """Return the parameter that restricts a reply to a JSON schema."""
     named_schema = {"name": "reply", "strict": True, "schema": json.loads(schema)}
     return {"type": "json_schema", "json_schema": named_schema}
-
-
-def _read_logprobs(result: Any) -> tuple[TokenLogprob, ...] | None:
-    """Return the tokens with their log-probabilities; ``None`` if there are none."""
-    if not isinstance(result, Mapping) or not isinstance(result.get("content"), list):
-        return None
-    rows = [(token, *(token.get("top_logprobs") or ())) for token in result["content"]]
-    read = [
-        [(str(alternative["token"]), float(alternative["logprob"])) for alternative in row]
-        for row in rows
-    ]
-    return tuple(
-        TokenLogprob(*token_and_logprob, tuple(alternatives))
-        for token_and_logprob, *alternatives in read
-    )
 
 
 def _read_vector(value: Any) -> Any:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from trustassay.calls.leases import LeasedPace
+from trustassay.calls.ramp import Ramp
 from trustassay.calls.rate_limit import Pace, RateMeters
 from trustassay.core.capabilities import EndpointLimits
 from trustassay.errors import CallError, CallFault
@@ -50,6 +51,10 @@ class PendingCall:
     """Complaints (429) that it received."""
     turn: int = 0
     """Its number among all calls that left."""
+    round: int = 0
+    """The round of the ramp in which it last left."""
+    calls: int = 1
+    """Calls in progress when it last left, itself included."""
     row: int = -1
     """Number of the streak of failures during which it last left."""
 
@@ -231,10 +236,7 @@ Turn = tuple[PendingCall, asyncio.Future[None]]
 FIRST_CALL_ALONE_S = 0.1
 """Seconds for which the first call is alone, unless it ends before."""
 RESUMED_CALLS, RESUMED_SHARE = 8, 4
-"""Calls at once after an outage, and the part of the usual number; the larger of the two counts.
-
-Each reply allows two more.
-"""
+"""Calls at once after an outage, and the part of the usual number; the larger of the two counts."""
 BACKOFF_S = 0.5
 """Seconds of the first delay between two tries; later ones double."""
 BACKOFF_MAX_S = 20.0
@@ -250,8 +252,9 @@ class Endpoint:
     """Admits calls to one address and retries temporary failures.
 
     * The first call is sent alone for a moment, so that a missing key costs one call.
-    * Then ``concurrency`` calls are in progress at once. Complaints (429) slow them down if they
-      show a limit (:class:`~trustassay.calls.rate_limit.Pace`).
+    * Then a few calls are in progress at once, and up to ``concurrency`` while more of them bring
+      more (:class:`~trustassay.calls.ramp.Ramp`). Complaints (429) slow them down if they show a
+      limit (:class:`~trustassay.calls.rate_limit.Pace`).
     * Temporary failures are tried again after a random share of a delay that doubles, or after the
       ``Retry-After`` of the failed call.
     * While there are only failures, one call at a time probes, and no tries are used up
@@ -291,7 +294,7 @@ class Endpoint:
         if shared:
             shared.wake = self._wake
         self._outage = Outage(limits.patience_s, limits.deadline_s)
-        self._allowed = limits.concurrency
+        self._ramp = Ramp(limits.concurrency)
         self._lead_is_over = False
         self._lead_until = now
         self._in_progress = 0
@@ -305,7 +308,7 @@ class Endpoint:
     @property
     def allowed(self) -> int:
         """The number of calls that may be in progress at once now."""
-        return 1 if self._outage.open else self._allowed
+        return 1 if self._outage.open else self._ramp.allowed
 
     async def call(
         self,
@@ -419,7 +422,7 @@ class Endpoint:
 
     def _admit_more(self) -> None:
         """Let out calls from the queue as long as all limits allow it."""
-        while self._waiting and self._in_progress < self._allowed:
+        while self._waiting and self._in_progress < self._ramp.allowed:
             call, place = self._waiting[0]
             if place.done():  # its task was cancelled
                 self._waiting.popleft()
@@ -455,6 +458,7 @@ class Endpoint:
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.record_start(call, now)
         self._in_progress += 1
+        call.round, call.calls = self._ramp.round, self._in_progress
 
     def _schedule_wake(self, wait_s: float) -> None:
         """Look at the queue again after a wait; an infinite one is ended by the end of a probe."""
@@ -480,8 +484,12 @@ class Endpoint:
             if self._outage.complaints_only:
                 self._pace.end_standstill()
             else:
-                self._allowed = max(RESUMED_CALLS, self.limits.concurrency // RESUMED_SHARE)
-        self._allowed = min(self._allowed + 2, self.limits.concurrency)
+                most = self.limits.concurrency
+                self._ramp = Ramp(most, max(RESUMED_CALLS, most // RESUMED_SHARE))
+        # Only while calls wait for a place the number of places is what limits them.
+        if self._waiting and self._in_progress >= self._ramp.allowed:
+            calls = (call.calls + self._in_progress) / 2
+            self._ramp.record_reply(call.round, calls, now - call.began)
 
     def _record_failure(self, call: PendingCall, error: CallError) -> None:
         """Record a failure; one that is not temporary counts as a reply."""

@@ -137,6 +137,10 @@ def index_figures(*figures: Figure, group: str = "") -> dict[str, Figure]:
     return {figure.key: dataclasses.replace(figure, group=group) for figure in figures}
 
 
+REMARKS = "remarks"
+"""The key of :attr:`Summary.details` under which sentences are."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """The figures of one metric over a data set."""
@@ -160,7 +164,8 @@ class Summary:
     error: str | None = None
     """Why there are no figures at all, if the metric failed to compute them."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """A few JSON values for the metric's own ``summary_template``."""
+    """A few JSON values for the metric's own ``summary_template``; under :data:`REMARKS` sentences
+    that qualify the figures, which every report shows."""
     units: dict[str, int] = field(default_factory=dict)
     """Independent units behind a figure, such as questions, where these are fewer than samples."""
 

@@ -4,7 +4,8 @@ A backend implements one of them for batches. A metric uses :class:`Models`, whi
 a time and returns an awaitable. The engine connects the two.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -110,7 +111,7 @@ class TokenLogprob(NamedTuple):
     """The most likely tokens at its position, with their log-probabilities."""
 
     def to_json(self, max_alternatives: int) -> list[Any]:
-        """Return the form in which a sample stores it: numbers to four digits.
+        """Return the form in which a sample stores it: numbers to four digits, others as ``null``.
 
         Args:
             max_alternatives: of the alternatives, the first so many are kept.
@@ -118,17 +119,9 @@ class TokenLogprob(NamedTuple):
         rounded = [
             [text, round(logprob, 4)] for text, logprob in self.alternatives[:max_alternatives]
         ]
-        return [self.token, round(self.logprob, 4), *([rounded] if rounded else [])]
-
-
-def tokens_match_text(tokens: Iterable[TokenLogprob], text: str) -> bool:
-    """Whether tokens spell a text; white space does not count.
-
-    Those of a reply do not where its reasoning was removed, or where a token is part of a
-    character.
-    """
-    joined = "".join(token.token for token in tokens)
-    return "".join(joined.split()) == "".join(text.split())
+        # JSON has neither NaN nor infinity.
+        logprob = round(self.logprob, 4) if math.isfinite(self.logprob) else None
+        return [self.token, logprob, *([rounded] if rounded else [])]
 
 
 @dataclass(frozen=True, slots=True)

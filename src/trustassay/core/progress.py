@@ -8,17 +8,16 @@ import math
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from html import escape
 from types import TracebackType
 from typing import Any, Self
 
-# A log gets a line every 5 s at most; the rate is that of the last 30 s, so that the remaining time
-# follows an endpoint that slows down.
+from trustassay.core.remaining_time import RemainingTime, describe_rate, describe_seconds_left
+
 LINE_EVERY_S = 5.0
-RATE_WINDOW_S = 30.0
+"""Minimum time between two lines in a log."""
 # Columns of a terminal.
 MIN_BAR_COLUMNS, MAX_BAR_COLUMNS = 4, 40
 COLUMNS_BESIDE_BAR = 60
@@ -64,14 +63,15 @@ class Progress:
         self._shown = visible = (notebook if visible is None else visible) and not _quiet
         self._first = visible
         self._notebook = _NotebookBar(after_s) if visible and notebook else None
-        self._recent: deque[tuple[float, int]] = deque()
+        now = time.monotonic()
+        self._remaining = RemainingTime(now)
         # As if a line had been printed before: the first one comes after `after_s`, or
         # LINE_EVERY_S.
-        self._last_line = time.monotonic() - (LINE_EVERY_S - after_s if after_s else 0.0)
+        self._last_line = now - (LINE_EVERY_S - after_s if after_s else 0.0)
         # Where standard error is closed, it may be None.
         in_terminal = visible and not notebook and sys.stderr is not None and sys.stderr.isatty()
-        self._bar = _build_bar(what, total) if in_terminal and not after_s else None
-        self._bar_from = time.monotonic() + after_s if in_terminal and after_s else math.inf
+        self._bar = _build_bar(self) if in_terminal and not after_s else None
+        self._bar_from = now + after_s if in_terminal and after_s else math.inf
 
     def __enter__(self) -> Self:
         if self._bar:
@@ -91,22 +91,26 @@ class Progress:
         first, self._first = self._first, False
         return first
 
+    def resume(self, n: int) -> None:
+        """Count ``n`` steps that were done earlier, which say nothing of the rate."""
+        self.done += n
+        self._remaining = RemainingTime(time.monotonic(), self.done)
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=self.done)
+
     def step(self, n: int = 1) -> None:
         """Count ``n`` more steps, and update the display when it is due."""
         self.done += n
+        now = time.monotonic()
+        self._remaining.record(self.done, now)
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self.done)
             return
-        now = time.monotonic()
         # The work took longer than `after_s`: from now on it has a bar.
         if now >= self._bar_from:
-            self._bar = _build_bar(self.what, self.total)
+            self._bar = _build_bar(self)
             self._bar.start()
             return
-        # The rate is measured from the first step on; what came before it, such as loading a model,
-        # would make the estimate too long.
-        if not self._recent:
-            self._recent.append((now, self.done))
         if self._notebook:
             if self._notebook.is_time(now):
                 self._notebook.draw(self.describe(now), self.done, self.total)
@@ -117,21 +121,20 @@ class Progress:
 
     def describe(self, now: float) -> str:
         """Return the state in words: count, rate, remaining time."""
-        self._recent.append((now, self.done))
-        # Two entries always stay, so that very slow work has a rate as well.
-        while len(self._recent) > 2 and now - self._recent[0][0] > RATE_WINDOW_S:
-            self._recent.popleft()
-        window_start, done_at_start = self._recent[0]
         of_total = f"/{self.total}" if self.total else ""
-        text = f"{self.what}: {self.done}{of_total}"
-        # No time or no step in the window: there is no rate yet.
-        if now == window_start or self.done == done_at_start:
-            return text
-        rate = (self.done - done_at_start) / (now - window_start)
-        text += f", {rate:.1f}/s"
-        if self.total:
-            text += f", {format_duration((self.total - self.done) / rate)} left"
-        return text
+        speed = self.describe_speed(now)
+        return f"{self.what}: {self.done}{of_total}{', ' if speed else ''}{speed}"
+
+    def describe_speed(self, now: float) -> str:
+        """Return rate and remaining time in words, as far as they are known."""
+        rate = self._remaining.rate(now)
+        is_going_on = self.total and self.done < self.total
+        seconds = self._remaining.seconds_left(self.total or 0, now) if is_going_on else None
+        parts = (
+            "" if rate is None else describe_rate(rate),
+            "" if seconds is None else describe_seconds_left(seconds),
+        )
+        return ", ".join(filter(None, parts))
 
 
 # Items may take microseconds; redrawing for each would cost more than the work itself.
@@ -247,24 +250,18 @@ class _NotebookBar:
             self._display.update(bundle, raw=True)
 
 
-def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
+def _build_bar(progress: Progress):  # type: ignore[no-untyped-def]
     """Return a rich progress bar; rich is imported only where a bar is shown."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
     from rich.progress import Progress as Bar
     from rich.text import Text
 
-    class RateColumn(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text(f"{speed:.1f}/s" if speed else "")
+    class SpeedColumn(ProgressColumn):
+        """Rate and remaining time; rich would count a wait for the first results as fast work."""
+
+        def render(self, task: Task) -> Text:  # noqa: ARG002
+            return Text(progress.describe_speed(time.monotonic()))
 
     console = Console(stderr=True)
     bar = Bar(
@@ -272,11 +269,10 @@ def _build_bar(what: str, total: int | None):  # type: ignore[no-untyped-def]
         # A narrow terminal keeps the numbers and gets a shorter bar.
         BarColumn(max(MIN_BAR_COLUMNS, min(MAX_BAR_COLUMNS, console.width - COLUMNS_BESIDE_BAR))),
         MofNCompleteColumn(),
-        RateColumn(),
-        TimeRemainingColumn(compact=True),
+        SpeedColumn(),
         console=console,
     )
-    bar.add_task(what, total=total)
+    bar.add_task(progress.what, total=progress.total, completed=progress.done)
     return bar
 
 

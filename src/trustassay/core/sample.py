@@ -155,9 +155,8 @@ class Sample:
 
 CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name != "metadata")
 TOKENS_FIELD = "token_logprobs"
-"""Field of a sample with the tokens of its response: a list of [token, log-probability], each
-optionally with a list of alternatives in the same form, or of objects as OpenAI's endpoints return
-them."""
+"""Field of a sample with the tokens of its response and their log-probabilities, in any form that
+:mod:`trustassay.core.token_logprobs` reads."""
 _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 """Fields that may be empty or 0, which does not make them absent."""
 

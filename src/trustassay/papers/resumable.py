@@ -257,7 +257,7 @@ async def write_each(
         resumed, stopped = unfinished.written, None
         total = intake.inventory.samples
         progress = stack.enter_context(Progress(work.doing, total, visible=options.progress))
-        progress.step(resumed)
+        progress.resume(resumed)
         client = await stack.enter_async_context(open_calls(backends, options.calls))
         models, record_of = cast(Models, SampleModels(client)), work.begin(folder)
         # The generator below starts work only as results are taken.

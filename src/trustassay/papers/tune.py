@@ -406,7 +406,7 @@ def _train(
     log = Appender(folder.path / LOSSES)
     try:
         with Progress("tuning", steps, visible=options.progress) as progress:
-            progress.step(resumed)
+            progress.resume(resumed)
             trainer = trl.SFTTrainer(
                 model=network,
                 args=arguments,

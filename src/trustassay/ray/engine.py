@@ -391,7 +391,7 @@ def _score_shards(
         }
         states = _ShardStates(list(waiting), counts=counts)
         with Progress("scoring", total, visible=options.progress) as progress:
-            progress.step(sum(states.counts.values()))
+            progress.resume(sum(states.counts.values()))
             try:
                 if plan.pool:
                     _prepare_pool(worker_pool, cluster.retries)

@@ -378,7 +378,7 @@ class _CheckedRun:
                 folder.write_json("prepared", preparation_requests)
             with Progress("scoring", total, visible=options.progress) as progress:
                 # What an earlier process scored counts as done in the progress.
-                progress.step(len(scored_pairs))
+                progress.resume(len(scored_pairs))
                 await self.score(
                     client,
                     samples_in_progress * len(self.metrics),

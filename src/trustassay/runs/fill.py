@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import SampleModels
-from trustassay.core.capabilities import tokens_match_text
 from trustassay.core.metric import Metric
 from trustassay.core.sample import TOKENS_FIELD, Document, Problem, Sample
+from trustassay.core.token_logprobs import fit_tokens
 from trustassay.errors import BackendError, UsageError
 from trustassay.runs.answering import (
     Answering,
@@ -151,11 +151,11 @@ class ResponseStage(Stage):
         metadata = remove_response(sample).metadata
         if reply.finish == "length":
             metadata = {**metadata, CUT_FIELD: True}
-        # Some endpoints return tokens of another text than the reply; these would mislead every
-        # metric.
-        if reply.logprobs and tokens_match_text(reply.logprobs, reply.text):
+        # Some endpoints return tokens of more than the reply, or of another text; these would
+        # mislead every metric.
+        if tokens := fit_tokens(reply.logprobs, reply.text).tokens:
             most = self.answering.logprobs or 0
-            metadata = {**metadata, TOKENS_FIELD: [token.to_json(most) for token in reply.logprobs]}
+            metadata = {**metadata, TOKENS_FIELD: [token.to_json(most) for token in tokens]}
         text = reply.text.strip()
         return StageResult(replace(sample, response=text, model=model, metadata=metadata), calls=1)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
 from trustassay.text.limits import TOO_LONG
 
@@ -73,6 +74,9 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"read: the mean over all is between {values['mean_low']:.3f} and "
                 f"{values['mean_high']:.3f}"
             )
+        # What the metric itself has to say.
+        sentences = metric_summary.get("details", {}).get(REMARKS, ())
+        result += [f"{metric}: {sentence}" for sentence in sentences]
     for metric, models in summary.get("usage", {}).get("metrics", {}).items():
         if cut := sum(usage.get("cut", 0) for usage in models.values()):
             calls = sum(usage["calls"] for usage in models.values())

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,12 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from trustassay.core.capabilities import Entailment, Models, TokenLogprob, tokens_match_text
+from trustassay.core.assessment import REMARKS, compute_summary
+from trustassay.core.capabilities import Entailment, Models, TokenLogprob
 from trustassay.core.event_loop import gather_all
 from trustassay.core.evidence import View
 from trustassay.core.metric import Assessment, Context, Summary, directions, reply_unless_empty
 from trustassay.core.prompts import load_prompt
-from trustassay.core.sample import Sample, is_blank
+from trustassay.core.sample import TOKENS_FIELD, Sample, is_blank
+from trustassay.core.token_logprobs import FittedTokens, fit_tokens
 from trustassay.errors import AssessmentError, CallError
 from trustassay.judging.claims import Claim, build_claims, strip_answer
 from trustassay.judging.passages import ask_reader
@@ -38,7 +40,18 @@ from trustassay.metrics.uncertainty.options import (
     UncertaintyOptions,
     UncertaintyPart,
 )
-from trustassay.metrics.uncertainty.tokens import read_likelihoods, read_tokens, relate_alternatives
+from trustassay.metrics.uncertainty.tokens import (
+    REPLY_LOGPROBS,
+    TOKEN_COUNTS,
+    TOKENS_UNLIKELY,
+    UNUSED,
+    TokenRemarks,
+    count_tokens,
+    explain_unused,
+    read_likelihoods,
+    read_tokens,
+    relate_alternatives,
+)
 from trustassay.statistics import Floats, Places
 from trustassay.statistics.sequential import decide_sides, min_further_values
 from trustassay.text.limits import TextWork
@@ -122,8 +135,9 @@ class Uncertainty(UncertaintyOptions):
     Probabilities of tokens are the sample's ``token_logprobs`` or, without them, those of the
     model's answer at temperature 0, if that is the response, or else, by a model in this process,
     those of the response as its reply, without alternatives. Parts that need what is not known are
-    left out: their means hold for the others alone. If it is the score, there is none. An empty
-    reply is left out; a sample with more empty replies than others fails.
+    left out: their means hold for the others alone. If it is the score, there is none. So it is
+    with log-probabilities that cannot be used, which the summary counts by reason. An empty reply
+    is left out; a sample with more empty replies than others fails.
     """
 
     name: ClassVar[str] = "uncertainty"
@@ -134,7 +148,10 @@ class Uncertainty(UncertaintyOptions):
     verdicts: ClassVar[Sequence[str]] = ("sure", "doubtful")
     evidence_template: ClassVar[str] = "evidence.html.jinja"
     part_directions = directions(
-        lower=" ".join(PARTS), neither="replies empty asked undecided different tokens"
+        lower=" ".join(PARTS),
+        neither=" ".join(
+            ["replies empty asked undecided different", *TOKEN_COUNTS, *UNUSED.values()]
+        ),
     )
 
     async def assess(self, context: Context) -> Assessment:
@@ -145,12 +162,17 @@ class Uncertainty(UncertaintyOptions):
         )
         # Raises where most replies are blank: a few are no basis for a score.
         replies, empty = _without_blank(all_replies) if self.reads_replies else ([], 0)
-        tokens = await self._find_tokens(context) if TOKEN_FAMILIES & self.families else ()
+        tokens, unusable = (
+            await self._find_tokens(context) if TOKEN_FAMILIES & self.families else FittedTokens()
+        )
+        likelihoods = read_likelihoods(sample)
         texts = await TextWork.for_sample(sample)(
             self._build_texts, sample.question, response, replies
         )
         context.limits.check_count("statements", len(texts.claims))
-        parts: dict[str, float] = {"replies": len(replies), "empty": empty, "tokens": len(tokens)}
+        reasons = {TOKENS_FIELD: unusable, REPLY_LOGPROBS: likelihoods.unusable}
+        token_counts = count_tokens(tokens, reasons)
+        parts: dict[str, float] = {"replies": len(replies), "empty": empty, **token_counts}
         parts["different"] = len(set(texts.of.tolist()))
         if stop:
             parts |= {"asked": stop.asked, "undecided": stop.why == "most"}
@@ -160,7 +182,9 @@ class Uncertainty(UncertaintyOptions):
         if self.families & {"sentences", "both", "pairs"}:
             rows = await self._score_sentences(context.models, texts, parts)
         if "meanings" in self.families:
-            meanings = await self._score_meanings(context.models, texts, sample, parts)
+            meanings = await self._score_meanings(
+                context.models, texts, likelihoods.logprobs, parts
+            )
         if "words" in self.families:
             sentences = [claim.text for claim in texts.claims]
             parts |= maths.compute_word_parts(
@@ -173,7 +197,8 @@ class Uncertainty(UncertaintyOptions):
         if "asked" in self.families:
             await self._ask_model(context, texts, replies, parts)
         # A family computes all of its parts; those that were not chosen are dropped here.
-        wanted = ("replies", "empty", "asked", "undecided", "different", "tokens", *self.chosen)
+        counts = ("replies", "empty", "asked", "undecided", "different", *token_counts)
+        wanted = (*counts, *self.chosen)
         parts = {name: float(parts[name]) for name in wanted if name in parts}
         reply_rows = _build_reply_rows(texts, replies, meanings)
         return self._build_assessment(sample, parts, rows, reply_rows, tokens, stop)
@@ -195,7 +220,7 @@ class Uncertainty(UncertaintyOptions):
             reason += _build_reason(rows, reply_rows, parts)
             reason += f" ({stop.asked} of up to {stop.most} asked)" if stop else ""
         else:
-            reason = f"not assessable: {_explain_missing(part, tokens)}"
+            reason = f"not assessable: {_explain_missing(part, tokens, parts)}"
         # Tokens and response may differ in white space: a token's start is found by counting the
         # other characters before it.
         letters = [n for n, letter in enumerate(sample.response or "") if not letter.isspace()]
@@ -214,12 +239,27 @@ class Uncertainty(UncertaintyOptions):
             sample, score, evidence, verdict=verdict, reason=reason, parts=parts
         )
 
-    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:
-        """Return the mean of every part, and what parts need that no sample has."""
-        result = super().summarise(assessments, seed=seed)
+    def summarise(self, assessments: Collection[Assessment], *, seed: int = 0) -> Summary:  # noqa: ARG002
+        """Return the mean of every part, what parts need that no sample has, and what was not used
+        of the samples' log-probabilities."""
+        remarks = TokenRemarks()
+
+        # One pass over the assessments, which may be a stream from a file.
+        def read() -> Iterator[Assessment]:
+            for assessment in assessments:
+                if assessment.error is None:
+                    remarks.add(assessment.id, assessment.parts)
+                yield assessment
+
+        result = compute_summary(self.statistics, read(), self.score_range)
         names = [name for name in result.not_applicable if name in PARTS]
         reasons = dict.fromkeys((n for n in names if PARTS[n].family in TOKEN_FAMILIES), NO_TOKENS)
-        return replace(result, not_applicable={**result.not_applicable, **reasons})
+        sentences = remarks.sentences() if self.families & TOKEN_FAMILIES else []
+        return replace(
+            result.with_settings(self.settings()),
+            not_applicable={**result.not_applicable, **reasons},
+            details={REMARKS: sentences} if sentences else {},
+        )
 
     def problem(self, assessment: Assessment) -> str | None:
         """Return why an answer is in doubt, in one sentence."""
@@ -301,30 +341,29 @@ class Uncertainty(UncertaintyOptions):
             entailed = maths.ratio(entailed, contradicted)
         return float(np.clip(1 - entailed, 0, 1).mean())
 
-    async def _find_tokens(self, context: Context) -> Sequence[TokenLogprob]:
-        """Return the answer's tokens with their probabilities; empty where they are not known."""
+    async def _find_tokens(self, context: Context) -> FittedTokens:
+        """Return the answer's tokens, none where they are not known, and why the sample's cannot be
+        used."""
         sample, models = context.sample, context.models
-        if result := read_tokens(sample):
-            return result
+        result = read_tokens(sample)
         # -1 says not to ask.
-        if self.alternatives < 0 or not models.names("model"):
-            return ()
+        if result.tokens or self.alternatives < 0 or not models.names("model"):
+            return result
         text, name = self.asks(sample.question)
         options: dict[str, Any] = {"max_tokens": self.max_tokens, "logprobs": self.alternatives}
         reply = await reply_unless_empty(models.chat(text, prompt=name, **options))
-        response, tokens = sample.response or "", reply.logprobs if reply else None
+        response = sample.response or ""
         # Only if the model, asked again, gives the very response: other tokens say nothing of it.
-        if (
-            reply
-            and reply.text.strip() == response.strip()
-            and tokens_match_text(tokens or (), reply.text)
-        ):
-            return tokens or ()
+        if reply and reply.text.strip() == response.strip():
+            fitted = fit_tokens(reply.logprobs, response)
+            if fitted.tokens:
+                return result._replace(tokens=fitted.tokens)
         if models.tells_likelihood("model"):
             with suppress(CallError):  # it refuses texts that its tokens cannot spell
                 likelihood = await models.likelihood(text, response, role="model")
-                return [TokenLogprob("", logprob) for logprob in likelihood.tokens]
-        return ()
+                tokens = tuple(TokenLogprob("", logprob) for logprob in likelihood.tokens)
+                return result._replace(tokens=tokens)
+        return result
 
     def _build_texts(self, question: str, response: str, replies: Sequence[str]) -> ComparedTexts:
         claims = build_claims(question, response, self.split)
@@ -456,9 +495,16 @@ class Uncertainty(UncertaintyOptions):
         return {"selfcheck_bertscore": float(value.mean())}
 
     async def _score_meanings(
-        self, models: Models, texts: ComparedTexts, sample: Sample, parts: dict[str, float]
+        self,
+        models: Models,
+        texts: ComparedTexts,
+        likelihoods: Sequence[float],
+        parts: dict[str, float],
     ) -> Sequence[int]:
         """Compare the replies with each other, and add the parts.
+
+        Args:
+            models, texts, parts: see above. likelihoods: of the replies, empty if not known.
 
         Returns:
             The number of each reply's meaning; 0 is the meaning of the answer.
@@ -482,7 +528,7 @@ class Uncertainty(UncertaintyOptions):
         parts["eccentricity"] = maths.eccentricity(weights)
         parts["kernel_entropy"] = maths.kernel_entropy(replies)
         parts["luq"] = maths.luq(maths.agreement(replies))
-        if likelihoods := read_likelihoods(sample):
+        if likelihoods:
             parts["semantic_entropy_weighted"] = maths.semantic_entropy(meanings, likelihoods)
         # With the answer in front, so that its cluster is number 0. The parts above leave it out.
         places_with_answer = np.concatenate([[0], texts.of])
@@ -494,10 +540,14 @@ class Uncertainty(UncertaintyOptions):
     async def _score_tokens(
         self, models: Models, tokens: Sequence[TokenLogprob], parts: dict[str, float]
     ) -> None:
-        logprobs = [item.logprob for item in tokens]
-        parts["nll"], parts["mean_nll"] = maths.sequence_nll(logprobs), maths.mean_nll(logprobs)
+        known = [item for item in tokens if not math.isnan(item.logprob)]
+        logprobs = [item.logprob for item in known]
         parts["weakest_token"] = 1 - math.exp(min(logprobs))
-        alternatives = [[p for _, p in item.alternatives] for item in tokens]
+        # Without the least likely token a sum over the others would be too small.
+        is_complete = all(map(math.isfinite, logprobs))
+        if is_complete:
+            parts["nll"], parts["mean_nll"] = maths.sequence_nll(logprobs), maths.mean_nll(logprobs)
+        alternatives = [[p for _, p in item.alternatives] for item in known]
         # Entropies need alternatives of every token.
         if all(alternatives):
             entropies = [maths.entropy(item) for item in alternatives]
@@ -505,12 +555,14 @@ class Uncertainty(UncertaintyOptions):
             parts["self_certainty"] = maths.self_certainty(alternatives)
         if "disagreement" in parts:
             # CoCoA: probability of the tokens times disagreement of the replies.
-            for name, value in (("cocoa_nll", "nll"), ("cocoa_mean_nll", "mean_nll")):
-                parts[name] = parts[value] * parts["disagreement"]
-            if "mean_entropy" in parts:
-                parts["cocoa_entropy"] = parts["mean_entropy"] * parts["disagreement"]
-        if "claims" in self.families and all(alternatives):
-            parts["ccp"] = maths.claim_conditioned(await relate_alternatives(models, tokens))
+            for name, value in (
+                *(("cocoa_nll", "nll"), ("cocoa_mean_nll", "mean_nll")),
+                ("cocoa_entropy", "mean_entropy"),
+            ):
+                if value in parts:
+                    parts[name] = parts[value] * parts["disagreement"]
+        if "claims" in self.families and all(alternatives) and is_complete:
+            parts["ccp"] = maths.claim_conditioned(await relate_alternatives(models, known))
 
     async def _ask_model(
         self,
@@ -583,14 +635,19 @@ def _build_reply_rows(
     return [OtherReply(replies[n], k, meanings[n] if meanings else None) for n, k in firsts]
 
 
-def _explain_missing(part: UncertaintyPart, tokens: Sequence[TokenLogprob]) -> str:
+def _explain_missing(
+    part: UncertaintyPart, tokens: Sequence[TokenLogprob], parts: Mapping[str, float]
+) -> str:
     """Return why a part has no value."""
     if part.family in TOKEN_FAMILIES and not tokens:
-        return NO_TOKENS
+        return NO_TOKENS + explain_unused(parts, TOKENS_FIELD)
+    if TOKENS_UNLIKELY in parts and part.name != "weakest_token" and "entropy" not in part.name:
+        return "a token is too unlikely for a number"
     if part.family in ("tokens", "claims"):
         return "needs alternatives of every token"
     if part.name == "semantic_entropy_weighted":
-        return "needs the log-probability of each reply (resample_logprobs)"
+        reason = explain_unused(parts, REPLY_LOGPROBS)
+        return f"needs the log-probability of each reply ({REPLY_LOGPROBS}){reason}"
     if part.name == "p_true":
         return "the model said neither true nor false"
     return "no sentence claims anything"

@@ -1,97 +1,151 @@
-"""Tokens of an answer: reads and checks them, and relates them to their alternatives."""
+"""Tokens of an answer and of replies: reads them, counts what is left out, relates alternatives."""
 
 import math
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import NamedTuple
 
-from trustassay.core.capabilities import Models, TokenLogprob, tokens_match_text
+from trustassay.core.capabilities import Models, TokenLogprob
 from trustassay.core.event_loop import gather_all
-from trustassay.core.sample import TOKENS_FIELD, Problem, Sample, is_blank
+from trustassay.core.sample import TOKENS_FIELD, Sample, is_blank
+from trustassay.core.token_logprobs import (
+    NO_NUMBERS,
+    POSITIVE,
+    UNUSABLE,
+    FittedTokens,
+    fit_tokens,
+    read_logprob,
+)
 from trustassay.text.words import amount
 
 REPLY_LOGPROBS = "resample_logprobs"
-"""The field with the log-probability of each of the ``resamples``."""
+"""The field with the log-probability of each of the ``resamples``, or its tokens."""
+NOT_OF_EACH = "not_of_each"
+REASONS = {NOT_OF_EACH: "with more or fewer entries than replies", **UNUSABLE}
+"""Why log-probabilities of a sample are not used, in the words of a sentence."""
 _EDGES = string.punctuation + string.whitespace
 
-
-def read_tokens(sample: Sample) -> tuple[TokenLogprob, ...]:
-    """Return the tokens of a sample, which :func:`find_token_problems` has found valid."""
-    value = sample.metadata.get(TOKENS_FIELD)
-    return tuple(token for item in value or () if (token := _read_token(item)) is not None)
-
-
-def read_likelihoods(sample: Sample) -> list[float]:
-    """Return the log-probability of each reply that is not blank; empty where unknown."""
-    value = sample.metadata.get(REPLY_LOGPROBS) or ()
-    return [
-        logprob
-        for logprob, text in zip(value, sample.resamples, strict=False)
-        if not is_blank(text)
-    ]
+TOKENS, TOKENS_LEFT_OUT, TOKENS_UNLIKELY = TOKEN_COUNTS = (
+    *("tokens", "tokens_left_out", "tokens_unlikely"),
+)
+"""Parts: tokens with a log-probability; those without; those that are too unlikely for one."""
+UNUSED = {TOKENS_FIELD: "logprobs_unused:", REPLY_LOGPROBS: "resample_logprobs_unused:"}
+"""By field, the beginning of a part that is 1 where its log-probabilities could not be used; the
+reason, a key of :data:`REASONS`, is the rest of its name."""
 
 
-def find_token_problems(sample: Sample) -> list[Problem]:
-    """Return the problems of the log-probabilities that came with a sample."""
-    result: list[Problem] = []
-    value = sample.metadata.get(TOKENS_FIELD)
-    if value is not None:
-        if not isinstance(value, list):
-            result.append(Problem(TOKENS_FIELD, "expected a list of [token, log-probability]"))
-        else:
-            result += [
-                Problem(
-                    f"{TOKENS_FIELD}[{place}]", "expected [token, log-probability of 0 or less]"
-                )
-                for place, item in enumerate(value)
-                if _read_token(item) is None
-                # Three are enough to find the mistake.
-            ][:3]
-    # Tokens of another text would mark the wrong words.
-    if value and not result and not tokens_match_text(read_tokens(sample), sample.response or ""):
-        result.append(Problem(TOKENS_FIELD, "are of another text than the response"))
-    replies = sample.metadata.get(REPLY_LOGPROBS)
-    if replies is not None:
-        if not isinstance(replies, list) or not all(map(_is_logprob, replies)):
+def read_tokens(sample: Sample) -> FittedTokens:
+    """Return the tokens of a sample's response, or why it has none that can be used."""
+    return fit_tokens(sample.metadata.get(TOKENS_FIELD), sample.response or "")
+
+
+class ReplyLikelihoods(NamedTuple):
+    """The log-probability of each reply that is not blank."""
+
+    logprobs: Sequence[float] = ()
+    """Empty where they are not known."""
+    unusable: str = ""
+    """Why those of the sample cannot be used; empty if it has none."""
+
+
+def read_likelihoods(sample: Sample) -> ReplyLikelihoods:
+    """Return the log-probabilities of the replies: of all of them, or of none."""
+    values = sample.metadata.get(REPLY_LOGPROBS)
+    if not values:
+        return ReplyLikelihoods()
+    # They belong to the replies by their order.
+    if not isinstance(values, list | tuple) or len(values) != len(sample.resamples):
+        return ReplyLikelihoods(unusable=NOT_OF_EACH)
+    result = []
+    for value, text in zip(values, sample.resamples, strict=True):
+        if is_blank(text):
+            continue
+        logprob = read_logprob(value)
+        if isinstance(value, list | tuple | Mapping):
+            fitted = fit_tokens(value, text)
+            if fitted.unusable:
+                return ReplyLikelihoods(unusable=fitted.unusable)
+            # NaN, if one of them is not known.
+            logprob = sum(token.logprob for token in fitted.tokens) if fitted.tokens else math.nan
+        if logprob > 0 or not math.isfinite(logprob):
+            return ReplyLikelihoods(unusable=POSITIVE if logprob > 0 else NO_NUMBERS)
+        result.append(logprob)
+    return ReplyLikelihoods(result)
+
+
+def count_tokens(tokens: Sequence[TokenLogprob], unusable: Mapping[str, str]) -> dict[str, float]:
+    """Return the parts that count tokens, and those that say what could not be used.
+
+    Args:
+        tokens: of an answer. unusable: by field, why it could not be used, empty if it could.
+    """
+    left_out = sum(math.isnan(token.logprob) for token in tokens)
+    unlikely = sum(math.isinf(token.logprob) for token in tokens)
+    result = {TOKENS: float(len(tokens) - left_out)}
+    # Only where there are any: for most samples they say nothing.
+    result |= {TOKENS_LEFT_OUT: float(left_out)} if left_out else {}
+    result |= {TOKENS_UNLIKELY: float(unlikely)} if unlikely else {}
+    return result | {UNUSED[field] + reason: 1.0 for field, reason in unusable.items() if reason}
+
+
+def explain_unused(parts: Mapping[str, float], field: str) -> str:
+    """Return in brackets why those of a sample were not used; empty if none were stated."""
+    start = UNUSED[field]
+    keys = (name.removeprefix(start) for name in parts if name.startswith(start))
+    return next((f" ({field}: {REASONS[key]})" for key in keys), "")
+
+
+class TokenRemarks:
+    """Collects from the parts of a run's samples what of their log-probabilities was not used."""
+
+    def __init__(self) -> None:
+        self._samples = self._with_tokens = 0
+        self._counts, self._totals = Counter[str](), Counter[str]()
+        self._firsts: dict[str, str] = {}
+
+    def add(self, sample_id: str, parts: Mapping[str, float]) -> None:
+        """Count one more sample."""
+        self._samples += 1
+        self._with_tokens += bool(parts.get(TOKENS))
+        for name, value in parts.items():
+            if name in (TOKENS_LEFT_OUT, TOKENS_UNLIKELY) or name.startswith((*UNUSED.values(),)):
+                self._counts[name] += 1
+                self._totals[name] += int(value)
+                # In one line, so that an id cannot imitate another remark.
+                self._firsts.setdefault(name, " ".join(sample_id.split()))
+
+    def sentences(self) -> list[str]:
+        """Return a sentence for each thing that a reader of the figures should know."""
+        of_answers = f"of {amount(self._samples, 'answer')}"
+        result = []
+        for field, start in UNUSED.items():
+            # By reason, the most specific first.
+            counts = {key: self._counts[start + key] for key in REASONS}
+            reasons = [
+                f"{count:,} {REASONS[key]} ({self._first(start + key)})"
+                for key, count in counts.items()
+                if count
+            ]
+            if reasons:
+                what = f"{field} of {sum(counts.values()):,} {of_answers} left out"
+                result.append(f"{what}: {', '.join(reasons)}")
+        if count := self._counts[TOKENS_LEFT_OUT]:
+            what = f"{amount(self._totals[TOKENS_LEFT_OUT], 'token')} of {amount(count, 'answer')}"
             result.append(
-                Problem(REPLY_LOGPROBS, "expected a list of log-probabilities, 0 or less")
+                f"{what} left out, having no log-probability ({self._first(TOKENS_LEFT_OUT)})"
             )
-        # Log-probabilities belong to the replies by their order.
-        elif len(replies) != len(sample.resamples):
-            message = f"has {amount(len(replies), 'number')} for {len(sample.resamples)} resamples"
-            result.append(Problem(REPLY_LOGPROBS, message))
-    return result
+        if count := self._counts[TOKENS_UNLIKELY]:
+            why = f"as a token is too unlikely for a number ({self._first(TOKENS_UNLIKELY)})"
+            result.append(f"no nll and mean_nll of {count:,} {of_answers}, {why}")
+        # Means of answers that have tokens are not those of all.
+        if 0 < self._with_tokens < self._samples:
+            what = "have log-probabilities: figures of tokens are of these alone"
+            result.append(f"{self._with_tokens:,} {of_answers} {what}")
+        return result
 
-
-def _is_logprob(value: Any) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Some endpoints report a little more than 0 for certain tokens.
-    return number and math.isfinite(value) and value <= 1e-6
-
-
-def _is_pair(value: Any) -> bool:
-    listed = isinstance(value, list | tuple) and len(value) == 2
-    return listed and isinstance(value[0], str) and _is_logprob(value[1])
-
-
-def _read_token(value: Any) -> TokenLogprob | None:
-    """Read one token: [text, log-probability, alternatives], or an object as of OpenAI."""
-    if isinstance(value, Mapping):
-        alternatives = [
-            item for item in value.get("top_logprobs") or () if isinstance(item, Mapping)
-        ]
-        own_pair, *other_pairs = (
-            [item.get("token"), item.get("logprob")] for item in (value, *alternatives)
-        )
-        value = [*own_pair, other_pairs]
-    if not isinstance(value, list | tuple) or len(value) not in (2, 3):
-        return None
-    # Alternatives may be missing.
-    token, logprob, raw_alternatives = (*value, ())[:3]
-    if not _is_pair((token, logprob)) or not isinstance(raw_alternatives, list | tuple):
-        return None
-    pairs = tuple((text, float(number)) for text, number in filter(_is_pair, raw_alternatives))
-    return TokenLogprob(token, min(float(logprob), 0.0), pairs)
+    def _first(self, name: str) -> str:
+        return f"first: {self._firsts[name]}"
 
 
 async def relate_alternatives(

@@ -1,0 +1,105 @@
+"""How many calls to an endpoint may be in progress at once: few first, more while that helps.
+
+64 calls at once to a server that answers two make each of them, and so the first one, take as long
+as 32 pairs. What a server can do at once is seen in its latency: while it has room, more calls take
+as long as few; when it has none, four times as many take four times as long, and nothing is gained.
+
+The number grows in rounds. A round at a number ends when about as many calls that began in it are
+answered. By Little's law the calls in progress, divided by their latency, are the calls a second.
+The smallest number that brings nearly the most calls a second is kept; a larger one is tried as
+long as none was in vain, and again from time to time.
+"""
+
+from dataclasses import dataclass
+
+FIRST_CALLS, FACTOR = 4, 4
+"""Calls at once in the first round, and growth from round to round: 4, 16, 64. Four are bearable
+for a server on a laptop, and a fast endpoint is at its limit after two rounds."""
+MIN_GAIN, CLEAR_GAIN = 1.25, 2.0
+"""Calls a second, as factors, that a larger number must bring to be kept, and for an even larger
+one to be tried at once. Where there is room it brings four times as much, so that latencies that
+scatter (replies differ in length) are seldom taken for a full server, or a full server for room."""
+ROUND_SHARE = 0.75
+"""Replies of a round, of its number of calls: of four times as many, a quarter began before it."""
+MAX_WEIGHT = 32
+"""Replies that a mean latency is of, about: older ones are forgotten."""
+UNCLEAR_WAIT, FIRST_WAIT, MAX_WAIT = 4, 8, 64
+"""Rounds until a larger number is tried: after an unclear gain; and after a number that was in
+vain, doubled each time, up to the last."""
+
+
+@dataclass(slots=True)
+class _Throughput:
+    """What an endpoint did at one number of calls."""
+
+    calls: float = 0.0
+    """Mean number of calls in progress, over the beginnings and the ends of calls."""
+    latency_s: float = 0.0
+    """Mean latency."""
+    replies: int = 0
+    """Replies that the means are of."""
+
+    def add(self, calls: float, latency_s: float) -> None:
+        """Add a reply."""
+        self.replies += 1
+        weight = 1 / min(self.replies, MAX_WEIGHT)
+        self.calls += weight * (calls - self.calls)
+        self.latency_s += weight * (latency_s - self.latency_s)
+
+    @property
+    def per_second(self) -> float:
+        """Calls a second, by Little's law."""
+        return self.calls / max(self.latency_s, 1e-9)
+
+
+class Ramp:
+    """The number of calls that may be in progress at once: ``first``, and later up to ``most``."""
+
+    def __init__(self, most: int, first: int = FIRST_CALLS) -> None:
+        self.allowed = min(first, most)
+        self.round = 0
+        """Number of the round in which a call begins; the call is to remember it."""
+        self._most = most
+        self._tried = {self.allowed: _Throughput()}
+        self._wait = FIRST_WAIT
+        self._rounds_to_wait = self._replies = 0
+        self._is_trial = False
+
+    def record_reply(self, round_of_call: int, calls: float, latency_s: float) -> None:
+        """Record a reply that came while further calls waited for a place.
+
+        Args:
+            round_of_call: :attr:`round` when the call began.
+            calls: the calls in progress, itself included: the mean of those at its beginning and
+                those at its end, since their number grows in a round.
+            latency_s: how long it took.
+        """
+        # A call that began in an earlier round met another number of calls.
+        if round_of_call != self.round:
+            return
+        self._tried[self.allowed].add(calls, latency_s)
+        self._replies += 1
+        if self._replies >= ROUND_SHARE * self.allowed:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        """Choose the number of the next round."""
+        rates = {number: tried.per_second for number, tried in self._tried.items()}
+        enough = max(rates.values()) / MIN_GAIN
+        best = min(number for number, rate in rates.items() if rate >= enough)
+        before = max((rate for number, rate in rates.items() if number < self.allowed), default=0.0)
+        larger = min(self._most, FACTOR * self.allowed)
+        self._rounds_to_wait = max(0, self._rounds_to_wait - 1)
+        if best < self.allowed:
+            # In vain: wait for longer until a larger number is tried again.
+            self._rounds_to_wait, self._wait = self._wait, min(MAX_WAIT, 2 * self._wait)
+        elif self._is_trial and rates[self.allowed] < CLEAR_GAIN * before:
+            self._rounds_to_wait = UNCLEAR_WAIT
+        self._is_trial = False
+        if best != self.allowed:
+            self.allowed = best
+        elif larger > self.allowed and not self._rounds_to_wait:
+            # What it was like earlier is forgotten, or nothing new could be learnt.
+            self.allowed, self._tried[larger], self._is_trial = larger, _Throughput(), True
+        self.round += 1
+        self._replies = 0
