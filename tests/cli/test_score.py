@@ -141,6 +141,17 @@ def test_the_end_of_a_run_fits_on_half_a_screen(cli: Cli, tmp_path: Path) -> Non
     assert not any(line.startswith("no interval") for line in printed)
 
 
+@pytest.mark.parametrize(("columns", "has_meaning"), [("80", False), ("100", True)])
+def test_a_narrow_terminal_has_the_figures_without_their_meaning(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str, has_meaning: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    jsonl(tmp_path / "in.jsonl", records(30))
+    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "supported     100.0 %" in said.err
+    assert ("meaning" in said.err) == has_meaning
+
+
 def test_one_answer_has_no_table_of_figures(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "in.jsonl", records(1))
     said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)

@@ -15,7 +15,7 @@ from trustassay.core.progress import format_duration
 from trustassay.core.tracebacks import TRACEBACKS
 from trustassay.report.terminal import (
     complain,
-    fits_unwrapped,
+    console_width,
     one_line,
     print_json,
     say,
@@ -50,6 +50,10 @@ MAX_TEXT_CHARACTERS = 240
 
 GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
 """Groups, and answers that got worse, that are printed."""
+
+
+MIN_WIDTH_WITH_MEANING = 100
+"""Columns of a terminal from which figures are printed with what they mean."""
 
 
 FAILURE_KINDS_SHOWN, MAX_FAILURE_KINDS = 3, 1000
@@ -233,9 +237,9 @@ def show_summary(
     if before:
         _show_grown(rows, headline_rows(type(summary)(**before), figures))
     elif with_interval:
-        # The meaning of the figures is in the report, too.
         headings = ["figure", "value", "95 % interval", "n", "meaning"]
-        columns = 5 if fits_unwrapped(headings, rows) else 4
+        # On a narrow terminal each meaning would take several lines; the report has them, too.
+        columns = 5 if console_width() >= MIN_WIDTH_WITH_MEANING else 4
         show_table(headings[:columns], [row[:columns] for row in rows], {"meaning"})
     else:
         say(f"  {', '.join(f'{key} {value}' for key, value, *_ in rows)}")

@@ -273,12 +273,11 @@ def show_table(
     console.print(table)
 
 
-def fits_unwrapped(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether each row of a table takes one line where :func:`show_table` would print it."""
+def console_width() -> int:
+    """Return the width of tables in columns; also without a terminal, where it is assumed."""
     from rich.console import Console
 
-    width = Console(stderr=not _says_on_output).width
-    return _compute_width(headings, rows, ()) <= width
+    return Console(stderr=not _says_on_output).width
 
 
 def show_rows(
