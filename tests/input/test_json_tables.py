@@ -63,11 +63,12 @@ def test_rows_by_their_ids_keep_them() -> None:
 
 def test_a_table_of_unknown_names_is_read_with_the_names_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    path.write_text(json.dumps({"Ticket": {"0": "Q?"}, "Wording": {"0": "A"}}))
-    assert samples(path, question="Ticket", response="Wording")[0].response == "A"
+    path.write_text(json.dumps({"What one asks": {"0": "Q?"}, "What it says": {"0": "A"}}))
+    assert samples(path, question="What one asks", response="What it says")[0].response == "A"
     [fault] = read_samples(path)
-    assert isinstance(fault, InputFault) and fault.unknown_fields is not None
-    assert fault.unknown_fields.names == ("Ticket", "Wording")
+    assert isinstance(fault, InputFault)
+    assert fault.unknown_fields is not None
+    assert fault.unknown_fields.names == ("What one asks", "What it says")
 
 
 def test_rows_without_names_are_refused(tmp_path: Path) -> None:

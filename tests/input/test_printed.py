@@ -163,6 +163,8 @@ def test_what_begins_as_a_list_and_cannot_be_read_is_named(printed: str, message
         "<b>It</b> has 14 halls.",
         "<image>",
         "lr=0.002 was used.",
+        "np.array([1, 2, 3]) creates an array.",
+        "tuple([1, 2])",
         "It has 14 halls...",
     ],
 )

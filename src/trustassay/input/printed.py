@@ -24,7 +24,7 @@ CUT_OFF = 'was cut off when it was printed ("..."); write the whole list in JSON
 TOO_LONG = "is too long to be read as Python prints it; write the list in JSON"
 _CALL = r"[A-Za-z_][\w.]*\((?=\w+[=:]|['\"\[({<])"
 _OPAQUE = r"<(?:[\w.]*\b[A-Z]\w*[ (:]|[A-Za-z_][\w.]* (?:object|at 0x))[^<>]*>"
-_CONTAINERS = frozenset({"array", "deque", "list", "tuple", "OrderedDict", "defaultdict", "dict"})
+_CONTAINERS = ("array", "deque", "OrderedDict", "defaultdict")
 _FIELDS = "|".join(
     name for kind, names in NAMES["passages"].items() if kind != "lists" for name in names.split()
 )
@@ -32,7 +32,8 @@ _START = re.compile(rf"\s*(?:[\[{{<]|\(\s*(?:['\"\[({{]|{_CALL})|{_CALL}|page_co
 """The beginning of a text that may be a list or an object; most texts are told apart by it."""
 _MEANT = re.compile(
     rf"\[\s*(?:['\"{{]|{_CALL}|{_OPAQUE}\s*[,\]])|\{{\s*['\"]"
-    rf"|(?:\w+\.)?(?:{'|'.join(sorted(_CONTAINERS))})\([\[({{<]"
+    # A passage on code may begin so, and ends as a sentence does.
+    rf"|(?:\w+\.)?(?:{'|'.join(_CONTAINERS)})\([\[({{<](?=[\s\S]*(?:[)\]}}…]|\.\.\.)\Z)"
     rf"|[A-Z]\w*\((?:{_FIELDS})_?[=:]|page_content=['\"]|{_OPAQUE}\Z"
 )
 """The beginning of a text that is nothing else; a passage may begin with ``[1]``."""
@@ -179,7 +180,7 @@ def _convert_call(node: ast.Call, *, is_element: bool) -> Any:
     if name in _CONTAINERS and node.args:
         # ``defaultdict`` prints its factory first.
         content = _convert(node.args[-1], is_element=True)
-        is_pairs = name in {"OrderedDict", "dict"} and isinstance(content, list)
+        is_pairs = name == "OrderedDict" and isinstance(content, list)
         return {str(key): value for key, value in content} if is_pairs else content
     values = [_convert(value, is_element=is_element) for value in node.args]
     if name in {"date", "datetime"} and values and all(type(value) is int for value in values):

@@ -62,7 +62,7 @@ def join_names(fields: FieldNames) -> dict[str, str]:
     result = {}
     for canonical, names in fields.items():
         several = [names] if isinstance(names, str) else list(map(str, names))
-        if len(several) != 1 and canonical != "documents":
+        if not several or (len(several) > 1 and canonical != "documents"):
             raise InputError(
                 f"--field {canonical}: expected one name, got {', '.join(several) or 'none'}; only "
                 "documents may have several, whose passages are added up"
