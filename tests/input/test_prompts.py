@@ -76,6 +76,10 @@ LABELLED = {
         "Respond with the field `[[ ## answer ## ]]`."
     ),
     "results of a search": "Here are search results:\n[1] {halls}\n[2] {garden}\n\nQuestion: {q}",
+    "passages in quotation marks": (
+        'Use the articles below.\n\nArticle section:\n"""\n{halls}\n"""\n\nArticle section:\n'
+        '"""\n{garden}\n"""\n\nQuestion: {q}'
+    ),
     "history and instructions": (
         "Chat history:\nHuman: Hello\nAI: How can I help?\n\nRelevant documents:\n{both}\n\n"
         "Instructions:\n- Be brief.\n\nUser question: {q}"

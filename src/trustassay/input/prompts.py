@@ -88,6 +88,7 @@ _LABELS = re.compile(
 """What may be a label at the start of a line, or behind a sentence: "Be brief. Context: ..."."""
 _RULE = re.compile(r"^[ \t]*([-=*_]{3,}|\"{3}|'{3}|`{3})[ \t]*$", re.MULTILINE)
 """A line of dashes or quotation marks around passages."""
+_QUOTES = ('"""', "'''", "```")
 _FIRST_MARK = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
 _FIRST_NUMBER = re.compile(
     r"^[ \t]*(?:\[1\][ \t]*\S"
@@ -349,7 +350,7 @@ def _find_part_beside(text: str, labels: Sequence[_Label], question: _LabelledQu
     # Lines of dashes below it come first: examples above may have passages, too.
     rule = _RULE.search(text, question.end)
     if rule and not text[question.end : rule.start()].strip():
-        return _cut_at_rule(text, rule)
+        return _cut_at_rule(text, rule)[0]
     begin, asked, answered = -1, False, False
     for label in labels:
         if label.kind in (_PASSAGES, _WEAK_PASSAGES):
@@ -384,17 +385,24 @@ def _find_part_in_rules(text: str) -> str:
     """Return what stands between lines of dashes below a paragraph that names passages."""
     rule = _RULE.search(text)
     lead = _BLANK_LINES.split(text[: rule.start()])[-1] if rule else ""
-    return _cut_at_rule(text, rule) if rule and _SHOWS.search(lead) else ""
+    return _cut_at_rule(text, rule)[0] if rule and _SHOWS.search(lead) else ""
 
 
-def _cut_at_rule(text: str, rule: re.Match[str]) -> str:
-    """Return the text from a line of dashes to an equal one, or to the end.
+def _cut_at_rule(text: str, rule: re.Match[str]) -> tuple[str, str]:
+    """Return the text from a line of dashes to an equal one, or to the end, and what is behind it.
 
-    Short ones may also stand between passages, so the last one of these counts.
+    Short dashes may also stand between passages, so the last ones count. Quotation marks are around
+    each passage.
     """
-    ends = [other.start() for other in _RULE.finditer(text, rule.end()) if other[1] == rule[1]]
-    place = 0 if len(rule[1]) > _MAX_SHORT_RULE else -1
-    return text[rule.end() : ends[place] if ends else len(text)]
+    rules = [other for other in _RULE.finditer(text, rule.end()) if other[1] == rule[1]]
+    if not rules:
+        return text[rule.end() :], ""
+    if rule[1] in _QUOTES:
+        pairs = zip([rule, *rules][::2], rules[::2], strict=False)
+        quoted = [text[begin.end() : end.start()] for begin, end in pairs]
+        return "\n\n".join(quoted), text[rules[2 * len(quoted) - 2].end() :]
+    last = rules[0 if len(rule[1]) > _MAX_SHORT_RULE else -1]
+    return text[rule.end() : last.start()], text[last.end() :]
 
 
 def _find_end_of_lead(text: str) -> int:
@@ -445,9 +453,9 @@ def _split_unlabelled(text: str, labels: Sequence[_Label]) -> PromptParts | None
 
 def _split_at_rules(text: str, rule: re.Match[str]) -> PromptParts | None:
     """Return the parts of a prompt with passages between lines of dashes, as LlamaIndex's."""
-    part = _cut_at_rule(text, rule)
-    above, below = text[: rule.start()], text[rule.end() + len(part) :]
-    below = _strip_cue(_RULE.sub("", below, count=1))
+    above = text[: rule.start()]
+    part, below = _cut_at_rule(text, rule)
+    below = _strip_cue(below)
     asked = [*_ASKS.findall(below)[-1:], *_ASKS.findall(above)[:1]]
     question = "" if _REFINES.search(below) else _choose_question(above, below)
     passages = _read_part(part)
@@ -458,8 +466,8 @@ def _find_shown_parts(text: str, labels: Sequence[_Label]) -> Iterator[tuple[str
     """Yield the text that asks above passages, maybe empty, and the text from the passages on."""
     for label in labels:
         # A label in a line of its own; beside other text it may be the user's word.
-        line = text[label.end : label.end + _MAX_HEADER_CHARACTERS].partition("\n")[0]
-        if label.kind == _PASSAGES and not label.is_inside and not line.strip():
+        beside = text[label.end : label.end + _MAX_HEADER_CHARACTERS].partition("\n")[0]
+        if label.kind == _PASSAGES and not label.is_inside and not beside.strip():
             yield text[: label.start], text[label.end :]
             break
     for line in _LINE_WITH_COLON.finditer(text):
@@ -515,7 +523,7 @@ def _read_part(part: str) -> list[RawPassage]:
     """Return the passages in a part of a prompt, which may have lines of dashes around it."""
     part = part.strip().rstrip(";")
     if rule := _RULE.match(part):
-        part = _cut_at_rule(part, rule).strip()
+        part = _cut_at_rule(part, rule)[0].strip()
     passages = read_passages(strip_mark(part)) if part else []
     # A template may indent what it shows.
     return [passage.strip() if isinstance(passage, str) else passage for passage in passages]
