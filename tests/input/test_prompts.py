@@ -76,6 +76,10 @@ LABELLED = {
         "Respond with the field `[[ ## answer ## ]]`."
     ),
     "results of a search": "Here are search results:\n[1] {halls}\n[2] {garden}\n\nQuestion: {q}",
+    "passages in quotation marks": (
+        'Use the articles below.\n\nArticle section:\n"""\n{halls}\n"""\n\nArticle section:\n'
+        '"""\n{garden}\n"""\n\nQuestion: {q}'
+    ),
     "history and instructions": (
         "Chat history:\nHuman: Hello\nAI: How can I help?\n\nRelevant documents:\n{both}\n\n"
         "Instructions:\n- Be brief.\n\nUser question: {q}"
@@ -118,6 +122,7 @@ UNLABELLED = {
     "below results": "Here are the search results:\n\n[1] {halls}\n[2] {garden}\n\n{q}",
     "numbered alone": "[1] {halls}\n[2] {garden}\n\n{q}",
     "above numbers": "{q}\n\n[1] {halls}\n[2] {garden}",
+    "below a persona": "You are a guide.\n\nContext:\n{both}\n\n{q}",
     "above references": "{q}\n\nReferences:\n[1] {halls}\n[2] {garden}",
     "above sources": "{q}\n\nSources:\n\n{both}",
     "in the line that leads to them": "{q} Use the following documents:\n\n{both}",
@@ -152,6 +157,24 @@ def test_questions_and_answers_in_passages_stay_in_them() -> None:
     assert split(f"Context:\n{faq}\n\nQuestion: {Q}\nAnswer:") == (Q, faq.split("\n\n"))
     assert split(f"Question: {Q}\nContext:\n{faq}\nAnswer:") == (Q, faq.split("\n\n"))
 
+    assert split(f"Context:\n{faq}\n\n{Q}") == (Q, faq.split("\n\n"))
+    post = f"Question: Is it old?\n\n{HALLS}"
+    _, passages = split(f"Question: {Q}\nContext:\n{post}\n\n{GARDEN}\nAnswer:")
+    assert passages[-1] == GARDEN
+    assert split(f"Question: {Q}\nContext:\n{post}\nAnswer:")[0] == Q
+
+
+@pytest.mark.parametrize(
+    ("prompt", "question"),
+    [
+        (f"Sum it up:\n<document>{HALLS}</document>", "Sum it up:"),
+        (f"Sum up the following text:\n---\n{HALLS}\n---", "Sum up the following text:"),
+        (f"Here is the text:\n---\n{HALLS}\n---\nSum it up.", "Sum it up."),
+    ],
+)
+def test_a_request_about_a_text_is_kept(prompt: str, question: str) -> None:
+    assert split(prompt) == (question, [HALLS])
+
 
 def test_lines_of_dashes_between_passages_part_them() -> None:
     assert split(f"Context:\n{HALLS}\n---\n{GARDEN}\n\nQuestion: {Q}") == (Q, PAIR)
@@ -172,6 +195,7 @@ def test_lines_of_dashes_between_passages_part_them() -> None:
         "Why does this fail?\n```xml\n<docs>\n<doc>The museum has 14 halls.</doc>\n</docs>\n```",
         'How do I use <source src="a.mp4"> in HTML?',
         "What is the difference between [1] and [2] in Python?",
+        "Document 1 is the contract of the lease.\n\nWhich law applies?",
         "Write a poem.\n---\nIt should rhyme.\n---\nThanks",
         "Explain this text:\n\nTo be or not to be.",
         "Two questions:\n1. When does it open?\n2. What is the price?",
@@ -221,6 +245,12 @@ def test_passages_without_a_question_ask_nothing() -> None:
 )
 def test_the_passages_in_a_message_of_the_system(text: str) -> None:
     assert [text_of(passage) for passage in read_prompt(text)] == PAIR
+
+
+def test_passages_below_two_labels_are_all_read_up_to_the_instructions() -> None:
+    text = f"Context:\n{HALLS}\n\nSources:\n{GARDEN}\n\nRules:\n- Be brief."
+    first, second = map(text_of, read_prompt(text))
+    assert (first, second.removeprefix("Sources:\n")) == (HALLS, GARDEN)
 
 
 @pytest.mark.parametrize(

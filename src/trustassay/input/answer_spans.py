@@ -354,6 +354,6 @@ def _read_time(text: str) -> float:
     """Return a time as a number, to compare it with others of its trace; NaN if it is unknown."""
     if re.fullmatch(r"\d{1,30}", text):
         return int(text)  # nanoseconds have more digits than a float
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         return datetime.fromisoformat(text).timestamp()
     return float("nan")

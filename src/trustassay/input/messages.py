@@ -258,7 +258,9 @@ def _unwrap_part(part: Any) -> Mapping[str, Any]:
     Bedrock."""
     if not isinstance(part, Mapping):
         return {"text": part} if isinstance(part, str) else {}
-    wrapping = ("tool_call", "message_content", "toolUse", "toolResult", "document", "searchResult")
+    # Bedrock's documents are alone in their part; elsewhere these names may mean something else.
+    documents = ("document", "searchResult") if len(part) == 1 else ()
+    wrapping = ("tool_call", "message_content", "toolUse", "toolResult", *documents)
     name = next((key for key in wrapping if isinstance(part.get(key), Mapping)), None)
     return {"type": name, **part[name]} if name else part
 
@@ -365,7 +367,7 @@ def read_turns(messages: Sequence[Any], field: str) -> Iterator[dict[str, Any]]:
                 context_passages += passages
                 message = last._replace(content=question)
                 # A message with passages alone asks nothing.
-                if passages and not question:
+                if passages and not question.strip():
                     continue
                 # A new question ends the turn before it; without an answer that turn is dropped.
                 if "response" in turn:

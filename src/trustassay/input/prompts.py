@@ -77,24 +77,23 @@ _MIN_CHARACTERS = 10
 """Characters of the shortest passages; fewer are a value, or a form that was not filled in."""
 
 _HEADING = r"(?:#{1,6}[ \t]*|\*\*|__|\[\[[ ]?##[ \t]*)"
-_LINE_LABEL = (
+_LABELS = re.compile(
     r"^[ \t>]{0,8}(?:[-*][ \t]+)?"
     rf"(?:{_HEADING}?(?P<label>[^\W\d_][^\n:：#*\[\]<>.?!]{{0,48}}?)[*_ \t]{{0,4}}[:：][*_]{{0,2}}"
     rf"|{_HEADING}(?P<heading>[^\W\d_][^\n:：#*\[\]<>]{{0,48}}?)[ \t]*(?:#+|\*\*|__)?"
     r"(?:[ \t]?\]\])?[ \t]*$)"
-)
-_LABELS = re.compile(_LINE_LABEL, re.MULTILINE)
-_LABELS_IN_LINES = re.compile(
-    rf"{_LINE_LABEL}|(?<=[.;!?])[ \t]+(?P<inner>[A-Z][a-z]{{2,20}}(?: [a-z]{{2,20}})?):(?=\s|\Z)",
+    r"|(?<=[.;!?])[ \t]+(?P<inner>[A-Z][a-z]{2,20}(?: [a-z]{2,20})?):(?=\s|\Z)",
     re.MULTILINE,
 )
-"""Also labels behind the end of a sentence: "Be brief. Context: ..."."""
+"""What may be a label at the start of a line, or behind a sentence: "Be brief. Context: ..."."""
 _RULE = re.compile(r"^[ \t]*([-=*_]{3,}|\"{3}|'{3}|`{3})[ \t]*$", re.MULTILINE)
 """A line of dashes or quotation marks around passages."""
+_QUOTES = ('"""', "'''", "```")
 _FIRST_MARK = re.compile(r"^[ \t]*\[1\][ \t]*\S", re.MULTILINE)
 _FIRST_NUMBER = re.compile(
     r"^[ \t]*(?:\[1\][ \t]*\S"
-    r"|[#*=\[ \t-]{0,6}(?:document|source|passage|context|chunk)[ \t]*\W?1\b)",
+    r"|[#*=\[ \t-]{0,6}(?:document|source|passage|context|chunk)[ \t]*\W?1"
+    r"(?=[ \t]*(?:[\])(:.*=–-]|$)))",
     re.IGNORECASE | re.MULTILINE,
 )
 """The first of numbered passages: "[1] ...", "Document 1: ..."."""
@@ -117,6 +116,8 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 """The beginning of a line that tells the model what to do."""
+_PRESENTS = re.compile(r"\W*(?:here|hier|voici|below|context|these)\b", re.IGNORECASE)
+"""The beginning of a sentence that presents passages, and asks nothing."""
 _QUOTED = re.compile(r"\"{3}(.+)\"{3}", re.DOTALL)
 _END_MARKS = " \n\t\"'”’)*_"
 
@@ -156,20 +157,32 @@ def split_prompt(text: str) -> PromptParts:
 
     A text in which passages are not certain is the question as it stands.
     """
-    result = None
-    # A cheap test first: most questions are one line without a label.
-    if any(mark in text for mark in ":：<\n"):
-        unix = text.replace("\r\n", "\n")
-        result = _split_tagged(unix) or _split_labelled(unix) or _split_unlabelled(unix)
-    return result or PromptParts(text, [])
+    whole = PromptParts(text, [])
+    if not _may_show_passages(text):
+        return whole
+    unix = text.replace("\r\n", "\n")
+    labels = _find_labels(unix)
+    return (
+        _split_tagged(unix)
+        or _split_labelled(unix, labels)
+        or _split_unlabelled(unix, labels)
+        or whole
+    )
 
 
 def read_prompt(text: str) -> list[RawPassage]:
     """Return the passages in the message of the system."""
+    if not _may_show_passages(text):
+        return []
     unix = text.replace("\r\n", "\n")
     if elements := _find_tagged_passages(unix):
         return _read_elements(elements)
     return _read_part(_find_part_of_system(unix))
+
+
+def _may_show_passages(text: str) -> bool:
+    """Whether a text has what each prompt with passages has; most questions have not."""
+    return any(mark in text for mark in ":：<[\n")
 
 
 def is_rewriting_request(text: str) -> bool:
@@ -217,14 +230,19 @@ def _split_tagged(text: str) -> PromptParts | None:
     if tagged:
         return PromptParts(tagged[2].strip(), passages)
     for part in (below, above):
-        if question := _find_question(part, _find_labels(part, _LABELS)):
+        if question := _find_question(part, _find_labels(part)):
             return PromptParts(question.text, passages)
-    # Without a label: what asks, or else what is behind the passages. A line that leads to them is
-    # no question: "Here are the documents:".
-    below = _strip_cue(below)
-    asking = next((part for part in _paragraphs(above)[-1:] if not _is_cue(part)), "")
-    is_above = not below or (_asks(asking) and not _asks(below))
-    return PromptParts(asking if is_above else below, passages)
+    return PromptParts(_choose_question(above, below), passages)
+
+
+def _choose_question(above: str, below: str) -> str:
+    """Return the unlabelled question above or below passages: what asks, else what is below.
+
+    A sentence that only presents them is no question: "Here are the documents:".
+    """
+    below, last = _strip_cue(below), (_paragraphs(above) or [""])[-1]
+    last = "" if _PRESENTS.match(last) else last
+    return last if not below or (_asks(last) and not _asks(below)) else below
 
 
 # --------------------------------------------------------------------------------------- labels
@@ -239,6 +257,8 @@ class _Label(NamedTuple):
     """The place of its first character."""
     end: int
     """The place behind its colon."""
+    is_inside: bool
+    """Whether it stands inside a line."""
 
 
 class _LabelledQuestion(NamedTuple):
@@ -249,16 +269,16 @@ class _LabelledQuestion(NamedTuple):
     end: int
 
 
-def _find_labels(text: str, pattern: re.Pattern[str]) -> list[_Label]:
+def _find_labels(text: str) -> list[_Label]:
     labels = []
-    for match in pattern.finditer(text):
+    for match in _LABELS.finditer(text):
         name = next(filter(None, match.groups()))
         kind = _find_kind(normalise_name(name))
         line = text[match.end() : match.end() + _MAX_HEADER_CHARACTERS].partition("\n")[0].strip()
         # "Source: guide.pdf" is the header of a passage, and no label of passages.
         is_header = line and translate_name(name) == "source" and not is_prose(line)
         if kind and not is_header:
-            labels.append(_Label(kind, match.start(), match.end()))
+            labels.append(_Label(kind, match.start(), match.end(), bool(match["inner"])))
     return labels
 
 
@@ -275,12 +295,11 @@ def _find_kind(name: str) -> str:
     return _QUESTION if kinds[0] == _ANSWER and _QUESTION in kinds else kinds[0]
 
 
-def _split_labelled(text: str) -> PromptParts | None:
+def _split_labelled(text: str, all_labels: Sequence[_Label]) -> PromptParts | None:
     """Return the parts of a prompt with a labelled question, preferably at the start of a line."""
     if is_rewriting_request(text):
         return None
-    for pattern in (_LABELS, _LABELS_IN_LINES):
-        labels = _find_labels(text, pattern)
+    for labels in ([label for label in all_labels if not label.is_inside], all_labels):
         question = _find_question(text, labels)
         passages = _read_part(_find_part_beside(text, labels, question)) if question else []
         if question and _are_filled(passages):
@@ -289,10 +308,13 @@ def _split_labelled(text: str) -> PromptParts | None:
 
 
 def _find_question(text: str, labels: Sequence[_Label]) -> _LabelledQuestion | None:
-    """Return the last labelled question that has no answer yet."""
-    for place in reversed(range(len(labels))):
+    """Return the labelled question above passages, or else the last one without an answer."""
+    asking = [place for place, label in enumerate(labels) if label.kind == _QUESTION]
+    # Others may be part of the passages below it.
+    above = [n for n in asking[:1] if n + 1 < len(labels) and labels[n + 1].kind == _PASSAGES]
+    for place in above + asking[::-1]:
         label = labels[place]
-        if label.kind != _QUESTION or _is_answered(text, labels, place):
+        if _is_answered(text, labels, place):
             continue
         end = labels[place + 1].start if place + 1 < len(labels) else len(text)
         rule = _RULE.search(text, label.end, end)
@@ -314,8 +336,9 @@ def _is_answered(text: str, labels: Sequence[_Label], place: int) -> bool:
     for number, label in enumerate(labels[place + 1 :], place + 1):
         if label.kind == _ANSWER:
             is_last = number + 1 == len(labels)
-            end = len(text) if is_last else labels[number + 1].start
-            return len(text[label.end : end].split()) > (_MAX_BEGUN_WORDS if is_last else 0)
+            answer = text[label.end : len(text) if is_last else labels[number + 1].start].strip()
+            is_begun = is_last and len(answer.split()) <= _MAX_BEGUN_WORDS
+            return bool(answer) and not (is_begun and len(_paragraphs(answer)) == 1)
         if label.kind != _OTHER:
             return False
     return False
@@ -327,7 +350,7 @@ def _find_part_beside(text: str, labels: Sequence[_Label], question: _LabelledQu
     # Lines of dashes below it come first: examples above may have passages, too.
     rule = _RULE.search(text, question.end)
     if rule and not text[question.end : rule.start()].strip():
-        return _cut_at_rule(text, rule)
+        return _cut_at_rule(text, rule)[0]
     begin, asked, answered = -1, False, False
     for label in labels:
         if label.kind in (_PASSAGES, _WEAK_PASSAGES):
@@ -362,17 +385,24 @@ def _find_part_in_rules(text: str) -> str:
     """Return what stands between lines of dashes below a paragraph that names passages."""
     rule = _RULE.search(text)
     lead = _BLANK_LINES.split(text[: rule.start()])[-1] if rule else ""
-    return _cut_at_rule(text, rule) if rule and _SHOWS.search(lead) else ""
+    return _cut_at_rule(text, rule)[0] if rule and _SHOWS.search(lead) else ""
 
 
-def _cut_at_rule(text: str, rule: re.Match[str]) -> str:
-    """Return the text from a line of dashes to an equal one, or to the end.
+def _cut_at_rule(text: str, rule: re.Match[str]) -> tuple[str, str]:
+    """Return the text from a line of dashes to an equal one, or to the end, and what is behind it.
 
-    Short ones may also stand between passages, so the last one of these counts.
+    Short dashes may also stand between passages, so the last ones count. Quotation marks are around
+    each passage.
     """
-    ends = [other.start() for other in _RULE.finditer(text, rule.end()) if other[1] == rule[1]]
-    place = 0 if len(rule[1]) > _MAX_SHORT_RULE else -1
-    return text[rule.end() : ends[place] if ends else len(text)]
+    rules = [other for other in _RULE.finditer(text, rule.end()) if other[1] == rule[1]]
+    if not rules:
+        return text[rule.end() :], ""
+    if rule[1] in _QUOTES:
+        pairs = zip([rule, *rules][::2], rules[::2], strict=False)
+        quoted = [text[begin.end() : end.start()] for begin, end in pairs]
+        return "\n\n".join(quoted), text[rules[2 * len(quoted) - 2].end() :]
+    last = rules[0 if len(rule[1]) > _MAX_SHORT_RULE else -1]
+    return text[rule.end() : last.start()], text[last.end() :]
 
 
 def _find_end_of_lead(text: str) -> int:
@@ -401,17 +431,17 @@ def _is_request(line: str) -> bool:
 # ------------------------------------------------------------------------------ without a label
 
 
-def _split_unlabelled(text: str) -> PromptParts | None:
+def _split_unlabelled(text: str, labels: Sequence[_Label]) -> PromptParts | None:
     """Return the parts of a prompt whose question has no label."""
     rule = _RULE.search(text)
     if rule and _ANNOUNCES_BESIDE_QUESTION.search(
         _BLANK_LINES.split(text[: rule.start()].rstrip())[-1]
     ):
         return _split_at_rules(text, rule)
-    for above, part in _find_shown_parts(text):
+    for above, part in _find_shown_parts(text, labels):
         body = _strip_cue(part)
         question, paragraphs = (_paragraphs(above) or [""])[-1], _paragraphs(body)
-        if not question and len(paragraphs) > 1 and _asks(paragraphs[-1]):
+        if not _asks(question) and len(paragraphs) > 1 and _asks(paragraphs[-1]):
             question, body = paragraphs[-1], body[: body.rindex(paragraphs[-1])]
         passages = _read_part(body)
         # What users tell about themselves belongs to their question.
@@ -423,20 +453,21 @@ def _split_unlabelled(text: str) -> PromptParts | None:
 
 def _split_at_rules(text: str, rule: re.Match[str]) -> PromptParts | None:
     """Return the parts of a prompt with passages between lines of dashes, as LlamaIndex's."""
-    part = _cut_at_rule(text, rule)
-    above, below = text[: rule.start()], text[rule.end() + len(part) :]
-    below = _strip_cue(_RULE.sub("", below, count=1))
+    above = text[: rule.start()]
+    part, below = _cut_at_rule(text, rule)
+    below = _strip_cue(below)
     asked = [*_ASKS.findall(below)[-1:], *_ASKS.findall(above)[:1]]
-    question = "" if _REFINES.search(below) else below
+    question = "" if _REFINES.search(below) else _choose_question(above, below)
     passages = _read_part(part)
     return PromptParts(asked[0] if asked else question, passages) if passages else None
 
 
-def _find_shown_parts(text: str) -> Iterator[tuple[str, str]]:
+def _find_shown_parts(text: str, labels: Sequence[_Label]) -> Iterator[tuple[str, str]]:
     """Yield the text that asks above passages, maybe empty, and the text from the passages on."""
-    for label in _find_labels(text, _LABELS):
+    for label in labels:
         # A label in a line of its own; beside other text it may be the user's word.
-        if label.kind == _PASSAGES and text[label.end :].partition("\n")[0].strip() == "":
+        beside = text[label.end : label.end + _MAX_HEADER_CHARACTERS].partition("\n")[0]
+        if label.kind == _PASSAGES and not label.is_inside and not beside.strip():
             yield text[: label.start], text[label.end :]
             break
     for line in _LINE_WITH_COLON.finditer(text):
@@ -457,7 +488,7 @@ def _find_shown_parts(text: str) -> Iterator[tuple[str, str]]:
 def _find_part_of_system(text: str) -> str:
     """Return the part of the system's message that shows passages; empty without one."""
     # A heading "# Context" may stand above anything, so only a colon makes a label.
-    labels = _find_labels(text, _LABELS_IN_LINES)
+    labels = _find_labels(text)
     labels = [label for label in labels if set(text[label.start : label.end]) & {":", "："}]
     begins = [label.end for label in labels if label.kind == _PASSAGES]
     begins += [
@@ -467,7 +498,13 @@ def _find_part_of_system(text: str) -> str:
     ]
     if begins:
         begin = min(begins)
-        stops = (label.start for label in labels if label.start >= begin)
+        stops = (
+            label.start
+            for label in labels
+            if label.start >= begin
+            and label.kind in (_QUESTION, _ANSWER, _OTHER)
+            and not label.is_inside
+        )
         return text[begin : next(stops, len(text))]
     if part := _find_part_in_rules(text):
         return part
@@ -486,7 +523,7 @@ def _read_part(part: str) -> list[RawPassage]:
     """Return the passages in a part of a prompt, which may have lines of dashes around it."""
     part = part.strip().rstrip(";")
     if rule := _RULE.match(part):
-        part = _cut_at_rule(part, rule).strip()
+        part = _cut_at_rule(part, rule)[0].strip()
     passages = read_passages(strip_mark(part)) if part else []
     # A template may indent what it shows.
     return [passage.strip() if isinstance(passage, str) else passage for passage in passages]
@@ -496,19 +533,17 @@ def _paragraphs(text: str) -> list[str]:
     return [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
 
 
-def _is_cue(line: str) -> bool:
-    """Whether a line only leads to what is below: "Answer:"."""
-    return line.rstrip("\"'*_` ").endswith((":", "："))
-
-
 def _strip_cue(text: str) -> str:
-    """Return a text without last lines that only ask for the answer."""
+    """Return a text without last lines that only ask for the answer: "Answer:"."""
     lines = text.strip().split("\n")
-    while lines and (
-        not lines[-1].strip() or (_is_cue(lines[-1]) and len(lines[-1].split()) <= _MAX_CUE_WORDS)
-    ):
+    while lines and (not lines[-1].strip() or _is_cue(lines[-1])):
         lines.pop()
     return "\n".join(lines).strip()
+
+
+def _is_cue(line: str) -> bool:
+    is_short = len(line.split()) <= _MAX_CUE_WORDS
+    return is_short and line.rstrip("\"'*_` ").endswith((":", "："))
 
 
 def _asks(text: str) -> bool:

@@ -91,7 +91,7 @@ class RecognisedRecord:
         """Whether it is a chat that ends with a message of the user, and has no answer to it."""
         if not self._chat or self._has_name_for("response"):
             return False
-        return describe_ending(reach(self.original, self._chat)) == "question"
+        return describe_ending(decode_json(reach(self.original, self._chat))) == "question"
 
     def use_original_names(self, problem: Problem) -> Problem:
         """Return a problem with its field as the author of the record named it."""
