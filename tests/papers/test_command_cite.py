@@ -124,7 +124,7 @@ def test_faulty_answers(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "a.jsonl", [{"question": "?", "response": "x"}, {"question": "?"}])
     said = cli("papers", "cite", "a.jsonl", "--out", "c.jsonl")
     assert said.status == 2
-    assert "a.jsonl:1: documents: is missing" in said.err
+    assert "a.jsonl:1 and 1 more: documents: is missing" in said.err
     assert "a.jsonl:2: response: is missing" in said.err
 
 

@@ -164,7 +164,7 @@ def test_the_report_opens_with_the_explanation(tmp_path: Path) -> None:
     assert "0 of 3 answers could be judged: language not read (3)." in opening
     assert "3 of 3 answers are in German" in opening
     assert "No listed answer needs a look." not in page
-    assert "No listed answer is flagged; some were not judged." in page
+    assert "No listed answer is flagged; some records were not judged." in page
 
 
 def test_a_summary_of_an_earlier_version_is_explained_as_far_as_it_goes() -> None:

@@ -240,7 +240,7 @@ OPTIONS_OF: Mapping[str, Sequence[str]] = {
 class ExperimentOptions:
     """How an experiment is carried out, and where its table goes."""
 
-    records: Annotated[RecordOptions, Only("limit", "fields", "skip_bad")]
+    records: Annotated[RecordOptions, Only("limit", "fields", "sheet", "skip_bad")]
     spending: Annotated[SpendingOptions, Only("budget")]
     out: Annotated[
         Path | None,
@@ -287,7 +287,10 @@ class ExperimentOptions:
 
         records = self.records
         return RecordSelection(
-            records.get("limit"), records.get("fields"), records.get("skip_bad", False)
+            limit=records.get("limit"),
+            fields=records.get("fields"),
+            sheet=records.get("sheet"),
+            skip_bad=records.get("skip_bad", False),
         )
 
     def choose_folder(self, name: str, source: Path, settings: Mapping[str, Any]) -> Path:
