@@ -18,6 +18,8 @@ from trustassay.calls.retry import Endpoint
 from trustassay.errors import CallError, CallFault
 
 Rule = Callable[[int], CallError | None]
+Length = Callable[[], float]
+"""Returns the seconds that one call takes a server by itself."""
 
 
 @dataclass
@@ -143,6 +145,60 @@ def fixed_window(calls: int, window_s: float, tells: bool) -> Rule:
 def at_once(server: Callable[[], Server], most: int, retry_after_s: float | None = None) -> Rule:
     """Let in a call while fewer than ``most`` are being answered."""
     return lambda _: limited(retry_after_s) if server().active > most else None
+
+
+class Queue:
+    """Answers so many calls at once, and the others after them, as llama.cpp does."""
+
+    def __init__(self, slots: int, length_s: Length) -> None:
+        self._slots, self._length_s = asyncio.Semaphore(slots), length_s
+
+    async def __call__(self) -> None:
+        async with self._slots:
+            await asyncio.sleep(self._length_s())
+
+
+class Shared:
+    """Answers all calls at once, each the slower the more there are: a batch in one processor.
+
+    Up to ``slots`` calls do not slow each other down.
+    """
+
+    def __init__(self, slots: int, length_s: Length) -> None:
+        self._slots, self._length_s = slots, length_s
+        self._left: dict[asyncio.Future[None], float] = {}
+        self._at = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def __call__(self) -> None:
+        self._work()
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._left[done] = self._length_s()
+        self._plan()
+        await done
+
+    @property
+    def _speed(self) -> float:
+        return min(1.0, self._slots / max(1, len(self._left)))
+
+    def _work(self) -> None:
+        for call in self._left:
+            self._left[call] -= (now() - self._at) * self._speed
+        self._at = now()
+
+    def _plan(self) -> None:
+        if self._alarm:
+            self._alarm.cancel()
+        if self._left:
+            wait_s = max(0.0, min(self._left.values())) / self._speed
+            self._alarm = asyncio.get_running_loop().call_later(wait_s, self._finish)
+
+    def _finish(self) -> None:
+        self._work()
+        for call in [call for call, left_s in self._left.items() if left_s <= 1e-9]:
+            del self._left[call]
+            call.set_result(None)
+        self._plan()
 
 
 async def ask_all(

@@ -10,15 +10,18 @@ The smallest number that brings nearly the most calls a second is kept; a larger
 long as none was in vain, and again from time to time.
 """
 
+import math
 from dataclasses import dataclass
 
 FIRST_CALLS, FACTOR = 4, 4
 """Calls at once in the first round, and growth from round to round: 4, 16, 64. Four are bearable
 for a server on a laptop, and a fast endpoint is at its limit after two rounds."""
-MIN_GAIN, CLEAR_GAIN = 1.25, 2.0
-"""Calls a second, as factors, that a larger number must bring to be kept, and for an even larger
-one to be tried at once. Where there is room it brings four times as much, so that latencies that
-scatter (replies differ in length) are seldom taken for a full server, or a full server for room."""
+MIN_FACTOR = 2
+"""The least growth: a smaller one could not be told from chance. The step before it is larger."""
+MIN_GAIN = 1.25
+"""Calls a second, as a factor, that a larger number must bring to be kept. Where there is room four
+times as many bring four times as much, so that latencies that scatter, as replies differ in length,
+are seldom taken for a full server. A gain of less than the root of the growth is unclear."""
 ROUND_SHARE = 0.75
 """Replies of a round, of its number of calls: of four times as many, a quarter began before it."""
 MAX_WEIGHT = 32
@@ -56,7 +59,7 @@ class Ramp:
     """The number of calls that may be in progress at once: ``first``, and later up to ``most``."""
 
     def __init__(self, most: int, first: int = FIRST_CALLS) -> None:
-        self.allowed = min(first, most)
+        self.allowed = first if most >= MIN_FACTOR * first else most
         self.round = 0
         """Number of the round in which a call begins; the call is to remember it."""
         self._most = most
@@ -87,18 +90,22 @@ class Ramp:
         rates = {number: tried.per_second for number, tried in self._tried.items()}
         enough = max(rates.values()) / MIN_GAIN
         best = min(number for number, rate in rates.items() if rate >= enough)
-        before = max((rate for number, rate in rates.items() if number < self.allowed), default=0.0)
-        larger = min(self._most, FACTOR * self.allowed)
+        smaller = max((number for number in rates if number < self.allowed), default=0)
+        larger = FACTOR * self.allowed
+        if self._most < MIN_FACTOR * larger:
+            larger = self._most
+        is_trial, self._is_trial = self._is_trial, False
         self._rounds_to_wait = max(0, self._rounds_to_wait - 1)
         if best < self.allowed:
             # In vain: wait for longer until a larger number is tried again.
-            self._rounds_to_wait, self._wait = self._wait, min(MAX_WAIT, 2 * self._wait)
-        elif self._is_trial and rates[self.allowed] < CLEAR_GAIN * before:
-            self._rounds_to_wait = UNCLEAR_WAIT
-        self._is_trial = False
-        if best != self.allowed:
-            self.allowed = best
-        elif larger > self.allowed and not self._rounds_to_wait:
+            self.allowed, self._rounds_to_wait = best, self._wait
+            self._wait = min(MAX_WAIT, 2 * self._wait)
+        elif is_trial and rates[self.allowed] < math.sqrt(self.allowed / smaller) * rates[smaller]:
+            # Unclear, as the smaller number was seen for a few calls only: see it for longer.
+            self.allowed, self._rounds_to_wait = smaller, UNCLEAR_WAIT
+        elif self._rounds_to_wait == 0 and best > self.allowed:
+            self.allowed, self._rounds_to_wait = best, UNCLEAR_WAIT
+        elif self._rounds_to_wait == 0 and larger > self.allowed:
             # What it was like earlier is forgotten, or nothing new could be learnt.
             self.allowed, self._tried[larger], self._is_trial = larger, _Throughput(), True
         self.round += 1
