@@ -203,6 +203,7 @@ def run_job(name: str, job: Job) -> dict[str, str]:
             shutil.copy(ROOT / "src/trustassay/input/demo.jsonl", folder)
         if name == "resume/old-calls":
             shutil.copytree(OLD_CALLS, folder / "old")
+            sys.path.append(str(ROOT / "lab"))  # its models were named from there
         os.environ["TRUSTASSAY_CACHE"] = str(folder.parent / "cache")
         before = {path for path in folder.rglob("*") if "old" not in path.parts}
         if job.served:

@@ -132,8 +132,9 @@ STOPPED = f"score answers.jsonl --metric judge:repeats=5 {JUDGES} --out runs/one
 OLD = (
     "score answers.jsonl --metric judge:repeats=2 --metric factcheck --metric "
     f"harmonicity --judge {PY}judge {CHAT} {FUNCTION} {VECTORS} --out old"
-)
-"""The run whose stored calls are kept in ``benchmarks/results/golden-calls``."""
+).replace("lab.benchmarks", "benchmarks")
+"""The run whose stored calls are kept in ``lab/results/golden-calls``, under the names that the
+models had then."""
 
 
 def jobs(commands: Sequence[str]) -> dict[str, Job]:
