@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.core.capabilities import TokenLogprob
 from trustassay.core.token_logprobs import (
     ANOTHER_TEXT,
     COUNT,
@@ -389,6 +390,12 @@ def test_the_tokens_of_a_reply_are_read_as_they_are() -> None:
         ("<think>", -0.1),
         ("a", -math.inf),
     ]
+
+
+@pytest.mark.parametrize("number", [math.nan, -math.inf])
+def test_what_is_stored_is_json(number: float) -> None:
+    stored = TokenLogprob("a", number).to_json(0)
+    assert json.loads(json.dumps(stored, allow_nan=False)) == ["a", None]
 
 
 @pytest.mark.parametrize(
