@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.virtual_time import now, run
 from trustassay.calls.ramp import FIRST_CALLS, FIRST_WAIT, MAX_WAIT, Ramp
 from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import EndpointLimits
+from trustassay.errors import CallError
 
 
 def constant(seconds: float) -> Length:
@@ -145,6 +147,40 @@ def test_replies_to_calls_of_an_earlier_round_do_not_count() -> None:
         ramp.record_reply(early, 4, 100.0)
     assert ramp.allowed == 16
     assert answer(ramp, lambda number: 1.0, 16)[-1] == 64
+
+
+def test_after_an_outage_nothing_from_before_it_counts() -> None:
+    ramp = Ramp(64)
+    answer(ramp, lambda number: 1.0, 100)
+    early = ramp.round
+    ramp.restart(16)
+    assert ramp.allowed == 16
+    ramp.record_reply(early, 64, 1.0)
+    assert answer(ramp, lambda number: 1.0, 11)[-1] == 16
+    assert answer(ramp, lambda number: 1.0, 1)[-1] == 64
+
+
+def test_refusals_are_no_answers() -> None:
+    """They come at once: beside them every answer would seem slow, and more calls to be in vain."""
+
+    async def work() -> list[int]:
+        place, allowed, calls = Endpoint(EndpointLimits(64)), list[int](), itertools.count()
+
+        async def call() -> None:
+            is_refused = next(calls) < 30
+            await asyncio.sleep(0.01 if is_refused else 1.0)
+            if is_refused:
+                raise CallError("too long", "refused")
+
+        async def one() -> None:
+            with suppress(CallError):
+                await place.call(call)
+            allowed.append(place.allowed)
+
+        await asyncio.gather(*(one() for _ in range(1000)))
+        return allowed
+
+    assert run(work).count(64) > 900
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 5, 7, 8, 10, 16, 20, 31, 32, 50, 64, 70, 100, 300])

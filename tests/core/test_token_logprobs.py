@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trustassay.core.capabilities import TokenLogprob
 from trustassay.core.token_logprobs import (
     ANOTHER_TEXT,
     COUNT,
@@ -382,12 +383,19 @@ def test_any_value_is_read_or_has_a_reason(value: Any, text: str) -> None:
 
 def test_the_tokens_of_a_reply_are_read_as_they_are() -> None:
     value = {"content": [{"token": "<think>", "logprob": -0.1}, {"token": "a", "logprob": -9999.0}]}
-    tokens = read_token_list(value)
+    # DeepSeek has the reasoning in a list of its own.
+    tokens = read_token_list({**value, "reasoning_content": [{"token": "b", "logprob": -0.1}]})
     assert tokens is not None
     assert [(token.token, token.logprob) for token in tokens] == [
         ("<think>", -0.1),
         ("a", -math.inf),
     ]
+
+
+@pytest.mark.parametrize("number", [math.nan, -math.inf])
+def test_what_is_stored_is_json(number: float) -> None:
+    stored = TokenLogprob("a", number).to_json(0)
+    assert json.loads(json.dumps(stored, allow_nan=False)) == ["a", None]
 
 
 @pytest.mark.parametrize(

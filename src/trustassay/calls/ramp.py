@@ -59,10 +59,15 @@ class Ramp:
     """The number of calls that may be in progress at once: ``first``, and later up to ``most``."""
 
     def __init__(self, most: int, first: int = FIRST_CALLS) -> None:
-        self.allowed = first if most >= MIN_FACTOR * first else most
         self.round = 0
         """Number of the round in which a call begins; the call is to remember it."""
         self._most = most
+        self.restart(first)
+
+    def restart(self, first: int) -> None:
+        """Begin again with ``first`` calls: what the endpoint did before says nothing any more."""
+        self.allowed = first if self._most >= MIN_FACTOR * first else self._most
+        self.round += 1
         self._tried = {self.allowed: _Throughput()}
         self._wait = FIRST_WAIT
         self._rounds_to_wait = self._replies = 0

@@ -388,7 +388,7 @@ class Endpoint:
             # A reply shows that the key is right: the others may follow.
             self._lead_is_over = True
             self._record_reply(call, now)
-            self._pace.record_reply(call.turn, now - call.began)
+            self._record_latency(call, now - call.began)
             return result
         self._record_failure(call, error)
         return error
@@ -484,12 +484,15 @@ class Endpoint:
             if self._outage.complaints_only:
                 self._pace.end_standstill()
             else:
-                most = self.limits.concurrency
-                self._ramp = Ramp(most, max(RESUMED_CALLS, most // RESUMED_SHARE))
-        # Only while calls wait for a place the number of places is what limits them.
+                self._ramp.restart(max(RESUMED_CALLS, self.limits.concurrency // RESUMED_SHARE))
+
+    def _record_latency(self, call: PendingCall, latency_s: float) -> None:
+        """Record how long an answer took; what is refused at once would say nothing of answers."""
+        self._pace.record_reply(call.turn, latency_s)
+        # The number of calls is what limits them only while further ones wait for a place.
         if self._waiting and self._in_progress >= self._ramp.allowed:
             calls = (call.calls + self._in_progress) / 2
-            self._ramp.record_reply(call.round, calls, now - call.began)
+            self._ramp.record_reply(call.round, calls, latency_s)
 
     def _record_failure(self, call: PendingCall, error: CallError) -> None:
         """Record a failure; one that is not temporary counts as a reply."""

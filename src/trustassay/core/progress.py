@@ -258,7 +258,7 @@ def _build_bar(progress: Progress):  # type: ignore[no-untyped-def]
     from rich.text import Text
 
     class SpeedColumn(ProgressColumn):
-        """Rate and remaining time; rich would count a wait for the first results as fast work."""
+        """Rate and remaining time, as plain lines have them."""
 
         def render(self, task: Task) -> Text:  # noqa: ARG002
             return Text(progress.describe_speed(time.monotonic()))

@@ -213,14 +213,14 @@ def _search_object(value: Mapping[Any, Any], depth: int) -> Iterator[list[ReadTo
 
 
 def _by_plain_name(value: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return an object by its names without case and underscores; of equal names the first."""
-    return {_plain_name(str(name)): item for name, item in reversed([*value.items()])}
+    """Return an object by its names without case and underscores."""
+    return dict(zip(_plain_names(tuple(value)), value.values(), strict=True))
 
 
-# Cached, as each token of a reply has the same names.
+# Cached, as all tokens of all replies have the same names.
 @lru_cache(maxsize=1024)
-def _plain_name(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
+def _plain_names(names: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(str(name).replace("_", "").replace("-", "").lower() for name in names)
 
 
 def _first_list(by_name: Mapping[str, Any], names: Sequence[str]) -> Sequence[Any] | None:
@@ -281,6 +281,13 @@ def _read_pair(item: Sequence[Any]) -> ReadToken | None:
 
 def _read_object(item: Mapping[Any, Any]) -> Sequence[ReadToken] | None:
     """Read a token that is an object; ``None`` if it is none."""
+    # OpenAI's form and that of most servers, without a look at other names: a long reply has
+    # thousands of tokens and alternatives.
+    text, number = item.get("token"), item.get("logprob")
+    if isinstance(text, str) and isinstance(number, float):
+        alternatives = _read_alternatives(item["top_logprobs"]) if "top_logprobs" in item else ()
+        raw = _read_bytes(item.get("bytes"))
+        return [ReadToken(_read_text(text), read_logprob(number), alternatives, raw)]
     by_name = _by_plain_name(item)
     text = next((by_name[name] for name in _TEXTS if isinstance(by_name.get(name), str)), None)
     alternatives = _read_alternatives(_first_present(by_name, _ALTERNATIVES))
@@ -304,10 +311,7 @@ def _read_object(item: Mapping[Any, Any]) -> Sequence[ReadToken] | None:
         logprob = dict(alternatives).get(str(text), math.nan)
     if text is None and number is None:
         return _read_position(item)
-    raw = by_name.get("bytes")
-    is_bytes = isinstance(raw, list) and all(type(byte) is int and 0 <= byte < 256 for byte in raw)
-    raw_bytes = bytes(raw) if is_bytes and raw else None
-    return [ReadToken(_read_text(text), logprob, alternatives, raw_bytes)]
+    return [ReadToken(_read_text(text), logprob, alternatives, _read_bytes(by_name.get("bytes")))]
 
 
 def _read_position(item: Mapping[Any, Any]) -> Sequence[ReadToken] | None:
@@ -338,12 +342,22 @@ def _read_alternatives(value: Any) -> tuple[tuple[str, float], ...]:
 
 
 def _first_present(by_name: Mapping[str, Any], names: Sequence[str]) -> Any:
-    return next((by_name[name] for name in names if by_name.get(name) is not None), None)
+    for name in names:
+        if (value := by_name.get(name)) is not None:
+            return value
+    return None
 
 
 def _read_text(text: Any) -> str | None:
     """Return the text of a token; vLLM can write ``token_id:791`` in its place."""
-    return text if isinstance(text, str) and not re.fullmatch(r"token_id:\d+", text) else None
+    is_id = not isinstance(text, str) or (text.startswith("token_id:") and text[9:].isdigit())
+    return None if is_id else text
+
+
+def _read_bytes(value: Any) -> bytes | None:
+    with suppress(TypeError, ValueError):
+        return bytes(value) if value and isinstance(value, list) else None
+    return None
 
 
 def read_logprob(value: Any) -> float:

@@ -132,6 +132,13 @@ def test_likelihoods_of_replies_that_cannot_be_used_are_counted(value: Any, reas
     )
 
 
+def test_they_are_counted_only_where_they_are_needed() -> None:
+    told = recorded(resample_logprobs=[-1.0])
+    assert remarks_on(assess([told], metric=Uncertainty(parts="sentences"))) == []
+    (remark,) = remarks_on(assess([told], metric=Uncertainty(parts="meanings")))
+    assert remark.startswith("uncertainty: resample_logprobs of 1 of 1 answer left out")
+
+
 def test_the_likelihood_of_a_reply_is_that_of_its_tokens() -> None:
     numbers = [-1.0, -2.0, -3.0, -4.0]
     # "Canberra", and an end-of-text token, which is none of the reply.

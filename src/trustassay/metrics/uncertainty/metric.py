@@ -45,6 +45,7 @@ from trustassay.metrics.uncertainty.tokens import (
     TOKEN_COUNTS,
     TOKENS_UNLIKELY,
     UNUSED,
+    ReplyLikelihoods,
     TokenRemarks,
     count_tokens,
     explain_unused,
@@ -58,6 +59,8 @@ from trustassay.text.limits import TextWork
 from trustassay.text.words import amount
 
 NO_TOKENS = "needs token log-probabilities of the answer"
+SUMS_OF_TOKENS = frozenset({"nll", "mean_nll", "cocoa_nll", "cocoa_mean_nll", "ccp"})
+"""Parts that need the log-probability of every token, and not only those of alternatives."""
 
 
 class ComparedTexts(NamedTuple):
@@ -165,7 +168,8 @@ class Uncertainty(UncertaintyOptions):
         tokens, unusable = (
             await self._find_tokens(context) if TOKEN_FAMILIES & self.families else FittedTokens()
         )
-        likelihoods = read_likelihoods(sample)
+        reads_likelihoods = "meanings" in self.families
+        likelihoods = read_likelihoods(sample) if reads_likelihoods else ReplyLikelihoods()
         texts = await TextWork.for_sample(sample)(
             self._build_texts, sample.question, response, replies
         )
@@ -254,7 +258,7 @@ class Uncertainty(UncertaintyOptions):
         result = compute_summary(self.statistics, read(), self.score_range)
         names = [name for name in result.not_applicable if name in PARTS]
         reasons = dict.fromkeys((n for n in names if PARTS[n].family in TOKEN_FAMILIES), NO_TOKENS)
-        sentences = remarks.sentences() if self.families & TOKEN_FAMILIES else []
+        sentences = remarks.sentences()
         return replace(
             result.with_settings(self.settings()),
             not_applicable={**result.not_applicable, **reasons},
@@ -504,7 +508,9 @@ class Uncertainty(UncertaintyOptions):
         """Compare the replies with each other, and add the parts.
 
         Args:
-            models, texts, parts: see above. likelihoods: of the replies, empty if not known.
+            models: compares them. texts: the answer and the replies.
+            likelihoods: log-probability of each reply; empty if not known.
+            parts: gets the values.
 
         Returns:
             The number of each reply's meaning; 0 is the meaning of the answer.
@@ -641,7 +647,7 @@ def _explain_missing(
     """Return why a part has no value."""
     if part.family in TOKEN_FAMILIES and not tokens:
         return NO_TOKENS + explain_unused(parts, TOKENS_FIELD)
-    if TOKENS_UNLIKELY in parts and part.name != "weakest_token" and "entropy" not in part.name:
+    if TOKENS_UNLIKELY in parts and part.name in SUMS_OF_TOKENS:
         return "a token is too unlikely for a number"
     if part.family in ("tokens", "claims"):
         return "needs alternatives of every token"
