@@ -148,6 +148,59 @@ def test_a_chat_under_another_name_is_not_met_with_options(cli: Cli, tmp_path: P
     assert "--field" not in said.err
 
 
+@pytest.mark.parametrize(
+    ("record", "field", "message"),
+    [
+        ({"messages": []}, "question", "has no message of the user; expected text"),
+        (
+            {"messages": [{"role": "system", "content": "Be kind."}]},
+            "question",
+            "has no message of the user; expected text",
+        ),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": "Which river?"},
+                    {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]},
+                ]
+            },
+            "response",
+            "ends with a call of a tool; expected the text to assess",
+        ),
+    ],
+)
+def test_a_chat_that_cannot_be_scored_is_met_with_its_reason_alone(
+    cli: Cli, tmp_path: Path, record: dict[str, Any], field: str, message: str
+) -> None:
+    jsonl(tmp_path / "log.jsonl", [record])
+    errors = cli("score", "log.jsonl").err
+    assert f"log.jsonl:1: {field}: is missing (messages {message})" in errors
+    assert "--field" not in errors
+    assert "rename it" not in errors
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"question": "Q?", "ground_truth": "A.", "contexts": ["A."]}, "response"),
+        ({"response": "A.", "documents": ["A."]}, "question"),
+    ],
+)
+def test_where_no_field_is_left_none_is_asked_for(
+    cli: Cli, tmp_path: Path, record: dict[str, Any], field: str
+) -> None:
+    jsonl(tmp_path / "log.jsonl", [record])
+    errors = cli("score", "log.jsonl").err
+    assert f"no field is left that may be the {field}: add it to the records" in errors
+    assert "NAME" not in errors
+
+
+def test_fields_that_are_listed_have_a_heading(cli: Cli, tmp_path: Path) -> None:
+    jsonl(tmp_path / "log.jsonl", [{"question": "Q?", "response": "A.", "foo": "b"}])
+    errors = cli("score", "log.jsonl").err
+    assert "nothing was started; fields without a known meaning:\n  " in errors
+
+
 def two_files(tmp_path: Path, **of_second: Any) -> None:
     text = "The lamp is red."
     rows = [{"id": i, "question": f"Q{i}?", "answer": text, "context": text} for i in range(3)]

@@ -296,6 +296,10 @@ def test_a_formula_is_a_fault_where_it_is_read_and_nothing_elsewhere(tmp_path: P
     [
         ([[HEADER, ROW], [HEADER, ROW]], "sheets Sheet 1, Sheet 2 have a question column each"),
         ([[["a", "b"], [1, 2]]], "not a header with a question column"),
+        (
+            [[["a", "b"], [1, 2]], [["c"], [1]]],
+            r"COLUMN, in the sheet Sheet 1 \(--sheet for another: Sheet 2\); it reads 'a, b'",
+        ),
         ([[["Question", "Question"], [1, 2]]], "names Question more than once"),
         ([[]], "no records"),
     ],

@@ -151,6 +151,15 @@ def test_passages_of_a_failed_sample_are_not_called_uncited(
     assert "not cited" in written(make_run([make_sample("x", 1.0)]), tmp_path)
 
 
+@pytest.mark.parametrize(("record", "heading"), [({}, ""), ({"id": "leaflet"}, "leaflet")])
+def test_the_number_of_a_passage_is_written_once(
+    make_run: MakeRun, make_sample: MakeSample, tmp_path: Path, record: dict[str, str], heading: str
+) -> None:
+    sample = make_sample("x", 1.0, documents=[{"text": "Elephants live in Asia."} | record])
+    [text] = re.findall(r"<h4>(.*?)</h4>", written(make_run([sample]), tmp_path))
+    assert Outline(text).text.split() == ["[1]", *heading.split()]
+
+
 def test_another_metrics_evidence_is_a_table(made_up: str) -> None:
     answer = made_up.split("<bdi>other-metric</bdi>")[1].split("</details>\n<details", 1)[0]
     assert re.search(r"<dt><bdi>gamma</bdi></dt><dd><bdi[^>]*>0.25</bdi>", answer)

@@ -377,6 +377,8 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
     has_names = all(unknown_fields.nameable.values())
     if unknown_fields.shape:
         complain(one_line(f"{lead}{unknown_fields.shape}"))
+    elif name_options and not (has_names or unknown_fields.values):
+        complain(f"{lead}no field is left that may be the {fields}: add it to the records")
     elif name_options:
         # The whole command again, to be copied; standard input cannot be read twice.
         if unknown_fields.complete and "-" not in sys.argv:
@@ -388,7 +390,9 @@ def show_unknown_fields(unknown_fields: "UnknownFields", outcome: str = "") -> N
         # Not folded: a line break would be copied too.
         complain(f"  {shlex.join(name_options)}", fold=False)
     elif outcome:
-        complain(outcome)
+        # One of them may hold the passages.
+        heading = "; fields without a known meaning:" if unknown_fields.values else ""
+        complain(f"{outcome}{heading}")
     if name_options and has_names and not unknown_fields.shape:
         for field, beginning in unknown_fields.preview.items():
             complain(one_line(f"  {field} read: {beginning}"))

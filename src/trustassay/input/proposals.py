@@ -14,6 +14,7 @@ from typing import Any
 
 from trustassay.core.sample import CANONICAL_FIELDS, Problem, Sample, SampleError
 from trustassay.input import layouts
+from trustassay.input.chats import CHATS
 from trustassay.input.messages import read_messages
 from trustassay.input.passages import is_prose
 from trustassay.input.recognising import RecognisedRecord, list_names, reach, recognise
@@ -154,7 +155,8 @@ def _describe_shape(record: Mapping[str, Any]) -> str:
             '{"messages": [{"role": "user", "content": "..."}, ...]}'
         )
     for name, value in record.items():
-        messages = decode_json(value)
+        # A chat under a name that is read already needs no other one.
+        messages = None if name in CHATS else decode_json(value)
         if isinstance(messages, list) and any(
             message.role == "assistant" for message in read_messages(messages[:MAX_MESSAGES_READ])
         ):

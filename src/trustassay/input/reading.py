@@ -237,7 +237,8 @@ def _find_list(content: Mapping[str, Any], fields: Mapping[str, str]) -> list[An
     lists = [records for records in lists if any(isinstance(record, dict) for record in records)]
     if len(lists) == 1:
         return lists[0]
-    return [] if has_empty_list else None
+    has_nothing = bool(content) and is_columns and not any(content.values())
+    return [] if has_empty_list or has_nothing else None
 
 
 def _is_json_lines(path: InputFile, name: str) -> bool:
@@ -260,7 +261,8 @@ def _load_json(path: InputFile, name: str) -> Any:
         raise InputError(f"{name}: byte {error.start + 1} is not UTF-8") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
-        raise InputError(f"{name}: is not JSON ({place}: {error.msg})") from error
+        reason = f"is not JSON ({place}: {error.msg})" if text.strip() else "contains no records"
+        raise InputError(f"{name}: {reason}") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{name}: is not readable JSON ({_describe_error(error)})") from error
 

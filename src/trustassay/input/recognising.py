@@ -36,7 +36,7 @@ from trustassay.input.layouts import (
     Layout,
     is_only_question,
 )
-from trustassay.input.messages import describe_ending
+from trustassay.input.messages import describe_ending, read_messages
 from trustassay.input.numbered import ColumnSeries, find_column_series, join_numbered
 from trustassay.input.passages import is_prose, read_document_rows, read_documents
 from trustassay.input.printed import NO_LIST, begins_as_value, explain_unreadable
@@ -118,6 +118,8 @@ class RecognisedRecord:
         if canonical == "response" and self._chat:
             messages = decode_json(self.original.get(self._chat))
             return f"{self._chat} ends with a {describe_ending(messages)}"
+        if canonical == "question" and (chat := self._find_chat_without_question()):
+            return f"{chat} has no message of the user"
         return layouts.explain_missing(canonical, self.original)
 
     @property
@@ -125,6 +127,16 @@ class RecognisedRecord:
         """The name of the chat from which the question was read; empty if it was no chat."""
         name = self.names.get("question", "")
         return name if name in CHATS else ""
+
+    def _find_chat_without_question(self) -> str:
+        """Return the name of a list of messages where no question was read; else empty."""
+        if "question" in self.record:
+            return ""
+        for name in CHATS:
+            value = decode_json(self.original.get(name))
+            if isinstance(value, list) and (not value or read_messages(value)):
+                return name
+        return ""
 
     def _describe_unread(self, canonical: str, source: str) -> str:
         """Return why a value that the record has does not count for a missing field."""
@@ -140,6 +152,8 @@ class RecognisedRecord:
     def lacks_name_for(self, canonical: str) -> bool:
         """Whether the record has no known name for a field."""
         if canonical == "response" and self._chat:
+            return False
+        if canonical == "question" and self._find_chat_without_question():
             return False
         return canonical in CANONICAL_FIELDS and not self._has_name_for(canonical)
 

@@ -56,7 +56,7 @@ def check_header(
     header: Sequence[str],
     name: str,
     fields: Mapping[str, str],
-    separator_name: str,
+    layout: str,
     rows: Iterable[Sequence[Any]] = (),
 ) -> list[str]:
     """Return the names of columns; an empty cell names no column.
@@ -65,7 +65,7 @@ def check_header(
         header: the cells of the header.
         name: the name of the input, for messages.
         fields: the user's names of columns, by canonical field.
-        separator_name: what separates cells, for messages.
+        layout: how columns are separated or which sheet it is, for messages, after a comma.
         rows: the rows below the header; the first one is read if the header is unknown.
 
     Raises:
@@ -81,8 +81,7 @@ def check_header(
             raise InputError(f"{name}: has no question column ({reason})")
         raise UnknownFieldsError(
             f"{name}: the first line is not a header with a question column; expected question "
-            f"or --field question=COLUMN, columns separated by {separator_name}; it reads "
-            f"{', '.join(present)[:80]!r}",
+            f"or --field question=COLUMN{layout}; it reads {', '.join(present)[:80]!r}",
             unknown_fields,
         )
     check_columns(present, name, fields)
@@ -294,7 +293,8 @@ def read_csv_records(
             if has_invalid_utf8(cells):
                 raise InputError(f"{name}: the first line is not UTF-8; {SAVE_AS_UTF8}")
             below = (cells for _, cells in rows if not isinstance(cells, csv.Error))
-            header = check_header(cells, name, fields, _SEPARATOR_NAMES[result.delimiter], below)
+            layout = f", columns separated by {_SEPARATOR_NAMES[result.delimiter]}"
+            header = check_header(cells, name, fields, layout, below)
         else:
             yield _build_csv_record(row, where, header, fields)
 
@@ -495,7 +495,10 @@ def _read_sheet(
     if not sheet.header:
         return
     below = book[sheet.title].iter_rows(min_row=sheet.row + 1, values_only=True)
-    header = check_header(sheet.header, name, fields, "cells", filter(any, below))
+    # The table may be on a sheet that was not chosen.
+    others = ", ".join(title for title in book.sheetnames if title != sheet.title)
+    layout = f", in the sheet {sheet.title} (--sheet for another: {others[:80]})" if others else ""
+    header = check_header(sheet.header, name, fields, layout, filter(any, below))
     columns_of_fields = find_columns([column for column in header if column], fields)
     used = {column for columns in columns_of_fields.values() for column in columns}
     # Elsewhere, such as in a label, a percentage is a number.

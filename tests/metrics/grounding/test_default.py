@@ -455,7 +455,7 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             2 / 3,
             "1 of 2 statements supported; 1 of 1 citations precise",
         ),
-        (item("C is."), {}, 0, "0 of 1 statements supported; 0 of 0 citations precise"),
+        (item("C is."), {}, 0, "0 of 1 statements supported; no citation"),
         # Answerable is known, correctness is not: (1 + 1)/2, (1 + 0)/2.
         (
             item("A is [1].", docs(1, [1])),
@@ -491,8 +491,7 @@ def test_missing_documents_or_response_are_reported_before_anything_starts() -> 
             item("heat, ran", docs(1, [1]), answers=["Heat"]),
             {"correctness": "em5"},
             5 / 9,
-            "gives 1 of 1 supported gold answers; 0 of 2 statements supported; "
-            "0 of 0 citations precise",
+            "gives 1 of 1 supported gold answers; 0 of 2 statements supported; no citation",
         ),
         # Correctness none, with gold answers and flags: (1 + 1)/2.
         (

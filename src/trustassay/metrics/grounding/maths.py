@@ -270,7 +270,9 @@ def score_answer(parts: Mapping[str, float], correctness: str) -> tuple[float | 
     applicable = [share(2 * recall * precision, recall + precision)]
     phrases = [
         f"{parts['supported_statements']:.0f} of {parts['statements']:.0f} statements supported",
-        f"{parts['precise_citations']:.0f} of {parts['citations']:.0f} citations precise",
+        f"{parts['precise_citations']:.0f} of {parts['citations']:.0f} citations precise"
+        if parts["citations"]
+        else "no citation",
     ]
     if answerable is not None:
         # 1 for an answer to an answerable question, 0 for one that should have been refused.
