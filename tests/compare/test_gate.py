@@ -319,6 +319,13 @@ def test_a_mean_over_few_answers_passes_no_bound(tmp_path: Path) -> None:
     assert gate(run, [bound, Bound("not_answered", 20, at_least=False)]).result == "fail"
 
 
+def test_no_error_proves_nothing_of_a_run_in_which_nothing_was_judged(tmp_path: Path) -> None:
+    no_error = Bound("faithfulness.errors", 0, at_least=False)
+    (check,) = gate(made_run(tmp_path / "refused", rows("n" * 40)), [no_error]).checks
+    assert (check.result, check.why) == ("fail", "nothing could be judged")
+    assert gate(made_run(tmp_path / "some", rows("n" * 39 + "p")), [no_error]).result == "pass"
+
+
 def test_copies_of_right_answers_raise_no_figure(tmp_path: Path) -> None:
     """Row 5: six copies of each right answer, under new ids, would make .60 into .91."""
     samples = rows("p" * 60 + "f" * 40)

@@ -63,6 +63,16 @@ def one_line(said: Said) -> str:
     return " ".join(said.err.split())
 
 
+def test_skipped_records_of_the_last_day_are_mentioned(cli: Cli, tmp_path: Path) -> None:
+    runs = day_runs(tmp_path, [5, 5])
+    for run in runs:
+        summary = json.loads((run / "summary.json").read_text())
+        (run / "summary.json").write_text(json.dumps(summary | {"skipped": 40}))
+    said = one_line(cli("monitor", *runs, "--state", tmp_path / "s.json"))
+    assert said.count("40 records of the input could not be read") == 1
+    assert "2026-10-02: 40 records" in said
+
+
 def test_a_change_is_told_with_its_day_its_group_and_answers(cli: Cli, runs: list[Path]) -> None:
     calm = cli("monitor", *runs[: len(CALM)], "--state", "s.json", *BY_ANSWER)
     assert calm.status == 0

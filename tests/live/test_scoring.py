@@ -43,6 +43,19 @@ def test_a_sample_gets_what_a_run_of_it_gives(service: Running) -> None:
     assert told["metrics"]["faithfulness"]["reason"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ({}, True),
+        ({"response": "I'm sorry, but I cannot answer that."}, False),
+    ],
+)
+def test_an_answer_that_no_metric_judged_says_so(
+    service: Running, changes: dict[str, str], judged: bool
+) -> None:
+    assert service.score(record(1, **changes)).json["judged"] is judged
+
+
 def test_many_samples_have_a_line_each_with_their_index(service: Running) -> None:
     reply = service.score(records(20))
     assert reply.headers["content-type"].startswith("application/x-ndjson")

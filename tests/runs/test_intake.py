@@ -54,7 +54,9 @@ def test_faulty_records_are_left_out_and_counted_on_request(tmp_path: Path) -> N
 
 
 def test_nothing_usable_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no usable sample"):
+    with pytest.raises(
+        ValueError, match=r"no usable sample .*: 1 faulty record skipped; sample 1: "
+    ):
         ids([{"id": "bad"}], skip_bad=True)
     with pytest.raises(ValueError, match="no records"):
         ids([])

@@ -395,8 +395,9 @@ class _GateFigures:
         figure, (metric, _, kind) = self.known[name], name.rpartition(".")
         if figure.value is None:
             return f"it has no value: {figure.without or 'it does not apply'}"
-        # A share of failed questions of 0 % proves nothing if no question was judged.
-        proves_nothing = self._is_outcome(name) and not self.outcomes[metric].judged
+        # No failed question, and no error, proves nothing if no question was judged.
+        counts_faults = self._is_outcome(name) or (kind == "errors" and metric in self.outcomes)
+        proves_nothing = counts_faults and not self.outcomes[metric].judged
         if proves_nothing and kind not in (NOT_ANSWERED, NOT_SCORED):
             return NOTHING_JUDGED
         if figure.unscored > MAX_UNSCORED and not _has_bound_on_unscored(name, bounds):

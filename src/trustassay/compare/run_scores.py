@@ -328,6 +328,17 @@ def _format_setting(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
+def describe_skipped(path: Path) -> list[str]:
+    """Describe how many faulty records of a run were skipped, in one line or none."""
+    skipped = int((RunFolder(path).read_summary() or {}).get("skipped") or 0)
+    if not skipped:
+        return []
+    return [
+        f"{path}: {amount(skipped, 'record')} of the input could not be read and "
+        f"{'is' if skipped == 1 else 'are'} in no share"
+    ]
+
+
 def describe_copies(paths: Sequence[Path]) -> list[str]:
     """Describe how many answers of each run are copies, and how many records were skipped."""
     phrases = {
@@ -338,11 +349,7 @@ def describe_copies(paths: Sequence[Path]) -> list[str]:
     for path in paths:
         summary = RunFolder(path).read_summary() or {}
         counts = summary.get("answers", {})
-        if skipped := int(summary.get("skipped") or 0):
-            result.append(
-                f"{path}: {amount(skipped, 'record')} of the input could not be read and "
-                f"{'is' if skipped == 1 else 'are'} in no share"
-            )
+        result += describe_skipped(path)
         for name, what in phrases.items():
             if count := counts.get(name):
                 verb = "is" if count == 1 else "are"

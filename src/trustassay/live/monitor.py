@@ -28,7 +28,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from trustassay.compare.gate_rules import parse_bound
-from trustassay.compare.run_scores import describe_changed_judges, read_finished_run
+from trustassay.compare.run_scores import (
+    describe_changed_judges,
+    describe_skipped,
+    read_finished_run,
+)
 from trustassay.core.files import open_locked, write_atomic
 from trustassay.core.metric import compute_badness
 from trustassay.core.outcome import FAILED, NOT_ANSWERED, NOT_SCORED
@@ -189,6 +193,10 @@ def monitor(
                 alarms.append(left_out)
             elif left_out:
                 notes.append(left_out)
+        # Only of the last day: the runs of the days before are often given again.
+        last_day = max(state["days"], default="")
+        for day, run in days_of_runs:
+            notes += describe_skipped(run) if day == last_day else []
         # step 2: a restart makes a new baseline and forgets the alarms of the old one
         if restart not in ("", state["from"]):
             if restart not in state["days"] or options.fixed:

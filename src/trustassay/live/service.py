@@ -15,6 +15,7 @@ from trustassay.core.sample import Sample, SampleError
 from trustassay.errors import UsageError
 from trustassay.live.scorer import Assay, Scorer
 from trustassay.report.review import problem_of
+from trustassay.runs.counts import determine_outcome
 from trustassay.runs.finished import describe_reason, one_line
 from trustassay.text.limits import MAX_SHORT_PASSAGES_CHARACTERS, TextWork
 
@@ -172,9 +173,10 @@ class Service:
     def verdict_of(self, assay: Assay) -> dict[str, Any]:
         """Return the JSON object of one result.
 
-        ``needs_look`` says whether a metric names a problem in the answer, or failed. Each metric
-        has its score, its verdict, the ``problem`` that it names or ``null``, the ``reason`` in one
-        sentence, the ``parts`` and the ``error``.
+        ``needs_look`` says whether a metric names a problem in the answer, or failed. ``judged``
+        says whether any metric judged it, as none does of a refusal. Each metric has its score, its
+        verdict, the ``problem`` that it names or ``null``, the ``reason`` in one sentence, the
+        ``parts`` and the ``error``.
         """
         # With their `auto` options settled, which may depend on the sample.
         metrics = self.scorer.metrics_for(assay.sample)
@@ -184,6 +186,10 @@ class Service:
         return {
             "id": assay.sample.id,
             "needs_look": any(values["problem"] is not None for values in result.values()),
+            "judged": any(
+                determine_outcome(metric, assay.assessments[metric.name]).is_judged
+                for metric in metrics
+            ),
             "metrics": result,
         }
 

@@ -294,13 +294,22 @@ async def take_in(
             if options.progress:
                 tell(describe_draw(intake.drawn))
         if not intake.inventory.samples:
-            raise InputError("no usable sample in the input")
+            raise InputError(_describe_no_sample(intake))
     except BaseException:
         target.unlink(missing_ok=True)
         raise
     # The digest is of the written samples: the same content gives it from CSV, JSON or a frame.
     intake.sha256 = digest.hexdigest()
     return intake
+
+
+def _describe_no_sample(intake: Intake) -> str:
+    """Return why nothing can be scored; of faulty records that were skipped, with a first fault."""
+    message = "no usable sample in the input"
+    if not intake.faulty:
+        return message
+    first = summarise_faults(intake.faults, intake.records)[0]
+    return f"{message}: {amount(intake.faulty, 'faulty record')} skipped; {first}"
 
 
 def _describe_left_out(intake: Intake, turns: str) -> str:

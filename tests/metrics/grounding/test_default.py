@@ -753,3 +753,10 @@ def test_the_paper_s_reading_has_no_trailing_citations_or_lines() -> None:
         Grounding(profile="paper", splitter="sentencex", trailing=True)
     with pytest.raises(ValueError, match="need lists=yes"):
         Grounding(lists=False, lines=True)
+
+
+def test_an_answer_without_passages_fails_and_says_so() -> None:
+    assessment = assessed(item("A is.", []), A)
+    assert assessment.score == 0
+    assert assessment.reason.endswith("it came without passages")
+    assert "without passages" not in assessed(item("A is [1].", 1), A).reason

@@ -381,3 +381,15 @@ def test_replies_by_the_names_of_other_tools(field: str) -> None:
 def test_a_number_of_samples_is_no_reply() -> None:
     with pytest.raises(BadInputError, match=r"is missing .expected other replies"):
         only({"id": "q", "question": QUESTION, "response": "Canberra.", "samples": 5})
+
+
+@pytest.mark.parametrize("part", ["semantic_entropy", "degree", "selfcheck_nli"])
+def test_a_model_that_always_refuses_is_not_sure_of_an_answer(part: str) -> None:
+    refusal = "I cannot answer that."
+    assessment = only(
+        recorded(response=refusal, resamples=[refusal] * 4),
+        metric=Uncertainty(parts=part, score=part),
+    )
+    assert (assessment.score, assessment.verdict) == (None, None)
+    outcome = Uncertainty().outcome(assessment)
+    assert (outcome.kind, outcome.reason) == ("not_scored", "refused")

@@ -141,6 +141,9 @@ class GroundingAssessor:
             **({PART_READ_BY_SECOND: float(self.statements_read_twice)} if self.second else {}),
         }
         score, reason = maths.score_answer(parts, self.metric.correctness)
+        if refusal is None and not self.documents:
+            # In Trust-Eval such an answer fails, though the cause may be a field that was not read.
+            reason = f"{reason}; it came without passages"
         return self.metric.build_assessment(
             self.sample,
             score,

@@ -15,13 +15,21 @@ from trustassay.core.assessment import REMARKS, compute_summary
 from trustassay.core.capabilities import Entailment, Models, TokenLogprob
 from trustassay.core.event_loop import gather_all
 from trustassay.core.evidence import View
-from trustassay.core.metric import Assessment, Context, Summary, directions, reply_unless_empty
+from trustassay.core.metric import (
+    REFUSED_PART,
+    Assessment,
+    Context,
+    Summary,
+    directions,
+    reply_unless_empty,
+)
 from trustassay.core.prompts import load_prompt
 from trustassay.core.sample import TOKENS_FIELD, Sample, is_blank
 from trustassay.core.token_logprobs import FittedTokens, fit_tokens
 from trustassay.errors import AssessmentError, CallError
 from trustassay.judging.claims import Claim, build_claims, strip_answer
 from trustassay.judging.passages import ask_reader
+from trustassay.judging.refusal import find_refusal
 from trustassay.metrics.harmonicity.asking import PromptPerturber
 from trustassay.metrics.uncertainty import maths
 from trustassay.metrics.uncertainty.evidence import (
@@ -140,7 +148,7 @@ class Uncertainty(UncertaintyOptions):
     those of the response as its reply, without alternatives. Parts that need what is not known are
     left out: their means hold for the others alone. If it is the score, there is none. So it is
     with log-probabilities that cannot be used, which the summary counts by reason. An empty reply
-    is left out; a sample with more empty replies than others fails.
+    is left out; a sample with more empty replies than others fails. A refusal has no score.
     """
 
     name: ClassVar[str] = "uncertainty"
@@ -204,6 +212,8 @@ class Uncertainty(UncertaintyOptions):
         counts = ("replies", "empty", "asked", "undecided", "different", *token_counts)
         wanted = (*counts, *self.chosen)
         parts = {name: float(parts[name]) for name in wanted if name in parts}
+        if find_refusal(texts.claims):
+            parts[REFUSED_PART] = 1.0
         reply_rows = _build_reply_rows(texts, replies, meanings)
         return self._build_assessment(sample, parts, rows, reply_rows, tokens, stop)
 
@@ -217,7 +227,10 @@ class Uncertainty(UncertaintyOptions):
         stop: StoppingRow | None,
     ) -> Assessment:
         part, score, verdict = self.scored, None, None
-        if part.name in parts:
+        if parts.get(REFUSED_PART):
+            # A model that refuses every time is sure, and yet it answered nothing.
+            reason = "not assessable: the response refuses to answer"
+        elif part.name in parts:
             score = part.score(parts[part.name], int(parts["replies"]))
             verdict = "doubtful" if score >= self.doubtful_from else "sure"
             reason = f"{part.name} {parts[part.name]:.2f}"
