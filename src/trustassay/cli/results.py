@@ -48,8 +48,8 @@ MAX_TEXT_CHARACTERS = 240
 """Characters of a question, and of a reason, that are printed."""
 
 
-GROUPS_SHOWN, CHANGES_SHOWN = 24, 10
-"""Groups, and answers that got worse, that are printed."""
+GROUPS_SHOWN, CHANGES_SHOWN = 8, 10
+"""Groups, and answers that got worse, that are printed: the end of a run fits on half a screen."""
 
 
 MIN_WIDTH_WITH_MEANING = 100
