@@ -181,7 +181,7 @@ LAYOUTS = (
             *(("answer", "contexts"), ("answer", "context"), ("answer", "documents")),
             *(("answer", "retrieved_documents"), ("answer", "retrieved_context")),
             ("answer", "ground_truth"),
-            *(("answer", "ground_truths"), ("answer", "ideal")),
+            *(("answer", "ground_truths"), ("answer", "ideal"), ("answer", "source_documents")),
         ),
         {
             # Beside the output of a model, "answer" is mostly the right answer of a data set.
@@ -189,6 +189,11 @@ LAYOUTS = (
             "documents": ("contexts", "context", "retrieved_documents", "retrieved_context"),
             "claims": ("ground_truth", "ground_truths"),
         },
+    ),
+    Layout(
+        "LangChain",
+        (("query", "result", "source_documents"),),
+        {"question": ("query",), "response": ("result",), "documents": ("source_documents",)},
     ),
     Layout(
         "LettuceDetect",
@@ -376,7 +381,12 @@ def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> M
         names: the names of a record.
         names_taken: names that are known to mean something else.
     """
-    free = {name: translate_name(name) for name in names if name not in names_taken}
+    # Also single words are translated: "Antwort des Chatbots" is an answer.
+    free = {
+        name: "_".join(map(translate_name, translate_name(name).split("_")))
+        for name in names
+        if name not in names_taken
+    }
     # "question_id" and "answer_score" are about a field, and do not hold its text.
     free = {
         name: english_name
