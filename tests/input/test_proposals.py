@@ -145,3 +145,18 @@ def test_the_beginning_of_a_text_is_one_line(text: str, length: int, beginning: 
 def test_single_words_of_a_name_are_translated_for_a_guess(name: str) -> None:
     record = {"question": ASK, "documents": [PASSAGE], name: REPLY, "Antwort_id": "7"}
     assert unknown_fields_of(record, "response").fields == {"response": name}
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt4_answer", "rag_response", "hypothesis", "bot", "answer (v2)", "pred"]
+)
+def test_beside_a_model_s_answer_of_unknown_name_a_gold_one_is_not_the_response(name: str) -> None:
+    record = {"question": ASK, "answer": "The hall has 14 doors.", "context": PASSAGE}
+    assert unknown_fields_of({**record, name: REPLY}, "response").fields == {"response": name}
+    for other in ({"bot": "v2"}, {"user_reply": "Thanks for that."}, {"judge_answer": REPLY}):
+        [located] = read_samples([{**record, **other}])
+        assert isinstance(located, LocatedSample)
+        assert located.sample.response == record["answer"]
+    [located] = read_samples([{**record, "raw_output": f"Well. {record['answer']}"}])
+    assert isinstance(located, LocatedSample)
+    assert located.sample.response == record["answer"]

@@ -339,9 +339,11 @@ def _asks_for_title(span: TraceSpan) -> bool:
     instructions = [*_list_texts(span.find("system")[0])]
     if isinstance(span.input, str):
         instructions.append(span.input)
-    for message in read_messages(find_chat(span.input)):
-        if message.role in ("system", "user") and message.content:
-            instructions.append(message.content)
+    instructions += [
+        message.content
+        for message in read_messages(find_chat(span.input))
+        if message.role in ("system", "user") and message.content
+    ]
     # A question of an earlier turn may name a title; the request comes first or last.
     return any(
         _TITLE_REQUEST.search(text[:_MAX_INSTRUCTION_CHARACTERS])

@@ -336,7 +336,7 @@ def _find_question(spans: Iterable[TraceSpan]) -> tuple[str, TraceSpan | None]:
 def _add_passages(
     named_passages: Iterable[tuple[str, RawPassage]], passages: dict[str, Any]
 ) -> None:
-    """Add the passages of a trace, each once and with the name of its tool, to others by content."""
+    """Add the passages of a trace, each once, with its tool's name, to others by content."""
     texts: list[str] = []
     for name, passage in named_passages:
         document = {"text": passage} if isinstance(passage, str) else passage
