@@ -185,6 +185,37 @@ def test_a_call_inside_the_same_call_is_read_with_it() -> None:
     assert (sample.question, sample.response) == (Q, A)
 
 
+REQUESTS = (
+    "Generate a short title (max 5 words) for this conversation.",
+    "### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history.",
+    "Suggest 3-5 relevant follow-up questions that the user might ask next in this conversation.",
+    "Erzeuge einen kurzen Titel für dieses Gespräch.",
+)
+
+
+@pytest.mark.parametrize("reply", ["Lisbon", "Rivers of Lisbon?", '{"title": "One. Two. Three."}'])
+@pytest.mark.parametrize("request_text", REQUESTS)
+def test_a_title_of_the_chat_is_no_answer_whatever_its_call_is_named(
+    request_text: str, reply: str
+) -> None:
+    later = helper(5, 1, f"{request_text}\n\nuser: {Q}\nassistant: {A}", reply, "chat m")
+    assert one([ROOT, FOUND, ANSWER, later]).response == A
+    messages = [("system", request_text), ("user", Q), ("assistant", A), ("user", "Go on.")]
+    parts = [
+        {"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages
+    ]
+    later = chat(5, 1, answer=reply, name="chat m", gen_ai__input__messages=json.dumps(parts))
+    assert one([ROOT, FOUND, ANSWER, later]).response == A
+
+
+def test_an_answer_to_a_question_about_titles_is_one() -> None:
+    draft = "I will look for the title of the book in the catalogue."
+    ask = f"What is the title of the book?\n\nDraft: {draft}"
+    last = chat(5, 1, ask, "The title is Emma, as printed.", name="chat m")
+    sample = one([ROOT, chat(4, 1, "What is the title of the book?", draft), last])
+    assert sample.response == "The title is Emma, as printed."
+
+
 def test_several_roots_are_read_as_parts_of_one() -> None:
     roots = [
         kind(1, 0, "RETRIEVER", "find", input__value=SEARCH, output__value=json.dumps(SHOWN)),

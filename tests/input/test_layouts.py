@@ -68,6 +68,25 @@ def test_a_log_needs_no_option(name: str, shown: Any) -> None:
     assert [document.text for document in sample.documents or ()] == ["One passage."]
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"query": "Q?", "result": "A.", "source_documents": [{"page_content": "One passage."}]},
+        {"question": "Q?", "answer": "A.", "source_documents": [{"page_content": "One passage."}]},
+        {"query": "Q?", "response": "A.", "source_nodes": [{"node": {"text": "One passage."}}]},
+        {
+            "query": "Q?",
+            "result": "A.",
+            "source_documents": "[Document(page_content='One passage.')]",
+        },
+    ],
+)
+def test_what_langchain_and_llama_index_return_needs_no_option(record: Any) -> None:
+    sample = sample_of(record)
+    assert (sample.question, sample.response) == ("Q?", "A.")
+    assert [document.text for document in sample.documents or ()] == ["One passage."]
+
+
 def test_an_answer_without_passages_is_not_taken_for_a_response() -> None:
     sample = sample_of({"question": "Q?", "answer": "Gold?"})
     assert sample.response is None

@@ -133,6 +133,17 @@ TITLED: dict[str, Callable[[Sequence[Pair]], Any]] = {
         "title": [title for title, _ in pairs],
         "text": [text for _, text in pairs],
     },
+    "Weaviate with distances": lambda pairs: {
+        "data": {
+            "Get": {
+                "Article": [
+                    {"title": title, "text": text, "_additional": {"distance": 0.2}}
+                    for title, text in pairs
+                ]
+            }
+        }
+    },
+    "a Markdown block": lambda pairs: f"```json\n{json.dumps(TITLED['title'](pairs))}\n```",
     "Weaviate": lambda pairs: {"data": {"Get": {"Article": TITLED["title"](pairs)}}},
     "Cohere": each(lambda n, title, text: {"id": str(n), "data": {"title": title, "text": text}}),
     "titles in texts": each(lambda n, title, text: f"Title: {title}\n{text}"),
@@ -718,3 +729,11 @@ def test_rows_with_any_shape_of_passages_are_the_same_in_every_form(
     ]
     for name, source in in_every_form(rows, tmp_path).items():
         assert [pairs_in(one) for one in samples(source)] == [one for _, one in values], name
+
+
+def test_a_list_with_places_as_names_is_read_and_data_stay_data() -> None:
+    texts = [text for _, text in PAIRS]
+    numbered = {str(place): text for place, text in enumerate(texts)}
+    assert read_passages(numbered) == texts
+    assert read_documents(numbered) == texts
+    assert read_passages({"2024": "up", "2025": "down"}) == ['{"2024": "up", "2025": "down"}']

@@ -118,6 +118,17 @@ TAGGED = {
     "a line that leads to them": "Here are the documents:\n<docs>{both}</docs>\n{q}",
 }
 UNLABELLED = {
+    "question, then a lead and quotation marks": (
+        '{q}\n\nUse only this information:\n\n"""\n{both}\n"""'
+    ),
+    "question, then a lead and dashes": (
+        "{q}\n\nUse only the following information:\n---\n{both}\n---"
+    ),
+    "RAGTruth": (
+        "Briefly answer the following question:\n{q}\nBear in mind that your response should be "
+        "strictly based on the following two passages:\n{both}\n\nIn case the passages do not "
+        'contain the necessary information, please reply with: "Unable to answer."\noutput:'
+    ),
     "the question in the last paragraph": "Context:\n{both}\n\n{q}",
     "below results": "Here are the search results:\n\n[1] {halls}\n[2] {garden}\n\n{q}",
     "numbered alone": "[1] {halls}\n[2] {garden}\n\n{q}",

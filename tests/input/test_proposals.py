@@ -28,6 +28,7 @@ def unknown_fields_of(record: dict[str, Any], *missing: str) -> UnknownFields:
 
 
 NO_RESPONSES = (
+    *("response_error", "output_exception"),
     *("target", "label_text", "answer_key", "gold", "expected_reply", "ideal_response"),
     *("judge_output", "explanation_of_answer", "reply_reason", "answer_id", "human_answer"),
     *("best_answer", "rejected_response", "evaluator_result", "true_answer", "Musterantwort"),
@@ -138,3 +139,24 @@ def test_a_chat_and_a_trace_of_another_form_are_known(record: dict[str, Any], me
 )
 def test_the_beginning_of_a_text_is_one_line(text: str, length: int, beginning: str) -> None:
     assert shorten(text, length) == beginning
+
+
+@pytest.mark.parametrize("name", ["Antwort des Chatbots", "Réponse du robot", "Respuesta final"])
+def test_single_words_of_a_name_are_translated_for_a_guess(name: str) -> None:
+    record = {"question": ASK, "documents": [PASSAGE], name: REPLY, "Antwort_id": "7"}
+    assert unknown_fields_of(record, "response").fields == {"response": name}
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt4_answer", "rag_response", "hypothesis", "bot", "answer (v2)", "pred"]
+)
+def test_beside_a_model_s_answer_of_unknown_name_a_gold_one_is_not_the_response(name: str) -> None:
+    record = {"question": ASK, "answer": "The hall has 14 doors.", "context": PASSAGE}
+    assert unknown_fields_of({**record, name: REPLY}, "response").fields == {"response": name}
+    for other in ({"bot": "v2"}, {"user_reply": "Thanks for that."}, {"judge_answer": REPLY}):
+        [located] = read_samples([{**record, **other}])
+        assert isinstance(located, LocatedSample)
+        assert located.sample.response == record["answer"]
+    [located] = read_samples([{**record, "raw_output": f"Well. {record['answer']}"}])
+    assert isinstance(located, LocatedSample)
+    assert located.sample.response == record["answer"]

@@ -502,6 +502,15 @@ def test_results_of_tools_in_a_log_of_inspect_ai_are_passages() -> None:
     assert sample.metadata["steps"]
 
 
+def test_passages_in_the_question_of_inspect_ai_are_no_part_of_it() -> None:
+    prompt = f"Use this context.\n\nContext:\n{SHOWN[0]}\n\nQuestion: {Q}\nAnswer:"
+    asked = [{"role": "user", "content": prompt}]
+    record = {**INSPECT, "input": asked, "metadata": {}}
+    sample = sample_of({**record, "messages": [*asked, {"role": "assistant", "content": A}]})
+    assert (sample.question, sample.response) == (Q, A)
+    assert [document.text for document in sample.documents or ()] == SHOWN[:1]
+
+
 def test_both_kinds_of_test_cases_of_a_run_are_read(tmp_path: Path) -> None:
     _, one = FILES["DeepEval, the last test run"]
     _, chats = FILES["DeepEval, a conversation"]

@@ -210,6 +210,14 @@ def test_the_context_of_system_instructions_is_shown_too() -> None:
     assert texts(sample) == SHOWN
 
 
+def test_passages_beside_the_answer_of_a_root_are_shown_if_no_other_span_has_them() -> None:
+    output = json.dumps({"answer": A, "source_documents": [{"page_content": t} for t in SHOWN]})
+    root = span(1, name="chain", input__value=Q, output__value=output)
+    assert texts(samples([otlp(root, chat(2, 1))])[0]) == SHOWN
+    found = tool(3, 1, "A result of a tool.")
+    assert texts(samples([otlp(root, found, chat(4, 1))])[0]) == ["A result of a tool."]
+
+
 def test_a_trace_without_tools_was_answered_without_passages() -> None:
     [sample] = samples([otlp(chat(1, 0))])
     assert (sample.question, sample.response, sample.documents) == (Q, A, None)
@@ -307,6 +315,8 @@ def test_calls_of_models_alone_and_a_run_alone_stay_samples_each() -> None:
     assert [one.response for one in samples(calls)] == [f"{A} 0", f"{A} 1"]
     run: Json = {"id": "r", "trace_id": "r", "run_type": "chain", "parent_run_id": None}
     run |= {"inputs": {"question": Q}, "outputs": {"answer": A, "context": SHOWN}}
+    assert texts(samples([run])[0]) == SHOWN
+    run["outputs"] = {"output": run["outputs"]}
     assert texts(samples([run])[0]) == SHOWN
 
 

@@ -9,7 +9,7 @@ answer or give the chat a title.
    before those of the calls inside it. Results of tools are no answers.
 3. Helpers are passed over: spans whose kind or name says that they guard, rewrite, judge and so on
    (``[spans.helpers]`` in ``names.toml``), and all inside them; and calls that were given an answer
-   and return a verdict on it.
+   and return a verdict on it, or are asked for a title of the chat and the like.
 
 Where every call is a helper, calls run side by side, or the last one was given an answer and
 returns no sentence, nothing is chosen: the user has to name the span.
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 from trustassay.input.chats import INSIDE, find_answer, find_question
 from trustassay.input.layouts import NAMES, normalise_name
+from trustassay.input.messages import find_chat, read_messages
 from trustassay.input.passages import is_prose
 from trustassay.input.prompts import is_rewriting_request
 from trustassay.input.spans import HELPER, MODEL, RETRIEVAL, TOOL, TraceSpan
@@ -36,6 +37,16 @@ _MIN_SHARED_CHARACTERS = 20
 """Characters of an output that must be part of another one, and not only equal to it."""
 _MAX_VERDICT_WORDS = 4
 """Words of a verdict with its categories: "unsafe\nS1,S6"."""
+_MAX_INSTRUCTION_CHARACTERS = 300
+"""Characters at the start of a message that may ask for a title; passages may follow."""
+_CHAT = r"(?:chat|conversation|dialog(?:ue)?|thread|session|exchange|gespr[äa]chs?|unterhaltung)"
+_TITLE = r"(?:titles?|titel|headlines?|tags|follow[- ]?ups?|(?:next|related) questions)"
+_TITLE_REQUEST = re.compile(
+    rf"\b{_TITLE}\b[^.\n]{{0,80}}\b{_CHAT}\b|\b{_CHAT}\b[^.\n]{{0,80}}\b{_TITLE}\b"
+    rf"|\b(?:short|concise|brief|kurzen|knappen)\b[^.\n]{{0,40}}\b{_TITLE}\b"
+    rf"|\b(?:generate|suggest|propose)\b[^.\n]{{0,40}}\b{_TITLE}\b",
+    re.IGNORECASE,
+)
 _MAX_NAMES = 12
 """Names of spans that a message lists."""
 
@@ -119,11 +130,12 @@ class SpanTree:
         asked = find_question(span.input) if span.kind == MODEL else None
         return bool(asked and is_rewriting_request(asked[0]))
 
-    def is_verdict(self, span: TraceSpan) -> bool:
-        """Whether a call was given an earlier answer, and returns a verdict on it: "SAFE"."""
+    def is_about_answer(self, span: TraceSpan) -> bool:
+        """Whether a call was given an earlier answer, and returns a verdict on it, such as "SAFE",
+        or a title, tags or next questions for the chat."""
         words = normalise_name(self.find_answer(span)).split("_")
-        is_short = len(words) <= _MAX_VERDICT_WORDS and words[0] in _HELPERS["verdicts"]
-        return is_short and self.find_answer_given_to(span) is not None
+        is_verdict = len(words) <= _MAX_VERDICT_WORDS and words[0] in _HELPERS["verdicts"]
+        return (is_verdict or _asks_for_title(span)) and self.find_answer_given_to(span) is not None
 
     def pass_over(self, span: TraceSpan) -> None:
         """Count a span as a helper."""
@@ -249,7 +261,7 @@ def _choose_last(
     """Return the last answer below the roots, if it is certain."""
     tops = [span for span in tree.spans if span in roots or span in tree.orphans]
     last = tree.find_last(tops, top=True)
-    while last and tree.is_verdict(last):
+    while last and tree.is_about_answer(last):
         tree.pass_over(last)
         last = tree.find_last(tops, top=True)
     if last is None:
@@ -319,6 +331,24 @@ def describe_output_names(spans: Iterable[TraceSpan]) -> str:
 
 def _list_names(spans: Iterable[TraceSpan]) -> str:
     return ", ".join(dict.fromkeys(span.name[:60] for span in spans))
+
+
+def _asks_for_title(span: TraceSpan) -> bool:
+    """Whether the instructions of a call ask for a title of the chat, or the like."""
+    # Some clients keep the instructions beside the messages, or record the prompt as a text.
+    instructions = [*_list_texts(span.find("system")[0])]
+    if isinstance(span.input, str):
+        instructions.append(span.input)
+    instructions += [
+        message.content
+        for message in read_messages(find_chat(span.input))
+        if message.role in ("system", "user") and message.content
+    ]
+    # A question of an earlier turn may name a title; the request comes first or last.
+    return any(
+        _TITLE_REQUEST.search(text[:_MAX_INSTRUCTION_CHARACTERS])
+        for text in instructions[:1] + instructions[-1:]
+    )
 
 
 @lru_cache(maxsize=4096)

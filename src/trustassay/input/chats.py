@@ -173,7 +173,8 @@ _NESTED_RECORDS = (
         # What an evaluator of Azure got is all in its inputs.
         say=("outputs", "output", "inputs.response"),
         gold=_GOLD_PLACES,
-        mixed=("inputs", "outputs", "metadata"),
+        # A chain of LangChain returns the passages beside its answer.
+        mixed=("inputs", "outputs", "outputs.output", "metadata"),
         model=("extra.metadata.ls_model_name",),
     ),
     *(
@@ -425,6 +426,10 @@ def _flatten_shape(
         return None
     if isinstance(record.get(shape.chat), list):
         turn = _read_last_turn(record[shape.chat], shape.chat)
+        question, path = result["question"]
+        # Passages of the chat may stand in the message that asks.
+        if "documents" in turn and "documents" not in result:
+            result["question"] = (split_prompt(question).question or question, path)
         result = {k: (turn[k], shape.chat) for k in _CHAT_FIELDS if k in turn} | result
     flat = _remove_paths(record, {name: path for name, (_, path) in result.items()})
     if "documents" not in result and not _names_documents(record):

@@ -181,7 +181,7 @@ LAYOUTS = (
             *(("answer", "contexts"), ("answer", "context"), ("answer", "documents")),
             *(("answer", "retrieved_documents"), ("answer", "retrieved_context")),
             ("answer", "ground_truth"),
-            *(("answer", "ground_truths"), ("answer", "ideal")),
+            *(("answer", "ground_truths"), ("answer", "ideal"), ("answer", "source_documents")),
         ),
         {
             # Beside the output of a model, "answer" is mostly the right answer of a data set.
@@ -189,6 +189,11 @@ LAYOUTS = (
             "documents": ("contexts", "context", "retrieved_documents", "retrieved_context"),
             "claims": ("ground_truth", "ground_truths"),
         },
+    ),
+    Layout(
+        "LangChain",
+        (("query", "result", "source_documents"),),
+        {"question": ("query",), "response": ("result",), "documents": ("source_documents",)},
     ),
     Layout(
         "LettuceDetect",
@@ -323,6 +328,7 @@ _WORDS_OF_GUESSES = {name: words.split() for name, words in NAMES["guesses"].ite
 _WORDS_ABOUT_FIELDS = frozenset(_WORDS_OF_GUESSES.pop("about"))
 _WORDS_OF_GOLD = frozenset(_WORDS_OF_GUESSES.pop("gold"))
 _OBJECTS_OF_QUESTIONS = frozenset(_WORDS_OF_GUESSES.pop("questions"))
+_WORDS_OF_RIVALS = frozenset(_WORDS_OF_GUESSES.pop("rivals"))
 _WORDS_OF_OUTPUTS = tuple(_WORDS_OF_GUESSES.pop("output"))
 _WORDS_OF_QUESTIONS = frozenset(_WORDS_OF_GUESSES["question"]) - {"user"}  # mostly a name
 
@@ -343,6 +349,21 @@ def _is_about_field(words: Sequence[str]) -> bool:
     return any(
         word in _WORDS_ABOUT_FIELDS for word in words if word != "model" or word == words[-1]
     )
+
+
+@lru_cache(maxsize=4096)
+def may_be_model_answer(name: str) -> bool:
+    """Whether a name, other than "answer", mostly means the answer of a model."""
+    words = _translate_words(name).split("_")
+    if words == ["answer"] or is_gold(name) or _is_about_field(words):
+        return False
+    is_question = "user" in words or not _WORDS_OF_QUESTIONS.isdisjoint(words)
+    return not is_question and not _WORDS_OF_RIVALS.isdisjoint(words)
+
+
+def _translate_words(name: str) -> str:
+    """Return a name whose single words are translated, too: "Antwort des Chatbots"."""
+    return "_".join(map(translate_name, translate_name(name).split("_")))
 
 
 def _has_word(name: str, words: Iterable[str]) -> bool:
@@ -376,7 +397,7 @@ def guess_fields(names: tuple[str, ...], names_taken: tuple[str, ...] = ()) -> M
         names: the names of a record.
         names_taken: names that are known to mean something else.
     """
-    free = {name: translate_name(name) for name in names if name not in names_taken}
+    free = {name: _translate_words(name) for name in names if name not in names_taken}
     # "question_id" and "answer_score" are about a field, and do not hold its text.
     free = {
         name: english_name

@@ -63,6 +63,8 @@ _MAX_TEXT_DEPTH = 3
 _MEDIA = re.compile(r"(?:input_|output_)?(?:image|audio|video|file)(?:_url)?")
 """Types of the parts of a message that have no text."""
 _SPACE = re.compile(r"\s*")
+_JSON_BLOCK = re.compile(r"```(?:json)?\s*([\[{][^`]*[\]}])\s*```", re.IGNORECASE)
+"""A whole text that is a Markdown block of JSON."""
 
 
 def read_passages(value: Any) -> list[RawPassage]:
@@ -141,6 +143,8 @@ def is_prose(value: Any) -> bool:
 def _parse_values(text: str) -> Any:
     """Return a text as a list or object, JSON Lines as a list; ``None`` for other texts."""
     text = text.strip()
+    if block := _JSON_BLOCK.fullmatch(text):
+        text = block[1]
     if (value := parse_value(text)) is not None or not text.startswith(("[", "{")):
         return value
     # JSON Lines, or JSON values one after another without line ends.
@@ -264,7 +268,7 @@ def _find_declared_rows(value: Any, levels_left: int) -> Sequence[Any] | None:
 def _find_lists(json_object: "_JsonObject") -> Iterator[Any]:
     """Yield values of an object that may contain its passages, the likeliest first.
 
-    These are its columns, fields with a known name, and its only list.
+    These are its columns, fields with a known name, numbered texts, and its only list.
     """
     if any(_is_list_of_texts(json_object.fields.get(name)) for name in _NAMES["texts"]):
         rows = columns_to_rows(json_object.value)
@@ -282,6 +286,10 @@ def _find_lists(json_object: "_JsonObject") -> Iterator[Any]:
                 yield rows
         elif isinstance(inner, Mapping) or (isinstance(inner, str) and name in _LISTS_OF_PASSAGES):
             yield inner
+    if json_object.value and all(str(key).isdecimal() for key in json_object.value):
+        # A list with its places as keys, as data frames write it.
+        rows = list(json_object.value.values())
+        yield from [rows] if all(map(is_prose, rows)) else ()
     lists = [inner for inner in json_object.fields.values() if isinstance(inner, list | Mapping)]
     if len(lists) == 1 and isinstance(lists[0], list) and lists[0]:
         objects = [_JsonObject(row) for row in lists[0] if isinstance(row, Mapping)]

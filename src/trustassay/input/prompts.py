@@ -144,6 +144,12 @@ _ANNOUNCES_BESIDE_QUESTION = _match_near(
 """Sentences that announce passages: "Use the following pieces of context". The more there is that
 shows a prompt, the more words count."""
 _SHOWS = re.compile(_match_any(_NOUNS[_PASSAGES] | _NOUNS[_WEAK_PASSAGES]), re.IGNORECASE)
+_ELSE = re.compile(
+    rf"\s*(?:if|in case|when) [^\n]{{0,80}}{_match_any(_NOUNS[_PASSAGES])}[^\n]{{0,120}},"
+    r"[ ]?(?:then |just )?(?:please )?(?:reply|respond|answer|say|return|write|state|output)\b",
+    re.IGNORECASE,
+)
+"""A line below passages with the reply for the case that they have no answer, as in RAGTruth."""
 _INSTRUCTS = re.compile(_match_any({"rule", "guideline", "instruction", "step"}), re.IGNORECASE)
 _ASKS = re.compile(
     rf"{_match_any(_NOUNS[_QUESTION] | {'task'})}[^\n:：?.]{{0,60}}[:：][ \t]*(\S[^\n]*)",
@@ -240,8 +246,13 @@ def _choose_question(above: str, below: str) -> str:
 
     A sentence that only presents them is no question: "Here are the documents:".
     """
-    below, last = _strip_cue(below), (_paragraphs(above) or [""])[-1]
-    last = "" if _PRESENTS.match(last) else last
+    below, (*earlier, last) = _strip_cue(below), ["", *_paragraphs(above)]
+    presents = _PRESENTS.match(last)
+    is_lead = presents or (last.endswith(":") and _ANNOUNCES_BESIDE_QUESTION.search(last))
+    if is_lead and earlier and _asks(earlier[-1]):
+        last = earlier[-1]
+    elif presents:
+        last = ""
     return last if not below or (_asks(last) and not _asks(below)) else below
 
 
@@ -443,6 +454,10 @@ def _split_unlabelled(text: str, labels: Sequence[_Label]) -> PromptParts | None
         question, paragraphs = (_paragraphs(above) or [""])[-1], _paragraphs(body)
         if not _asks(question) and len(paragraphs) > 1 and _asks(paragraphs[-1]):
             question, body = paragraphs[-1], body[: body.rindex(paragraphs[-1])]
+        # "Briefly answer the following question:" leads to it.
+        lead, _, rest = question.partition("\n")
+        if lead.endswith(":") and _find_kind(normalise_name(lead.split()[-1])) == _QUESTION:
+            question = rest.strip()
         passages = _read_part(body)
         # What users tell about themselves belongs to their question.
         is_certain = _FIRST_NUMBER.match(body.lstrip()) or not _FIRST_PERSON.search(body)
@@ -542,6 +557,8 @@ def _strip_cue(text: str) -> str:
 
 
 def _is_cue(line: str) -> bool:
+    if _ELSE.match(line):
+        return True
     is_short = len(line.split()) <= _MAX_CUE_WORDS
     return is_short and line.rstrip("\"'*_` ").endswith((":", "："))
 

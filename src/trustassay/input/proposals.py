@@ -17,7 +17,13 @@ from trustassay.input import layouts
 from trustassay.input.chats import CHATS
 from trustassay.input.messages import read_messages
 from trustassay.input.passages import is_prose
-from trustassay.input.recognising import RecognisedRecord, list_names, reach, recognise
+from trustassay.input.recognising import (
+    RecognisedRecord,
+    find_rival_answer,
+    list_names,
+    reach,
+    recognise,
+)
 from trustassay.input.records import UnknownFields, decode_json
 
 _SCORABLE_FIELDS = ("question", "response", "documents")
@@ -94,6 +100,8 @@ def _find_free_names(recognised: RecognisedRecord, names: tuple[str, ...]) -> tu
 
 def _guess_names(record: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:
     """Return guesses of the names of fields, by canonical field."""
+    if find_rival_answer(record):
+        names = tuple(name for name in names if name != "answer")
     values = {name: reach(record, name) for name in names}
     # A value of another type is not proposed.
     no_texts = tuple(name for name, value in values.items() if not _may_be_text(name, value))

@@ -145,6 +145,8 @@ class RecognisedRecord:
         if source in AMBIGUOUS | TEXTS_ONLY and canonical not in self.sources:
             kind = "a link or a title" if source in AMBIGUOUS else "no text"
             return f"{self.names.get(source, source)} holds {kind}"
+        if canonical == "response" and (rival := find_rival_answer(self.raw)):
+            return f"beside {self.names.get(rival, rival)}, answer may be the right answer"
         if canonical == "response" and isinstance(error, str) and error.strip():
             return f"error: {' '.join(error[:MAX_ERROR_CHARACTERS].split())}"
         return ""
@@ -161,6 +163,8 @@ class RecognisedRecord:
         """Whether the record has a field under a known name, or under one that the user gave."""
         if canonical in self.sources or canonical in self.raw:
             return True
+        if canonical == "response" and find_rival_answer(self.raw):
+            return False
         return not all(
             name in AMBIGUOUS or (name in TEXTS_ONLY and isinstance(self.raw[name], Mapping))
             for name in self.candidates.get(canonical, ())
@@ -232,6 +236,8 @@ def _find_sources(
         ):
             continue  # beside gold answers, a reference stays under its own name
         for name in names:
+            if canonical == "response" and name == "answer" and find_rival_answer(record):
+                continue
             is_read = name not in AMBIGUOUS or _is_text(record.get(name))
             is_read &= name not in TEXTS_ONLY or isinstance(record.get(name), str)
             if _has_value(record, name) and is_read:
@@ -242,6 +248,22 @@ def _find_sources(
     if sources.get("documents") in AMBIGUOUS and not answered:
         sources |= {"response": "answer"} if _has_value(record, "answer") else {}
     return sources
+
+
+def find_rival_answer(record: Mapping[str, Any]) -> str:
+    """Return the name of another text that may be the response, so that "answer" is not it.
+
+    The result is empty where there is none.
+    """
+    answer = record.get("answer")
+    if not isinstance(answer, str):
+        return ""
+    for name, text in record.items():
+        # The raw output, of which the answer was taken, is no other answer.
+        is_other = isinstance(text, str) and is_prose(text) and answer.strip() not in text
+        if is_other and layouts.may_be_model_answer(name):
+            return name
+    return ""
 
 
 def _find_candidates(

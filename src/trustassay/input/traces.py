@@ -26,7 +26,7 @@ from trustassay.input.answer_spans import (
     describe_output_names,
 )
 from trustassay.input.chats import find_question, flatten_record
-from trustassay.input.layouts import NAMES
+from trustassay.input.layouts import NAMES, normalise_name
 from trustassay.input.messages import (
     AgentSteps,
     Call,
@@ -37,7 +37,7 @@ from trustassay.input.messages import (
     read_messages,
     read_tool_result,
 )
-from trustassay.input.passages import RawPassage, read_passages, text_of
+from trustassay.input.passages import DOCUMENTS, RawPassage, read_passages, text_of
 from trustassay.input.prompts import is_rewriting_request, split_prompt
 from trustassay.input.records import InputError, RawRecord, decode_json
 from trustassay.input.spans import (
@@ -257,7 +257,9 @@ def _build_record(
     # Step 3: passages, added to those of the session; equal ones are added once.
     session = next(filter(None, (span.text("session") for span in spans)), "")
     passages = passages_by_session.setdefault(session, {}) if session else {}
-    _add_passages(tree, passages)
+    # An export of roots alone has the passages beside the answer.
+    named_passages = list(_find_passages(tree)) or list(_find_passages_of_roots(tree))
+    _add_passages(named_passages, passages)
     # Step 4: a broken trace becomes a faulty record that names the span.
     fault = (None if answer_span else _find_break(tree, choice)) or _find_unmatched_result(tree)
     fault = fault or _find_missing(tree, choice, asking_span)
@@ -331,10 +333,12 @@ def _find_question(spans: Iterable[TraceSpan]) -> tuple[str, TraceSpan | None]:
     return "", None
 
 
-def _add_passages(tree: SpanTree, passages: dict[str, Any]) -> None:
-    """Add the passages of a trace, each once, to others by content."""
+def _add_passages(
+    named_passages: Iterable[tuple[str, RawPassage]], passages: dict[str, Any]
+) -> None:
+    """Add the passages of a trace, each once, with its tool's name, to others by content."""
     texts: list[str] = []
-    for name, passage in _find_passages(tree):
+    for name, passage in named_passages:
         document = {"text": passage} if isinstance(passage, str) else passage
         text = " ".join(str(document["text"]).split())
         # A prompt mostly shows what a retriever returned, maybe with other spaces around it.
@@ -491,3 +495,11 @@ def _find_passages(tree: SpanTree) -> Iterator[tuple[str, RawPassage]]:
         for root in roots
         for passage in find_passages(read_messages(find_chat(root.output)))
     )
+
+
+def _find_passages_of_roots(tree: SpanTree) -> Iterator[tuple[str, RawPassage]]:
+    """Yield the passages beside the answers in the outputs of the roots."""
+    for root in tree.list_answering_roots():
+        for name, value in root.output.items() if isinstance(root.output, Mapping) else ():
+            if normalise_name(str(name)) in DOCUMENTS and value:
+                yield from ((root.name, passage) for passage in read_passages(value))
