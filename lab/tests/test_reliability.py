@@ -139,7 +139,7 @@ def test_a_row_is_measured_from_end_to_end(tmp_path: Path) -> None:
     assert cells[" samples "] == " 100 "
     assert (cells[" lost "], cells[" loop: lost "]) == (" 0 ", " 0 ")
     assert "ended with 130 0" in done.stderr
-    assert "100 of 100 samples scored" in (tmp_path / "ctrl-c/0/0/said.txt").read_text()
+    assert "of 100 questions." in (tmp_path / "ctrl-c/0/0/said.txt").read_text()
 
 
 def test_every_row_stands_in_the_documentation_with_its_command() -> None:

@@ -581,7 +581,7 @@ def test_the_filter_is_no_all_clear_where_answers_were_not_judged(
         score(rows, metrics="faithfulness", entailer="lexical", out=tmp_path / name)
     for name, words in (
         ("judged", "No listed answer needs a look."),
-        ("refused", "No listed answer is flagged; some were not judged."),
+        ("refused", "No listed answer is flagged; some records were not judged."),
     ):
         page = opened(tmp_path / name / "report.html")
         page.locator("#problems").check()
