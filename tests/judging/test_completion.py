@@ -590,3 +590,19 @@ def test_to_what_is_no_sentence_every_lead_about_a_subject_is_added() -> None:
 def test_an_open_lead_is_added_to_a_sentence_below_it(lead: str) -> None:
     # It states nothing that is judged itself, and turns around what stands below it.
     assert adds_meaning(lead, "The lamp is old.", frozenset(), is_sentence=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "says_something"),
+    [
+        ("How many rooms has house 4?", "House 4 has 4 rooms.", True),
+        ("How many rooms has house 4?", "House 4 has rooms.", False),
+        ("What was sold in 1,200 shops?", "1,200 were sold in 1,200 shops.", True),
+        ("Who built the mill in 1902?", "In 1902 the mill was built.", False),
+    ],
+)
+def test_a_number_that_the_question_has_once_may_be_the_answer(
+    question: str, answer: str, *, says_something: bool
+) -> None:
+    [hypothesis] = hypotheses(question, answer)
+    assert (hypothesis is not None) is says_something

@@ -17,6 +17,7 @@ built here; ``claims=model`` (:func:`parse_claim_list`) and the rules of Trust-E
 
 import json
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -311,6 +312,7 @@ _ASKS_WHAT_TO_DO = re.compile(
 )
 _ASKING = re.compile(r"[^.!?\n]+\?")
 """A sentence with a question mark."""
+_NUMERALS = re.compile(r"\d+(?:[.,]\d+)*")
 _TO_READER = re.compile(r"\b(?:you|I|we)\b", re.IGNORECASE)
 _GOES_ON = re.compile(r"(?:and|what about|how about)\b", re.IGNORECASE)
 """A question that continues an earlier one and does not name its subject."""
@@ -605,6 +607,9 @@ class _ClaimBuilder:
         if self._asks_whether or "or" in words or WH_WORDS.isdisjoint(words[:2]):
             return False
         if any(map(is_negation, plain_words(text))) or find_finite_verb(find_words(text)) is None:
+            return False
+        # "House 4 has 4 rooms." has a number more than "How many rooms has house 4?".
+        if Counter(_NUMERALS.findall(text)) - Counter(_NUMERALS.findall(question)):
             return False
         return content_stems(text) <= content_stems(question)
 
