@@ -40,7 +40,8 @@ class Weakness(NamedTuple):
     """What an entailer misses in one kind of file."""
 
     text: str
-    """The kind of file and what is missed, with a place for each figure."""
+    """The kind of file and what is missed, with a place for each figure. A pair is of a true and a
+    false answer; it is right if the true one has the higher score."""
     figures: tuple[MeasuredText, ...]
     """The figures in the sentence."""
     better: str = "larger"
@@ -69,11 +70,11 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
             "second",
         ),
         "partly reworded": Weakness(
-            "partly reworded: right in {} of true-false pairs (chance 50)",
+            "partly reworded answers: {} of pairs right (chance 50 %)",
             (MeasuredText("78 %", "entailer#sets/set=WiCE,_oracle_packs/auc"),),
         ),
         "reworded": Weakness(
-            "rewordings: right in {} of true-false pairs (chance 50)",
+            "reworded answers: {} of pairs right (chance 50 %)",
             (MeasuredText("63 %", "measured#embedded:8/sets/faithfulness/set=HealthVer/auc"),),
         ),
         "data": Weakness(
@@ -84,18 +85,18 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
             ),
         ),
         "summaries": Weakness(
-            "summaries: right in {} of pairs on news, {} on edited ones",
+            "summaries: {} of pairs right on news, {} on edited ones",
             (
                 MeasuredText("84 %", "entailer#sets/set=XSum_hallucinations/auc"),
                 MeasuredText("62 %", "entailer#sets/set=SummEdits,_other_domains_(500_rows)/auc"),
             ),
         ),
         "long answers": Weakness(
-            "long answers: right in {} of true-false pairs (chance 50)",
+            "long answers: {} of pairs right (chance 50 %)",
             (MeasuredText("55 %", "which-metric#sets/ExpertQA/faithfulness.support"),),
         ),
         "long passages": Weakness(
-            "long passages: misses {} false claims, flags {} true",
+            "long passages: misses {} false, flags {} true",
             (
                 MeasuredText("5 of 15", f"{_NEAR_COPIES}long_passages/others"),
                 MeasuredText("6 of 15", f"{_NEAR_COPIES}long_passages/supported", True),
@@ -113,17 +114,17 @@ WEAKNESSES: Mapping[str, Mapping[InputKind, Weakness]] = {
     # The embedded entailer is better at these: AUC .74, .78 and .63.
     "lexical": {
         "copied": Weakness(
-            "copied answers: right in {} of true-false pairs (chance 50)",
+            "copied answers: {} of pairs right (chance 50 %)",
             (MeasuredText("50 %", "measured#lexical/near_copies/auc"),),
             "--entailer embedded",
         ),
         "partly reworded": Weakness(
-            "partly reworded: right in {} of true-false pairs (chance 50)",
+            "partly reworded answers: {} of pairs right (chance 50 %)",
             (MeasuredText("76 %", "measured#lexical/sets/pairs/set=WiCE,_oracle_packs/auc"),),
             "--entailer embedded",
         ),
         "reworded": Weakness(
-            "rewordings: right in {} of true-false pairs (chance 50)",
+            "reworded answers: {} of pairs right (chance 50 %)",
             (MeasuredText("55 %", "measured#lexical/sets/pairs/set=HealthVer/auc"),),
             "--entailer embedded",
         ),
@@ -214,7 +215,7 @@ class EntailerQuality:
             )
         if self.weakness:
             page = AGENTS_PAGE if self.weakness.better.startswith("--metric") else self.page
-            return f"Judge {self.name}, {self.weakness}", f"{self._better}; {page}"
+            return f"Judge {self.name} on {self.weakness}", f"{self._better}; {page}"
         # An AUC is the share of pairs of a true and a false statement that are ranked right.
         best, worst = self.sets[0], self.sets[-1]
         return (
