@@ -645,7 +645,12 @@ def main() -> None:
         text = json.dumps(figures, ensure_ascii=False, indent=1) + "\n"
         options.out.write_text(text, encoding="utf-8")
     else:
-        print(write_result("strangers", COMMAND, DATA, figures))
+        # The screens quote the data, which are not ours.
+        logs = {
+            name: {key: value for key, value in log.items() if key != "screen"}
+            for name, log in figures["logs"].items()
+        }
+        print(write_result("strangers", COMMAND, DATA, {**figures, "logs": logs}))
 
 
 if __name__ == "__main__":
