@@ -1,6 +1,7 @@
 """Each layout as its tool writes it, through `read_samples`."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -428,3 +429,15 @@ def test_a_record_nested_too_deeply_is_a_fault_also_with_systems() -> None:
     [fault] = read_samples([{**TRUSTSCORE, "more": deep}])
     assert isinstance(fault, InputFault)
     assert "nested too deeply" in str(fault)
+
+
+@pytest.mark.parametrize("name", ["response", "output", "prediction"])
+@pytest.mark.parametrize("blank", ["", "nan"])
+def test_a_right_answer_never_stands_for_a_blank_one(tmp_path: Path, name: str, blank: str) -> None:
+    path = tmp_path / "x.csv"
+    rows = [f"question,{name},answer,context", "When?,In 1902.,1902,C", f"Where?,{blank},Rome,C"]
+    path.write_text("\n".join(rows))
+    assert [item.sample.response for item in read_samples(path)] == ["In 1902.", ""]
+    record = {"question": "Where?", name: None, "answer": "Rome", "context": "C"}
+    [result] = read_samples([record])
+    assert isinstance(result, LocatedSample) and result.sample.response is None

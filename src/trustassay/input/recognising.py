@@ -173,7 +173,7 @@ class RecognisedRecord:
     def _find_name(self, canonical: str) -> str:
         if canonical in self.sources:
             return self.sources[canonical]
-        if self.raw.get(canonical) is not None:
+        if canonical in self.raw:
             return canonical
         layout_names = self.layout.fields.get(canonical, (canonical,))
         return (*self.candidates.get(canonical, ()), *layout_names)[0]
@@ -236,7 +236,7 @@ def _find_sources(
         ):
             continue  # beside gold answers, a reference stays under its own name
         for name in names:
-            if canonical == "response" and name == "answer" and find_rival_answer(record):
+            if canonical == "response" and name == "answer" and _is_gold_answer(record, names):
                 continue
             is_read = name not in AMBIGUOUS or _is_text(record.get(name))
             is_read &= name not in TEXTS_ONLY or isinstance(record.get(name), str)
@@ -245,9 +245,25 @@ def _find_sources(
                 break
     # With a prose "source" as documents, "answer" is the response and not a gold answer.
     answered = "response" in sources or _has_value(record, "response")
-    if sources.get("documents") in AMBIGUOUS and not answered:
-        sources |= {"response": "answer"} if _has_value(record, "answer") else {}
+    if sources.get("documents") in AMBIGUOUS and not answered and _has_value(record, "answer"):
+        names = dict(candidates).get("response", ())
+        sources |= {} if _is_gold_answer(record, names) else {"response": "answer"}
     return sources
+
+
+def _is_gold_answer(record: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Whether "answer" is the right answer of a record, and not that of the model.
+
+    It is beside another name for the response, also where the model gave no answer.
+
+    Args:
+        record: the record.
+        names: the names for the response that it has.
+    """
+    others = [record[name] for name in ("response", *names) if name != "answer" and name in record]
+    return any(value is None or isinstance(value, str) for value in others) or bool(
+        find_rival_answer(record)
+    )
 
 
 def find_rival_answer(record: Mapping[str, Any]) -> str:
@@ -358,6 +374,9 @@ def _find_columns(
         is_column = canonical in {*keys, *reading.names, *reading.numbered}
         names = reading.names_of(canonical)
         names = (canonical, *names) if is_column else names
+        # Beside another name for the response, "answer" is the right answer.
+        if canonical == "response" and len(names) > 1:
+            names = tuple(name for name in names if name != "answer")
         if names and canonical not in result:
             columns = (_list_columns(name, reading) for name in dict.fromkeys(names))
             result[canonical] = tuple(chain.from_iterable(columns))
