@@ -437,7 +437,8 @@ def test_a_right_answer_never_stands_for_a_blank_one(tmp_path: Path, name: str, 
     path = tmp_path / "x.csv"
     rows = [f"question,{name},answer,context", "When?,In 1902.,1902,C", f"Where?,{blank},Rome,C"]
     path.write_text("\n".join(rows))
-    assert [item.sample.response for item in read_samples(path)] == ["In 1902.", ""]
+    samples = [result.sample for result in read_samples(path) if isinstance(result, LocatedSample)]
+    assert [sample.response for sample in samples] == ["In 1902.", ""]
     record = {"question": "Where?", name: None, "answer": "Rome", "context": "C"}
     [result] = read_samples([record])
     assert isinstance(result, LocatedSample) and result.sample.response is None
