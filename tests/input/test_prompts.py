@@ -21,31 +21,31 @@ RULE = "---------------------"
 
 LABELLED = {
     "question before the context": (
-        "You answer questions. Use the following pieces of retrieved context.\n"
+        "You help visitors. Use the following pieces of retrieved context.\n"
         "Question: {q} \nContext: {both} \nAnswer:"
     ),
     "sentence, then the context": (
-        "Use the following pieces of context to answer the question at the end. "
-        "If you don't know the answer, say so.\n\n{both}\n\nQuestion: {q}\nHelpful Answer:"
+        "Use the following pieces of context for the question at the end. "
+        "Where they leave it open, say so.\n\n{both}\n\nQuestion: {q}\nHelpful Answer:"
     ),
     "instructions below the sentence": (
-        "Use the following pieces of context to answer.\nIf you don't know, say so.\n\n"
+        "Use the following pieces of context.\nIf you are not sure, say so.\n\n"
         "{both}\n\nQuestion: {q}"
     ),
     "sentence with a colon": "Answer by the following context:\n{both}\n\nQuestion: {q}\n",
     "persona first": "You are a guide.\n\nUse the context below.\n\n{both}\n\nQuestion: {q}",
     "dashes": (
-        f"Context information is below.\n{RULE}\n{{both}}\n{RULE}\nGiven the context information "
-        "and not prior knowledge, answer the query.\nQuery: {q}\nAnswer: "
+        f"Context information is below.\n{RULE}\n{{both}}\n{RULE}\nFrom this context "
+        "information and nothing else, answer the query.\nQuery: {q}\nAnswer: "
     ),
     "dashes and the question in a sentence": (
         "Context information is below. \n------------\n{both}\n------------\n"
-        "Given the context information, answer the question: {q}\n"
+        "With this information, answer the question: {q}\n"
     ),
     "a refined answer": (
-        "The original query is as follows: {q}\nWe have provided an existing answer: 12.\n"
-        "We can refine it (only if needed) with some more context below.\n------------\n{both}\n"
-        "------------\nGiven the new context, refine the original answer.\nRefined Answer: "
+        "The original query is this: {q}\nThe existing answer is: 12.\n"
+        "Refine it, where that is needed, with the new context below.\n------------\n{both}\n"
+        "------------\nRefine the original answer with it.\nRefined Answer: "
     ),
     "a refined answer with labels": (
         "You work in two modes.\nNew Context: {both}\nQuery: {q}\nOriginal Answer: 12\nNew Answer: "
@@ -66,7 +66,7 @@ LABELLED = {
         "Source: 28-pl\n\nContent: {garden}\nSource: 30-pl\n=========\nFINAL ANSWER:"
     ),
     "documents": (
-        "\nGiven these documents, answer the question.\nDocuments:\n\n    {halls}\n\n"
+        "\nAnswer the question with these documents.\nDocuments:\n\n    {halls}\n\n"
         "    {garden}\n\n\nQuestion: {q}\nAnswer:"
     ),
     "Markdown": "### Context\n{both}\n\n### Question\n{q}",
@@ -125,9 +125,9 @@ UNLABELLED = {
         "{q}\n\nUse only the following information:\n---\n{both}\n---"
     ),
     "RAGTruth": (
-        "Briefly answer the following question:\n{q}\nBear in mind that your response should be "
-        "strictly based on the following two passages:\n{both}\n\nIn case the passages do not "
-        'contain the necessary information, please reply with: "Unable to answer."\noutput:'
+        "Answer the following question:\n{q}\nBear in mind that your response should be based "
+        "on the following two passages alone:\n{both}\n\nIn case the passages do not contain "
+        'the answer, reply with: "No answer."\noutput:'
     ),
     "the question in the last paragraph": "Context:\n{both}\n\n{q}",
     "below results": "Here are the search results:\n\n[1] {halls}\n[2] {garden}\n\n{q}",
@@ -242,8 +242,8 @@ def test_passages_without_a_question_ask_nothing() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"Use the following pieces of context to answer the user's question.\n"
-        f"If you don't know the answer, say so.\n----------------\n{BOTH}",
+        f"Use the following pieces of context for what the user asks.\n"
+        f"If you are not sure, say so.\n----------------\n{BOTH}",
         f"Use the given context. Be concise. Context: {BOTH}",
         f"Use the following pieces of retrieved context to answer. Be concise.\n\n{BOTH}",
         f"Use the context information below to assist the user.\n{RULE}\n{BOTH}\n{RULE}\n",
