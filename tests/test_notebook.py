@@ -62,7 +62,7 @@ def test_progress_is_one_display_that_is_empty_at_the_end(cells: list[Any]) -> N
     told = "".join(one.text for one in outputs(cells[0], "stream"))
     assert [line.split(":")[0] for line in told.splitlines()] == [
         "metric faithfulness",
-        "first of 3",
+        "first result of 3",
     ]
 
 

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 ANSWERS = 40
 COLUMNS = 80
-FIRST = re.compile(r"first of \d+: ")
+FIRST = re.compile(r"first result of \d+: ")
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

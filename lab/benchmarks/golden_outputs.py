@@ -85,7 +85,7 @@ _CHANGING = (
         "DATE",
     ),
     (re.compile(r"\b\d+(?:\.\d+)? (?:s|ms|min|h)\b(?: to \d+ (?:s|ms|min|h)\b)?"), "TIME"),
-    (re.compile(r"^(?:first of [\d,]+|[a-z ]+: [\d,]+/[\d,]+\b).*\n", re.MULTILINE), ""),
+    (re.compile(r"^(?:first result of [\d,]+|[a-z ]+: [\d,]+/[\d,]+\b).*\n", re.MULTILINE), ""),
     (re.compile(r"genai-prices [\d.]+"), "genai-prices"),
     (re.compile(r"\b\d+ days ago"), "DAYS ago"),
     # Of a file that is followed, and of a run by which a day is recognised again.

@@ -23,7 +23,7 @@ def test_the_demo_again_shows_the_same(cli: Cli) -> None:
     again = cli("demo", "--entailer", "lexical", "--out", "x", "--json")
     assert again.out == first.out
     lines = first.err.splitlines()
-    passing = ("first of", "scoring: ", "writing the report")  # progress, where it is slow
+    passing = ("first result of", "scoring: ", "writing the report")  # progress, where it is slow
     assert [line for line in lines if not line.startswith(passing)] == again.err.splitlines()
 
 

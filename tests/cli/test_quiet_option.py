@@ -51,7 +51,7 @@ def test_faults_and_failures_are_printed_all_the_same(cli: Cli, tmp_path: Path) 
     jsonl(tmp_path / "in.jsonl", [record(0), {**record(1), "response": " "}])
     failed = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL, "-q", "--out", "r")
     assert failed.status == 0
-    assert failed.err.splitlines()[0] == "failed: 1"
+    assert failed.err.splitlines()[0] == "could not be scored: 1"
     assert failed.err.splitlines()[-1] == "run:    r"
 
 
@@ -70,7 +70,7 @@ def test_the_worst_answers_come_before_the_figures(cli: Cli, tmp_path: Path) -> 
     lines = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL).err.splitlines()
     first = lines.index("5 of 5 answers need a look:")
     assert lines[first - 1].startswith("faithfulness: 0 % supported, 100 % not supported, 0 % not")
-    assert lines[first - 2].startswith("first of 5: ")
+    assert lines[first - 2].startswith("first result of 5: ")
     assert lines[first + 1].startswith("  ") and "(q" in lines[first + 1]
     assert re.match(r"    not found: ", lines[first + 2])
     assert lines.index("  ... and 2 more") < lines.index("Faithfulness to the passages")

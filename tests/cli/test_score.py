@@ -63,7 +63,8 @@ def test_some_failed_is_0_and_they_are_listed(cli: Cli, tmp_path: Path) -> None:
     said = cli("score", SOUND, "--entailer", "python:mine:fails", "--out", "run")
     assert said.status == 0
     assert "  not answered: error (1)\n" in said.err
-    assert "failed: 1\n  q1: grounding: python:mine:fails failed: RuntimeError:" in said.err
+    assert "could not be scored: 1\n" in said.err
+    assert "\n  q1: grounding: python:mine:fails failed: RuntimeError:" in said.err
 
 
 def test_the_outcomes_of_all_questions_are_the_first_lines(cli: Cli, tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_the_outcomes_of_all_questions_are_the_first_lines(cli: Cli, tmp_path: P
     said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL, "--out", "run")
     printed = said.err.splitlines()
     first = next(n for n, line in enumerate(printed) if line.startswith("faithfulness: "))
-    assert printed[first - 1].startswith("first of 5: ")
+    assert printed[first - 1].startswith("first result of 5: ")
     assert printed[first : first + 3] == [
         "faithfulness: 60 % supported, 0 % not supported, 40 % not answered of 5 questions.",
         "  not answered: refused (2)",
@@ -167,6 +168,10 @@ def test_few_answers_have_their_figures_on_a_line_and_the_interval_is_missed_onc
     assert "  mean 1.000, supported 100.0 %, not_found 0.0 %, contradicted 0.0 %\n" in said.err
     assert said.err.count("no interval") == 1
     assert "  no interval: too few samples: 3; at least 20 are needed\n" in said.err
+    # The line of outcomes is about all questions; figures of fewer answers have their number.
+    jsonl(tmp_path / "blank.jsonl", [*records(3), {**records(1)[0], "id": "b", "response": ""}])
+    said = cli("score", "blank.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "  mean 1.000 (of 3), supported 100.0 % (of 3), " in said.err
 
 
 def test_figures_without_a_value_are_no_rows_and_have_a_reason(cli: Cli) -> None:
@@ -183,8 +188,8 @@ def test_failures_of_one_kind_are_one_line_and_few_kinds_are_printed(
     (tmp_path / "no.py").write_text(function.format("'no'"))
     alike = cli("score", "many.jsonl", "--entailer", "python:no:no").err
     assert (
-        "failed: 25\n  q0: grounding: python:no:no failed: ValueError: no (and 24 others)\n"
-        in alike
+        "could not be scored: 25\n"
+        "  q0: grounding: python:no:no failed: ValueError: no (and 24 others)\n" in alike
     )
     assert alike.count("ValueError") == 1
     (tmp_path / "no2.py").write_text(function.format("hypothesis"))
@@ -415,7 +420,7 @@ def test_json_comes_with_failures_too(cli: Cli, tmp_path: Path) -> None:
 def test_a_finished_run_is_shown_again(cli: Cli) -> None:
     first = cli("score", SOUND, *LEXICAL, "--json")
     again = cli("score", SOUND, *LEXICAL, "--json")
-    heard = [line for line in first.err.splitlines() if not line.startswith("first of 3: ")]
+    heard = [line for line in first.err.splitlines() if not line.startswith("first result of 3: ")]
     assert len(heard) == len(first.err.splitlines()) - 1
     assert (again.out, again.err.splitlines()) == (first.out, heard)
 

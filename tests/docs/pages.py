@@ -44,7 +44,7 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _TIME = re.compile(r" *\b\d+ (?:s|min)(?: to \d+ (?:s|min))?(?!\w)")
-_FIRST = re.compile(r"^first of [\d,]+: .*\n?", re.MULTILINE)
+_FIRST = re.compile(r"^first result of [\d,]+: .*\n?", re.MULTILINE)
 """The first verdict, which is progress: only what was imported under the patch leaves it out."""
 _TITLE = re.compile(r'title="([^"]+)"')
 

@@ -105,6 +105,29 @@ def test_objects_are_opened_once_and_canonical_fields_are_not_columns() -> None:
     assert list(columns_of(sample, other, sample)) == ["model", "label", "session", "user.plan"]
 
 
+def test_fields_of_one_name_are_two_columns_and_one_without_a_name_is_none() -> None:
+    samples = [
+        {"model": f"m{n % 2}", "user": {"plan": "free"}, "user.plan": f"p{n % 2}", " ": n % 2,
+         "metadata": {"model": f"x{n % 3}", "label": n % 2, "": n % 2}}
+        for n in range(6)
+    ]  # fmt: skip
+    columns = columns_of(*samples)
+    assert list(columns) == ["model", "user.plan", "metadata.model", "label"]
+    assert {len(column.places) for column in columns.values()} == {6}
+    assert list(columns["metadata.model"].labels) == ["x0", "x1", "x2"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["9999-12-31T23:59:59.9999999", "9999-12-31T23:59:00-05:00", "0001-01-01T00:00:00+14:00"],
+)
+def test_dates_at_the_ends_of_the_calendar_stop_nothing(end: str) -> None:
+    days = [f"2025-11-{day:02}" for day in range(1, 30)]
+    groups = groups_of(*days, end)
+    assert groups is None or groups[-1] == "2025-11-23 to 9999-12-31"
+    assert groups_of("2025-11-01", end, end) == ["2025-11-01", end, end]
+
+
 def test_the_number_of_columns_is_bounded() -> None:
     samples = [{f"field {n}": value for n in range(500)} for value in "aab"]
     assert len(columns_of(*samples)) == MAX_COLUMNS

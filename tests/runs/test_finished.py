@@ -137,7 +137,7 @@ def test_the_line_of_the_first_verdict_is_one_line_without_what_a_terminal_obeys
     sample = run.worst()[0].sample
     hostile = Assessment("q0", "told", 0.4, verdict="bad", reason="a\nforged\x1b[2J line " * 20)
     line = describe_first_verdict(Told(), sample, hostile, 40)
-    assert re.match(r"first of 40: 0\? – bad: a forged", line)
+    assert re.match(r"first result of 40: 0\? – bad: a forged", line)
     assert line.isprintable() and line.endswith("…")
 
 

@@ -142,7 +142,7 @@ def print_run(run: Run, *, as_json: bool, worst: bool = True) -> int:
         say(one_line(line))
     if run.outcome.intake.faulty:
         say(f"skipped as faulty: {run.outcome.intake.faulty}")
-    # How far the judge can be believed, unless it judged next to nothing.
+    # How far the judge can be believed, unless most answers were not judged at all.
     judge = describe_judge(settings, content) if settings and 0 < answers <= 2 * judged else None
     for line in judge.lines if judge else ():
         say(one_line(line))
@@ -242,7 +242,7 @@ def show_summary(
         columns = 5 if console_width() >= MIN_WIDTH_WITH_MEANING else 4
         show_table(headings[:columns], [row[:columns] for row in rows], {"meaning"})
     else:
-        say(f"  {', '.join(f'{key} {value}' for key, value, *_ in rows)}")
+        say(f"  {', '.join(_with_count(key, value, summary) for key, value, *_ in rows)}")
     # Intervals over fewer units than samples are wider than readers expect.
     unit_counts = [summary.units[key] for key, *_ in rows if key in summary.units]
     one_unit = f"all answers {f'with the same {unit}' if unit else 'to a question'} are one unit"
@@ -264,6 +264,12 @@ def show_summary(
         for reason, keys in without.items():
             say(f"no interval for {', '.join(keys)}: {reason}")
     _show_without_value(summary, figures)
+
+
+def _with_count(key: str, value: str, summary: Summary) -> str:
+    """Return a figure; with its number of answers where it is not of all, as the outcomes are."""
+    n = summary.support.get(key, summary.n)
+    return f"{key} {value}" if n == summary.n else f"{key} {value} (of {n:,})"
 
 
 def _show_grown(
@@ -389,7 +395,7 @@ def _show_failures(run: Run) -> None:
         if kind in counts or len(counts) < MAX_FAILURE_KINDS:
             counts[kind] += 1
             first_ids.setdefault(kind, one_line(assessment.id))
-    complain(f"failed: {failed_count:,}")
+    complain(f"could not be scored: {failed_count:,}")
     for (metric, error), count in counts.most_common(FAILURE_KINDS_SHOWN):
         others = f" (and {amount(count - 1, 'other')})" if count > 1 else ""
         complain(f"  {first_ids[metric, error]}: {metric}: {error}{others}")

@@ -83,16 +83,21 @@ class ColumnOutcomes(NamedTuple):
 
 
 def read_fields(sample: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a stored sample that may be columns; objects are opened once."""
+    """Yield the fields of a stored sample that may be columns, no name twice; objects are opened
+    once."""
+    fields: dict[str, Any] = {}
     for name, value in sample.items():
         if name in _NOT_COLUMNS:
             continue
         if not isinstance(value, Mapping):
-            yield name, value
+            fields[name] = value
             continue
         for inner, inner_value in value.items():
-            # Fields that were under ``metadata`` are known by their own name.
-            yield (inner if name == "metadata" else f"{name}.{inner}"), inner_value
+            # Fields under ``metadata`` have their short name, unless the sample has one of it.
+            is_short = name == "metadata" and inner not in sample
+            fields[inner if is_short else f"{name}.{inner}"] = inner_value
+    # A column without a name could not be chosen.
+    yield from ((name, value) for name, value in fields.items() if name.strip())
 
 
 class ColumnCounter:
@@ -204,11 +209,12 @@ def _read_number(label: str) -> tuple[str, float]:
     if _DATE.fullmatch(label):
         try:
             moment = datetime.fromisoformat(label)
-        except ValueError:
+            # A time without a zone is taken as UTC: only the order matters.
+            zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            # Whole seconds: the last microsecond of the year 9999 would be rounded to 10000.
+            return "date", zoned.astimezone(UTC).replace(microsecond=0).timestamp()
+        except (ValueError, OverflowError):
             return "text", 0.0
-        # A time without a zone is taken as UTC: only the order matters.
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return "date", zoned.timestamp()
     return "text", 0.0
 
 

@@ -183,7 +183,7 @@ def describe_first_verdict(
 ) -> str:
     """Return the line that a run shows when the first of its ``total`` answers is judged."""
     question = shorten_text(one_line(sample.question), MAX_VERDICT_CHARACTERS)
-    message = f"first of {total:,}: {question} – {one_line(describe_verdict(assessment))}"
+    message = f"first result of {total:,}: {question} – {one_line(describe_verdict(assessment))}"
     reason = shorten_text(describe_reason(metric, assessment), MAX_VERDICT_CHARACTERS)
     return f"{message}: {reason}" if reason else message
 
@@ -328,9 +328,9 @@ class Run:
         result, settings = self.looks(worst), self._folder.read_run()
         judge = describe_judge(settings, self.summary_file) if settings else None
         remarks = self.explain_unjudged()
-        # How sure the judge is says nothing where it judged nothing.
-        has_judged = result.look_counts.judged > 0
-        failure = None if has_judged else next(self.assessments.iter_failures(), None)
+        failure = None
+        if not result.look_counts.judged:
+            failure = next(self.assessments.iter_failures(), None)
         if failure is not None:
             remarks.append(f"The first failure: {failure.error}")
         return NotebookRun(
@@ -350,7 +350,7 @@ class Run:
                 (answer.id, shorten_text(answer.question, 240), answer.verdict, answer.reason)
                 for answer in result.worst
             ],
-            [*judge.lines, judge.why_metric] if judge and has_judged else [],
+            [*judge.lines, judge.why_metric] if judge else [],
             remarks,
         )
 

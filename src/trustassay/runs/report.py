@@ -169,21 +169,21 @@ def write_report(  # noqa: PLR0913 - what a page can show
 def describe_judge(
     run: Mapping[str, Any], summary: Mapping[str, Any] | None = None
 ) -> EntailerQuality | None:
-    """Return how reliable the entailer of a run is; ``None`` if the run has none.
+    """Return how reliable the entailer of a run is; ``None`` if it has none, or judged nothing.
 
     Args:
         run: the content of ``run.json``.
         summary: the content of ``summary.json``, which has the price of a larger entailer and the
             kind of the answers.
     """
-    entailer = run["backends"].get("entailer")
-    if not entailer:
+    entailer, summary = run["backends"].get("entailer"), summary or {}
+    if not entailer or summary.get(counts.LOOKED_KEY, {}).get("judged") == 0:
         return None
-    larger, kind = (summary or {}).get(LARGER_JUDGE), (summary or {}).get(counts.KIND_KEY)
+    kind = summary.get(counts.KIND_KEY)
     return find_entailer_quality(
         str(entailer),
         run["metrics"],
-        larger,
+        summary.get(LARGER_JUDGE),
         run.get(WHY, ""),
         run["backends"].get("second"),
         # A later version may write kinds that are not known here.
