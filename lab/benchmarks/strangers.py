@@ -548,8 +548,8 @@ def score_log(log: Log) -> Json:
     result["false_all_clear"] = (claims_all_is_well and result["judged"] < result["rows"]) or (
         result["status"] == 0 and result["judged"] == 0
     )
-    # A run in which nothing could be judged ends with 1; here all logs but the German one can be.
-    expected = 0 if result["judged"] else 1
+    # Only the German log, which has no labels, may end with 1 and nothing judged.
+    expected = 0 if result["judged"] or result["right"] or result["wrong"] else 1
     result["right_screen"] = (
         result["status"] == expected
         and result["questions_counted"] == result["rows"]

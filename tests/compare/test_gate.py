@@ -415,6 +415,9 @@ def test_a_run_without_a_judged_answer_fails_although_the_earlier_one_had_none_e
     assert compare(tmp_path / "before", tmp_path / "after").headline == (
         "No question was answered in either run: there is nothing to compare."
     )
+    town_run(tmp_path / "answered", towns(45), "faithfulness")
+    headline = compare(tmp_path / "answered", tmp_path / "after").headline
+    assert headline.startswith("Worse: ") and "not answered" in headline
 
 
 def test_what_has_no_value_fails(runs: Path, tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def spell(pieces: Iterable[ComparedPiece]) -> str:
         # A number of the sentence is no counterpart of a name.
         ("The [Danish] king opened it with 40 guests.",
          "The [Swedish] king opened it in 1902 with 40 guests."),
+        # Many words at the place of one are another phrase.
+        ("The mill is on the [left] bank of the river.",
+         "The mill is on the steep, wooded and sunny bank of the river."),
         # A negation in one of both; two are none.
         ("The museum is open on Mondays.", "The museum is [not] open on Mondays."),
         ("The museum [never] closes at noon.", "The museum closes at noon."),

@@ -99,6 +99,20 @@ def test_the_sentence_of_few(found: ReviewCounts, words: str) -> None:
     assert found.sentence == words
 
 
+@pytest.mark.parametrize(
+    ("skipped", "words"),
+    [
+        (0, "None of the 2 answers needs a look"),
+        (1, "2 answers were judged: 0 need a look; 1 faulty record was skipped"),
+        (3, "2 answers were judged: 0 need a look; 3 faulty records were skipped"),
+    ],
+)
+def test_records_that_could_not_be_read_make_no_all_clear(skipped: int, words: str) -> None:
+    counts = looked((assessed(0.9), False), (assessed(0.8), False))
+    counts.skipped = skipped
+    assert counts.sentence == words
+
+
 # The line
 
 

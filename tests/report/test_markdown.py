@@ -218,6 +218,14 @@ def test_marks_are_drawn_in_a_plain_text_and_behind_its_fold() -> None:
     assert Tags(across.head).marked + Tags(across.rest).marked == text[590:610]
 
 
+@pytest.mark.parametrize("text", ["The lamp is red.", "The **lamp** is red."])
+def test_no_letter_is_in_two_marks(text: str) -> None:
+    marks = [TextMark(0, len(text), tone, "") for tone in ("bad", "fair")]
+    page = str(render_text(text, (*marks, TextMark(len(text) - 4, len(text), "bad", ""))).head)
+    assert page.count("lamp") == page.count("red") == 1
+    assert 'class="fair"' not in page
+
+
 @pytest.mark.parametrize(
     "text",
     [

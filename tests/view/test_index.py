@@ -94,6 +94,11 @@ def test_what_is_new_changed_or_gone_is_found(index: Index, root: Path) -> None:
     assert index.refresh()
     run = index.run("one")
     assert run is not None and run.flagged == 3
+    # None flagged is no finding where none was judged.
+    changed(root / "one" / "summary.json", looked={"answers": 19, "flagged": 0, "judged": 0})
+    assert index.refresh()
+    run = index.run("one")
+    assert run is not None and run.flagged is None
     shutil.rmtree(root / "deep")
     assert index.refresh()
     assert index.run("deep/two") is None and not index.figures("deep/two", None)

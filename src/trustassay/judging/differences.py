@@ -65,6 +65,11 @@ class Comparison(NamedTuple):
     """The share of the claim's content words that the sentence has, 0 to 1."""
 
     @property
+    def is_near(self) -> bool:
+        """Whether the texts share so many words that each one that differs is marked."""
+        return self.shared >= MIN_SHARED
+
+    @property
     def differs(self) -> bool:
         """Whether any word is marked."""
         return any(piece.difference != "same" for piece in (*self.claim, *self.sentence))

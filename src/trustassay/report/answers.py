@@ -402,12 +402,7 @@ class AnswerCard:
         marks = sorted(
             mark for result in self.results for mark in find_marks(text, result.view.judged)
         )
-        # Two metrics may doubt the same piece: the first mark at a place stays.
-        apart: list[TextMark] = []
-        for mark in marks:
-            if not apart or mark.start >= apart[-1].end:
-                apart.append(mark)
-        return render_text(text, tuple(apart), MAX_ANSWER_CHARACTERS)
+        return render_text(text, tuple(marks), MAX_ANSWER_CHARACTERS)
 
     @property
     def facts(self) -> list[tuple[str, str]]:

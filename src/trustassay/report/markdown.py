@@ -97,7 +97,7 @@ def render_text(
 
     Args:
         text: the text.
-        marks: what is marked in it, in order and without overlap.
+        marks: what is marked in it, in order; where two overlap, the first counts.
         longest: characters up to which it is not folded.
     """
     tokens = _parse(text, links=True)
@@ -225,7 +225,7 @@ def _mark_text(text: str, offset: int, marks: Sequence[TextMark]) -> Markup:
     Args:
         text: the text, or a part of it.
         offset: the place of the part in the text that the marks are of.
-        marks: the marks, in order and without overlap.
+        marks: the marks, in order; where two overlap, the first counts.
     """
     pieces, place = [], 0
     for mark in marks:
