@@ -268,11 +268,9 @@ def _read_item(item: Any, *, numbers_alone: bool) -> Sequence[ReadToken] | None:
 
 
 def _read_pair(item: Sequence[Any]) -> ReadToken | None:
-    """Read [text, number, alternatives], [number, text], or [number, id, text] as of SGLang."""
+    """Read [text, number, alternatives], or [number, id, text] as of SGLang."""
     if len(item) == 3 and type(item[1]) is int and not isinstance(item[0], str):
         return ReadToken(_read_text(item[2]), read_logprob(item[0]))
-    if len(item) == 2 and isinstance(item[0], float) and isinstance(item[1], str):
-        return ReadToken(_read_text(item[1]), read_logprob(item[0]))
     if not 1 <= len(item) <= 3 or not isinstance(item[0], str | int | None):
         return None
     text, number, alternatives = (*item, None, None)[:3]
