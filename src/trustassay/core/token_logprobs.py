@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 from trustassay.core.capabilities import TokenLogprob
 
-ANOTHER_TEXT, PART_OF_TEXT, COUNT, LENGTHS, POSITIVE, NO_NUMBERS, ONE_NUMBER, UNREADABLE = (
-    *("another_text", "part_of_text", "count", "lengths", "positive", "no_numbers", "one_number"),
-    "unreadable",
-)
+ANOTHER_TEXT, PART_OF_TEXT = "another_text", "part_of_text"
+COUNT, LENGTHS = "count", "lengths"
+POSITIVE, NO_NUMBERS, ONE_NUMBER = "positive", "no_numbers", "one_number"
+UNREADABLE = "unreadable"
 UNUSABLE: Mapping[str, str] = {
     ANOTHER_TEXT: "of another text",
     PART_OF_TEXT: "of a part of the text",
@@ -43,9 +43,8 @@ lists of tokens are tried in vain, the first of their reasons in this order coun
 _TEXTS = ("token", "text", "decodedtoken", "tokstr", "tokenstr", "content")
 _NUMBERS = ("logprob", "logprobability", "tokenlogprob", "logprobs", "likelihood")
 _PROBABILITIES = ("prob", "probability")
-_ALTERNATIVES = (
-    *("toplogprobs", "outputtoplogprobs", "toptokens", "topcandidates", "topprobs", "probs"),
-    "alternatives",
+_ALTERNATIVES = tuple(
+    "toplogprobs outputtoplogprobs toptokens topcandidates topprobs probs alternatives".split()
 )
 _TOKEN_COLUMNS = ("tokens", "token")
 _NUMBER_COLUMNS = ("tokenlogprobs", "logprobs", "logprobabilities", "tokenlogprob", "logprob")
