@@ -118,7 +118,7 @@ def answer(ramp: Ramp, latency_s: Callable[[int], float], replies: int) -> list[
     """Answer calls that wait for places, and return how many were allowed at each reply."""
     result = []
     for _ in range(replies):
-        ramp.record_reply(ramp.round, ramp.allowed, latency_s(ramp.allowed))
+        ramp.record_reply(ramp.round, latency_s(ramp.allowed))
         result.append(ramp.allowed)
     return result
 
@@ -138,13 +138,29 @@ def test_room_that_comes_later_is_found() -> None:
     assert answer(ramp, lambda number: 1.0, 400)[-1] == 64
 
 
+def test_a_server_that_becomes_full_gets_few_calls_again() -> None:
+    ramp = Ramp(64)
+    assert answer(ramp, lambda number: 1.0, 4000)[-1] == 64
+    assert answer(ramp, lambda number: number / 2, 400)[-1] == 4
+
+
+def test_calls_that_come_one_by_one_say_nothing_of_more_at_once() -> None:
+    async def work() -> int:
+        place, server = Endpoint(EndpointLimits(64)), Server()
+        for _ in range(200):
+            await place.call(server)
+        return place.allowed
+
+    assert run(work) == FIRST_CALLS
+
+
 def test_replies_to_calls_of_an_earlier_round_do_not_count() -> None:
     ramp = Ramp(64)
     early = ramp.round
     answer(ramp, lambda number: 1.0, 4)
     assert ramp.allowed == 16
     for _ in range(100):
-        ramp.record_reply(early, 4, 100.0)
+        ramp.record_reply(early, 100.0)
     assert ramp.allowed == 16
     assert answer(ramp, lambda number: 1.0, 16)[-1] == 64
 
@@ -155,7 +171,7 @@ def test_after_an_outage_nothing_from_before_it_counts() -> None:
     early = ramp.round
     ramp.restart(16)
     assert ramp.allowed == 16
-    ramp.record_reply(early, 64, 1.0)
+    ramp.record_reply(early, 1.0)
     assert answer(ramp, lambda number: 1.0, 11)[-1] == 16
     assert answer(ramp, lambda number: 1.0, 1)[-1] == 64
 

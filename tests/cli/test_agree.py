@@ -45,6 +45,15 @@ def test_the_scale_is_given_or_said_to_be_unknown(cli: Cli, tmp_path: Path) -> N
     assert "r.csv:6: rating: '5' is not among the levels" in wrong.err
 
 
+def test_half_a_character_is_printed_as_json(cli: Cli, tmp_path: Path) -> None:
+    rows = [{"item": f"q{n}", "ann": n % 3, "bob": (n + n // 9) % 3} for n in range(12)]
+    rows[0]["ann"] = "good\ud800"
+    (tmp_path / "r.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    result = cli("agree", "r.jsonl", "--json")
+    assert result.status == 0
+    assert json.loads(result.out)["unread"]["words"] == {"good\ufffd": 1}
+
+
 def test_words_columns_and_hostile_names(cli: Cli, tmp_path: Path) -> None:
     rows = [
         {"q": "a\nforged: line\x1b[31m", "who": who, "mark": mark}

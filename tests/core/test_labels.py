@@ -10,6 +10,7 @@ from trustassay.core.labels import (
     fold_label,
     is_about_wrong,
     is_missing,
+    normalise_label,
     parse_number,
     parse_percent,
     read_single_label,
@@ -112,6 +113,13 @@ def test_per_cent(text: str, number: float | None) -> None:
 )
 def test_texts_that_are_no_label(text: str) -> None:
     assert is_missing(text)
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 10**6 + "b", "1" * 10**6, "no_" * 10**6])
+def test_a_long_text_is_no_label_and_takes_no_time(text: str) -> None:
+    assert fold_label(text) == text
+    assert normalise_label(text) == text
+    assert read_single_label(text) is None
 
 
 def test_different_grades_stay_different() -> None:

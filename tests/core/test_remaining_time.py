@@ -78,6 +78,7 @@ SCENARIOS = {
     "a ramp, 4 times as many each second": (ramp(1, 4, 10_000), 5.5, 1.6),
     "a ramp, 4 times as many each 2 s": (ramp(2, 4, 5_000), 10.5, 1.6),
     "a ramp, twice as many each second": (ramp(1, 2, 10_000), 8.0, 1.6),
+    "a ramp, twice as many each 4 s": (ramp(4, 2, 5_000), 28.3, 1.6),
     "calls of random length": (pool(64, 3_000, 1), 3.5, 1.3),
     "one slow step after another": (flow(10, 0.1, 60), 40.1, 1.6),
 }
@@ -88,6 +89,8 @@ def test_the_estimate_is_near_the_true_rest_from_early_on(scenario: str) -> None
     steps_at, latest_s, most = SCENARIOS[scenario]
     seen = estimates(steps_at)
     assert seen[0][0] <= latest_s
+    # It does not come and go.
+    assert len(seen) == round((seen[-1][0] - seen[0][0]) / TICK_S) + 1
     # Below a minute only "less than a minute" is shown.
     over = [seconds / max(rest, 1e-9) for _, seconds, rest in seen if seconds >= 60]
     assert max(over) <= most

@@ -16,6 +16,7 @@ from trustassay.core.sample import (
     SampleError,
     clean,
     compute_content_id,
+    write_number,
 )
 
 
@@ -175,7 +176,17 @@ def test_ids_are_made_from_content() -> None:
     assert one.id == parsed(response="a").id != two.id
     assert len(one.id) == 12
     assert compute_content_id({"a": 1, "b": 2}) == compute_content_id({"b": 2, "a": 1})
+    # As in a file of CSV.
+    assert compute_content_id({"a": "1", "b": "2", "c": "", "d": None}) == compute_content_id(
+        {"a": 1, "b": 2.0}
+    )
     assert parsed(id=7).id == "7"
+
+
+def test_whole_numbers_are_written_as_in_a_table() -> None:
+    # The last one is not exact, so its digits would pretend something.
+    numbers = (3.0, -0.0, 2.5, 7, True, 1e16)
+    assert [write_number(number) for number in numbers] == ["3", "0", "2.5", "7", "True", "1e+16"]
 
 
 def test_lone_surrogates_are_replaced_and_all_else_stays() -> None:

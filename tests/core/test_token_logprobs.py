@@ -62,7 +62,6 @@ GEMINI_TOP = [
 FORMS: dict[str, Any] = {
     "pairs": PAIRS,
     "pairs with alternatives": [[*pair, [pair, OTHER]] for pair in PAIRS],
-    "numbers before texts": [[number, text] for text, number in PAIRS],
     "numbers as texts": [[text, str(number)] for text, number in PAIRS],
     "chat: content": {"content": OBJECTS, "refusal": None},
     "chat: list": OBJECTS,
@@ -143,6 +142,7 @@ FORMS: dict[str, Any] = {
     "other spellings of the names": [{"Text": t, "log_prob": n} for t, n in PAIRS],
     "as Python prints it": str([tuple(pair) for pair in PAIRS]),
     "in a list of its own": [PAIRS],
+    "after numbers alone": {"logprobs": [-9.0] * 7, "tokens": PAIRS},
 }  # fmt: skip
 
 
@@ -212,6 +212,11 @@ def test_only_the_tokens_of_the_text_count(before: list[Any], end: str) -> None:
     assert [token.logprob for token in fitted.tokens if token.token.strip()] == [
         number for text, number in PAIRS if text.strip()
     ]
+
+
+def test_white_space_at_the_ends_belongs_to_the_text() -> None:
+    fitted = fit_tokens([[" ", -0.1], *PAIRS, ["\n", -0.2], ["", -7.0]], TEXT)
+    assert [token.token for token in fitted.tokens] == [" ", *TEXTS, "\n"]
 
 
 def test_a_text_inside_a_longer_reply_is_found_at_the_ends_of_words() -> None:
@@ -331,6 +336,8 @@ CUT: dict[str, list[Any]] = {
 def test_a_character_in_several_tokens_is_the_text_of_one_of_them(spelling: str) -> None:
     tokens = fit_tokens(CUT[spelling], PARTY).tokens
     assert "".join("".join(token.token for token in tokens).split()) == "".join(PARTY.split())
+    # What ended the text is none of it.
+    assert tokens[-1].token
 
 
 @pytest.mark.parametrize("spelling", CUT)
@@ -402,6 +409,7 @@ def test_what_is_stored_is_json(number: float) -> None:
     "value",
     [
         *(None, {}, {"content": []}, {"content": [{"token": "a"}]}),
+        {"content": [{"token": "a", "logprob": -1.0}, {"token": "b"}]},
         {"tokens": [1], "token_logprobs": [-1]},
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from trustassay.core.labels import MAX_LABEL_CHARACTERS
 from trustassay.input.labels import read_labels
 from trustassay.input.records import InputError
 
@@ -102,6 +103,7 @@ def test_levels_give_words_an_order() -> None:
         ([[1]], r"'\[1\]' \(1\)"),
         (["inf", "1", "2", "3"], r"'inf' \(1\)"),
         ([1e300, 1, 2], "'1000000"),
+        ([10**400, 1, 2], "'1000000"),
         (["1,000", "2,000"], r"'1,000' \(1\), '2,000' \(1\)"),
         (["x", "○"], r"'x' \(1\), '○' \(1\)"),
         ([f"word {n}" for n in range(12)], "and 4 more"),
@@ -130,6 +132,12 @@ def test_a_few_labels_that_cannot_be_read_are_left_out_and_named() -> None:
     )
     with pytest.raises(InputError, match="does not say what is right: 'unclear'"):
         read_labels("mark", [*given, "other"])
+
+
+def test_of_a_long_text_that_is_no_label_only_the_beginning_is_stated() -> None:
+    unread = read_labels("mark", [*["yes", "no"] * 5, "some text " * 1000]).unread
+    assert unread
+    assert [len(word) for word in unread.words] == [MAX_LABEL_CHARACTERS]
 
 
 @pytest.mark.parametrize(

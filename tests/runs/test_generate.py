@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,13 @@ def test_what_was_answered_is_written_and_what_was_not_is_told(tmp_path: Path) -
     assert "no such thing" in done.failed["bad"]
     assert [(one["id"], one["response"]) for one in read_lines(out)] == [("a", "A?"), ("c", "C?")]
     assert [path.name for path in out.parent.iterdir()] == ["a.jsonl"]
+
+
+def test_half_a_character_in_another_field_loses_no_answer(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "a?", "mark": ["good\ud800"]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(row))
+    generate(tmp_path / "q.jsonl", shouted, tmp_path / "a.jsonl", GenerateOptions(calls=NO_CACHE))
+    assert [one["mark"] for one in read_lines(tmp_path / "a.jsonl")] == [["good\ufffd"]]
 
 
 def test_where_nothing_was_answered_an_older_file_stays(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ as 32 pairs. What a server can do at once is seen in its latency: while it has r
 as long as few; when it has none, four times as many take four times as long, and nothing is gained.
 
 The number grows in rounds. A round at a number ends when about as many calls that began in it are
-answered. By Little's law the calls in progress, divided by their latency, are the calls a second.
+answered. By Little's law the number, divided by their mean latency, is the calls a second.
 The smallest number that brings nearly the most calls a second is kept; a larger one is tried as
 long as none was in vain, and again from time to time.
 """
@@ -32,27 +32,17 @@ vain, doubled each time, up to the last."""
 
 
 @dataclass(slots=True)
-class _Throughput:
-    """What an endpoint did at one number of calls."""
+class _Latency:
+    """How long calls took at one number of calls."""
 
-    calls: float = 0.0
-    """Mean number of calls in progress, over the beginnings and the ends of calls."""
-    latency_s: float = 0.0
-    """Mean latency."""
+    mean_s: float = 0.0
     replies: int = 0
-    """Replies that the means are of."""
+    """Replies that the mean is of."""
 
-    def add(self, calls: float, latency_s: float) -> None:
+    def add(self, latency_s: float) -> None:
         """Add a reply."""
         self.replies += 1
-        weight = 1 / min(self.replies, MAX_WEIGHT)
-        self.calls += weight * (calls - self.calls)
-        self.latency_s += weight * (latency_s - self.latency_s)
-
-    @property
-    def per_second(self) -> float:
-        """Calls a second, by Little's law."""
-        return self.calls / max(self.latency_s, 1e-9)
+        self.mean_s += (latency_s - self.mean_s) / min(self.replies, MAX_WEIGHT)
 
 
 class Ramp:
@@ -68,31 +58,29 @@ class Ramp:
         """Begin again with ``first`` calls: what the endpoint did before says nothing any more."""
         self.allowed = first if self._most >= MIN_FACTOR * first else self._most
         self.round += 1
-        self._tried = {self.allowed: _Throughput()}
+        self._tried = {self.allowed: _Latency()}
         self._wait = FIRST_WAIT
         self._rounds_to_wait = self._replies = 0
         self._is_trial = False
 
-    def record_reply(self, round_of_call: int, calls: float, latency_s: float) -> None:
+    def record_reply(self, round_of_call: int, latency_s: float) -> None:
         """Record a reply that came while further calls waited for a place.
 
         Args:
             round_of_call: :attr:`round` when the call began.
-            calls: the calls in progress, itself included: the mean of those at its beginning and
-                those at its end, since their number grows in a round.
             latency_s: how long it took.
         """
         # A call that began in an earlier round met another number of calls.
         if round_of_call != self.round:
             return
-        self._tried[self.allowed].add(calls, latency_s)
+        self._tried[self.allowed].add(latency_s)
         self._replies += 1
         if self._replies >= ROUND_SHARE * self.allowed:
             self._end_round()
 
     def _end_round(self) -> None:
         """Choose the number of the next round."""
-        rates = {number: tried.per_second for number, tried in self._tried.items()}
+        rates = {n: n / max(latency.mean_s, 1e-9) for n, latency in self._tried.items()}
         enough = max(rates.values()) / MIN_GAIN
         best = min(number for number, rate in rates.items() if rate >= enough)
         smaller = max((number for number in rates if number < self.allowed), default=0)
@@ -112,6 +100,6 @@ class Ramp:
             self.allowed, self._rounds_to_wait = best, UNCLEAR_WAIT
         elif self._rounds_to_wait == 0 and larger > self.allowed:
             # What it was like earlier is forgotten, or nothing new could be learnt.
-            self.allowed, self._tried[larger], self._is_trial = larger, _Throughput(), True
+            self.allowed, self._tried[larger], self._is_trial = larger, _Latency(), True
         self.round += 1
         self._replies = 0

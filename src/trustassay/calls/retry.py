@@ -53,9 +53,7 @@ class PendingCall:
     """Its number among all calls that left."""
     round: int = 0
     """The round of the ramp in which it last left."""
-    calls: int = 1
-    """Calls in progress when it last left, itself included."""
-    row: int = -1
+    streak: int = -1
     """Number of the streak of failures during which it last left."""
 
     @property
@@ -92,9 +90,9 @@ class Outage:
         """
         self._patience_s, self._deadline_s = patience_s, deadline_s
         self._granted_delay_s = 0.0
-        self._row: Counter[PendingCall] = Counter()
+        self._streak: Counter[PendingCall] = Counter()
         self._failed: set[PendingCall] = set()
-        self._failures_in_row = self._pending_in_row = self._row_number = 0
+        self._failures_in_streak = self._pending_in_streak = self._streak_number = 0
         self._began = self._first_at = 0.0
         self._opened_at: float | None = None
         self._last = self._last_before = 0
@@ -126,9 +124,9 @@ class Outage:
 
     def record_start(self, call: PendingCall, now: float) -> None:
         """Record that a call leaves."""
-        call.row = self._row_number
+        call.streak = self._streak_number
         self._last = call.turn
-        self._pending_in_row += 1
+        self._pending_in_streak += 1
         if self.open:
             self._probe = call
             self._next = now + self._interval_s
@@ -138,7 +136,7 @@ class Outage:
         if self._probe is call:
             self._probe = None
         # Only calls of this streak count: one that left before it says nothing about it.
-        self._pending_in_row -= call.row == self._row_number
+        self._pending_in_streak -= call.streak == self._streak_number
 
     def record_reply(self, call: PendingCall, now: float) -> None:
         """Record a reply; one that refuses the request counts, too."""
@@ -149,9 +147,9 @@ class Outage:
             if self._opened_at is not None:
                 self._past_s += now - self._opened_at
             self._opened_at = self._probe = None
-            self._row.clear()
+            self._streak.clear()
             self._failed.clear()
-            self._failures_in_row = 0
+            self._failures_in_streak = 0
         else:
             # It answered something, so patience starts anew.
             self._began = now
@@ -165,7 +163,7 @@ class Outage:
         if not self._failed:
             self._began, self._first_at = call.began, now
             self.complaints_only = True
-            self._row_number, self._pending_in_row = self._row_number + 1, 0
+            self._streak_number, self._pending_in_streak = self._streak_number + 1, 0
         self._failed.add(call)
         self.complaints_only &= complaint
         if self.open:
@@ -174,18 +172,20 @@ class Outage:
                 self._delay_probe(error, now)
             return
         call.tries += 1
-        self._row[call] += 1
+        self._streak[call] += 1
         # Calls sent before the first complaint could not know of the limit.
-        self._failures_in_row += not complaint or call.began >= self._first_at
+        self._failures_in_streak += not complaint or call.began >= self._first_at
         # With complaints only, most calls in progress may still succeed: wait for their results.
-        waited_for = self._pending_in_row if self.complaints_only else 0
+        waited_for = self._pending_in_streak if self.complaints_only else 0
         # The streak must outnumber the calls that may still be answered.
-        in_a_row = self._failures_in_row >= max(OUTAGE_FAILURES, OUTAGE_FAILURES * (waited_for - 1))
+        outnumbers = self._failures_in_streak >= max(
+            OUTAGE_FAILURES, OUTAGE_FAILURES * (waited_for - 1)
+        )
         # Failures before this streak: those in it may all be the endpoint's fault.
         suspects = all(
-            member.tries - failed >= SUSPECT_FAILURES for member, failed in self._row.items()
+            member.tries - failed >= SUSPECT_FAILURES for member, failed in self._streak.items()
         )
-        if in_a_row and not suspects:
+        if outnumbers and not suspects:
             self._start_outage(error, now)
 
     def is_patience_over(self, call: PendingCall, error: CallError, now: float) -> bool:
@@ -213,10 +213,10 @@ class Outage:
         """Start an outage; give back the tries that its streak has cost."""
         self._opened_at, self._interval_s, self._granted_delay_s = now, PROBE_S, 0.0
         self._last_before = self._last
-        for call, failed in self._row.items():
+        for call, failed in self._streak.items():
             call.tries -= failed
         # From here on failures cost no tries, see record_failure().
-        self._row.clear()
+        self._streak.clear()
         self._delay_probe(error, now)
 
     def _delay_probe(self, error: CallError, now: float) -> None:
@@ -458,7 +458,7 @@ class Endpoint:
         call.turn = self._pace.take(len(self._waiting), now)
         self._outage.record_start(call, now)
         self._in_progress += 1
-        call.round, call.calls = self._ramp.round, self._in_progress
+        call.round = self._ramp.round
 
     def _schedule_wake(self, wait_s: float) -> None:
         """Look at the queue again after a wait; an infinite one is ended by the end of a probe."""
@@ -491,8 +491,7 @@ class Endpoint:
         self._pace.record_reply(call.turn, latency_s)
         # The number of calls is what limits them only while further ones wait for a place.
         if self._waiting and self._in_progress >= self._ramp.allowed:
-            calls = (call.calls + self._in_progress) / 2
-            self._ramp.record_reply(call.round, calls, latency_s)
+            self._ramp.record_reply(call.round, latency_s)
 
     def _record_failure(self, call: PendingCall, error: CallError) -> None:
         """Record a failure; one that is not temporary counts as a reply."""

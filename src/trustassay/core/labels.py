@@ -23,6 +23,8 @@ _INVISIBLE = re.compile("[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\u200b-\u200d\ufeff]"
 _SURROUNDING = " \t\r\n\"'`.,;:!()[]«»„“”‘’‚。、「」『』"
 _STARS = re.compile(r"\*+(.*?)\*+")
 _BETWEEN_WORDS = re.compile(r"(?<=\w)[\s_-]+(?=\w)")
+MAX_LABEL_CHARACTERS = 200
+"""A longer text is a wrong column, and no label; the patterns would take long on it."""
 
 
 def parse_number(text: str) -> float | None:
@@ -31,7 +33,7 @@ def parse_number(text: str) -> float | None:
     A number such as 1,000 is ambiguous, and so none.
     """
     folded = _fold_characters(text)
-    if not _NUMBER.fullmatch(folded):
+    if len(folded) > MAX_LABEL_CHARACTERS or not _NUMBER.fullmatch(folded):
         return None
     number = float(folded.replace(",", "."))
     return number if math.isfinite(number) else None
@@ -39,7 +41,8 @@ def parse_number(text: str) -> float | None:
 
 def parse_percent(text: str) -> float | None:
     """Return a text such as 85 % as a number, here 85, or ``None`` where it is not one."""
-    match = _PERCENT.fullmatch(_fold_characters(text))
+    folded = _fold_characters(text)
+    match = _PERCENT.fullmatch(folded) if len(folded) <= MAX_LABEL_CHARACTERS else None
     return parse_number(match[1]) if match else None
 
 
@@ -51,6 +54,8 @@ def fold_label(text: str) -> str:
     1 and 0, as they are in files that have booleans.
     """
     folded = _fold_characters(text).casefold()
+    if len(folded) > MAX_LABEL_CHARACTERS:
+        return folded
     number, percent = parse_number(folded), parse_percent(folded)
     if number is not None:
         return f"{number:.15g}"
@@ -68,7 +73,7 @@ def fold_label(text: str) -> str:
 
 def _fold_characters(text: str) -> str:
     text = text.strip()
-    if text.isascii():
+    if text.isascii() or len(text) > MAX_LABEL_CHARACTERS:
         return text
     folded = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-")
     # Only accents of Latin letters: in Japanese such marks make another word.

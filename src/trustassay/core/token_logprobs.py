@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 from trustassay.core.capabilities import TokenLogprob
 
-ANOTHER_TEXT, PART_OF_TEXT, COUNT, LENGTHS, POSITIVE, NO_NUMBERS, ONE_NUMBER, UNREADABLE = (
-    *("another_text", "part_of_text", "count", "lengths", "positive", "no_numbers", "one_number"),
-    "unreadable",
-)
+ANOTHER_TEXT, PART_OF_TEXT = "another_text", "part_of_text"
+COUNT, LENGTHS = "count", "lengths"
+POSITIVE, NO_NUMBERS, ONE_NUMBER = "positive", "no_numbers", "one_number"
+UNREADABLE = "unreadable"
 UNUSABLE: Mapping[str, str] = {
     ANOTHER_TEXT: "of another text",
     PART_OF_TEXT: "of a part of the text",
@@ -43,9 +43,8 @@ lists of tokens are tried in vain, the first of their reasons in this order coun
 _TEXTS = ("token", "text", "decodedtoken", "tokstr", "tokenstr", "content")
 _NUMBERS = ("logprob", "logprobability", "tokenlogprob", "logprobs", "likelihood")
 _PROBABILITIES = ("prob", "probability")
-_ALTERNATIVES = (
-    *("toplogprobs", "outputtoplogprobs", "toptokens", "topcandidates", "topprobs", "probs"),
-    "alternatives",
+_ALTERNATIVES = tuple(
+    "toplogprobs outputtoplogprobs toptokens topcandidates topprobs probs alternatives".split()
 )
 _TOKEN_COLUMNS = ("tokens", "token")
 _NUMBER_COLUMNS = ("tokenlogprobs", "logprobs", "logprobabilities", "tokenlogprob", "logprob")
@@ -268,11 +267,9 @@ def _read_item(item: Any, *, numbers_alone: bool) -> Sequence[ReadToken] | None:
 
 
 def _read_pair(item: Sequence[Any]) -> ReadToken | None:
-    """Read [text, number, alternatives], [number, text], or [number, id, text] as of SGLang."""
+    """Read [text, number, alternatives], or [number, id, text] as of SGLang."""
     if len(item) == 3 and type(item[1]) is int and not isinstance(item[0], str):
         return ReadToken(_read_text(item[2]), read_logprob(item[0]))
-    if len(item) == 2 and isinstance(item[0], float) and isinstance(item[1], str):
-        return ReadToken(_read_text(item[1]), read_logprob(item[0]))
     if not 1 <= len(item) <= 3 or not isinstance(item[0], str | int | None):
         return None
     text, number, alternatives = (*item, None, None)[:3]

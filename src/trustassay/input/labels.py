@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from trustassay.core.json_form import JsonForm
 from trustassay.core.labels import (
+    MAX_LABEL_CHARACTERS,
     NO,
     YES,
     fold_label,
@@ -55,7 +56,8 @@ class UnreadLabels(JsonForm):
     @classmethod
     def of(cls, words: Iterable[tuple[str, str]], labels: int) -> "UnreadLabels":
         """Count unreadable labels, each with its id or place, among ``labels`` in all."""
-        pairs = list(words)
+        # A wrong column may have whole texts.
+        pairs = [(word[:MAX_LABEL_CHARACTERS], place) for word, place in words]
         counts = Counter(word for word, _ in pairs)
         return cls(len(pairs), labels, dict(counts.most_common()), pairs[0][1] if pairs else "")
 
@@ -219,10 +221,9 @@ def _label_text(value: Any) -> str:
     # Before numbers, since ``True`` is an ``int`` in Python.
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float):
+    if isinstance(value, float):
         # 1.0 in a stored sample was 1, or true, in most files.
-        is_whole = isinstance(value, float) and value.is_integer()
-        return "" if math.isnan(value) else str(int(value) if is_whole else value)
+        return "" if math.isnan(value) else str(int(value) if value.is_integer() else value)
     text = str(value).strip()
     return "" if value is None or is_missing(text) else text
 

@@ -24,7 +24,7 @@ from trustassay.calls.retry import Endpoint
 from trustassay.core.capabilities import Models
 from trustassay.core.files import name_in_errors, open_atomic
 from trustassay.core.progress import Progress
-from trustassay.core.sample import Sample
+from trustassay.core.sample import Sample, clean
 from trustassay.core.tracebacks import describe_error
 from trustassay.errors import BackendError, CallError
 from trustassay.runs.folder import RunFolder
@@ -193,7 +193,7 @@ class UnfinishedFile:
 
 def _encode_line(content: Mapping[str, Any], *, sort_keys: bool = False) -> bytes:
     text = json.dumps(content, ensure_ascii=False, default=str, sort_keys=sort_keys)
-    return text.encode() + b"\n"
+    return clean(text).encode() + b"\n"
 
 
 @dataclass(frozen=True, kw_only=True)

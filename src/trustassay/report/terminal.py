@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from typer import Exit
 
+from trustassay.core.sample import clean
+
 if TYPE_CHECKING:
     from trustassay.report.document import DocumentRow
 
@@ -78,7 +80,8 @@ class _LossyStream(io.RawIOBase):
 def print_json(content: Mapping[str, Any]) -> None:
     """Print an object on standard output; ends the process if that cannot be written."""
     try:
-        print(json.dumps(content, indent=2, ensure_ascii=False), flush=True)
+        # A label, a group or a rating may have half a character in it.
+        print(clean(json.dumps(content, indent=2, ensure_ascii=False)), flush=True)
     except OSError as error:
         exit_output_failed(error)
 

@@ -22,7 +22,7 @@ from trustassay.calls.retry import Endpoint
 from trustassay.core.event_loop import run_anywhere
 from trustassay.core.files import name_in_errors, open_locked
 from trustassay.core.progress import Progress, tell
-from trustassay.core.sample import TOKENS_FIELD, Sample
+from trustassay.core.sample import TOKENS_FIELD, Sample, clean
 from trustassay.errors import UsageError
 from trustassay.runs.answering import Answering
 from trustassay.runs.choose_metric import has_unanswered
@@ -164,7 +164,9 @@ async def _generate_answers(
             wanted = options.answering.logprobs is not None and bool(result.calls)
             outcome.without_tokens += wanted and TOKENS_FIELD not in metadata
             content = result.sample.to_dict() | {"id": name}
-            file.write((json.dumps(content, ensure_ascii=False, default=str) + "\n").encode())
+            # Other fields of the record may have half a character in them.
+            line = clean(json.dumps(content, ensure_ascii=False, default=str))
+            file.write((line + "\n").encode())
         file.flush()
         outcome.endpoints = client.endpoints.all()
         # Keep an earlier file if every question failed.

@@ -574,10 +574,12 @@ class Uncertainty(UncertaintyOptions):
             parts["self_certainty"] = maths.self_certainty(alternatives)
         if "disagreement" in parts:
             # CoCoA: probability of the tokens times disagreement of the replies.
-            for name, value in (
-                *(("cocoa_nll", "nll"), ("cocoa_mean_nll", "mean_nll")),
-                ("cocoa_entropy", "mean_entropy"),
-            ):
+            cocoa = {
+                "cocoa_nll": "nll",
+                "cocoa_mean_nll": "mean_nll",
+                "cocoa_entropy": "mean_entropy",
+            }
+            for name, value in cocoa.items():
                 if value in parts:
                     parts[name] = parts[value] * parts["disagreement"]
         if "claims" in self.families and all(alternatives) and is_complete:

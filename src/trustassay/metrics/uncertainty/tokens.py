@@ -26,9 +26,8 @@ REASONS = {NOT_OF_EACH: "with more or fewer entries than replies", **UNUSABLE}
 """Why log-probabilities of a sample are not used, in the words of a sentence."""
 _EDGES = string.punctuation + string.whitespace
 
-TOKENS, TOKENS_LEFT_OUT, TOKENS_UNLIKELY = TOKEN_COUNTS = (
-    *("tokens", "tokens_left_out", "tokens_unlikely"),
-)
+TOKENS, TOKENS_LEFT_OUT, TOKENS_UNLIKELY = "tokens", "tokens_left_out", "tokens_unlikely"
+TOKEN_COUNTS = (TOKENS, TOKENS_LEFT_OUT, TOKENS_UNLIKELY)
 """Parts: tokens with a log-probability; those without; those that are too unlikely for one."""
 UNUSED = {TOKENS_FIELD: "logprobs_unused:", REPLY_LOGPROBS: "resample_logprobs_unused:"}
 """By field, the beginning of a part that is 1 where its log-probabilities could not be used; the
@@ -108,8 +107,9 @@ class TokenRemarks:
         """Count one more sample."""
         self._samples += 1
         self._with_tokens += bool(parts.get(TOKENS))
+        starts = (TOKENS_LEFT_OUT, TOKENS_UNLIKELY, *UNUSED.values())
         for name, value in parts.items():
-            if name in (TOKENS_LEFT_OUT, TOKENS_UNLIKELY) or name.startswith((*UNUSED.values(),)):
+            if name.startswith(starts):
                 self._counts[name] += 1
                 self._totals[name] += int(value)
                 # In one line, so that an id cannot imitate another remark.

@@ -497,5 +497,5 @@ def _write_samples(
                         references=references_of_sample,
                     )
                     content = answer_sample.to_dict()
-                    line = json.dumps(content, ensure_ascii=False, default=str) + "\n"
-                    file.write(line.encode())
+                    line = clean(json.dumps(content, ensure_ascii=False, default=str))
+                    file.write((line + "\n").encode())
