@@ -156,7 +156,7 @@ def _convert(node: ast.AST, *, is_element: bool = False) -> Any:
             # ``{**other}``, which Python does not print, has no key.
             return {str(_convert(key or node)): _convert(value) for key, value in pairs}
         case ast.UnaryOp(operand=ast.Name(id="inf" | "nan")):
-            return None
+            node = node.operand
         case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
             return _convert_constant(ast.literal_eval(node))
         case ast.Call():
