@@ -426,3 +426,9 @@ def test_a_chat_in_which_a_title_was_once_asked_for_has_its_answer() -> None:
 def test_a_parent_of_zeros_is_no_parent() -> None:
     root = ROOT | {"parentSpanId": "0000000000000000"}
     assert "question: is missing" in str(one([root, FOUND]))
+
+
+def test_a_passage_that_a_prompt_shows_with_other_spaces_counts_once() -> None:
+    context = CONTEXT.replace(" ", "  ")
+    asked = f"Use the following context.\n\n{context}\n\nQuestion: {Q}\nAnswer:"
+    assert texts(one([ROOT, FOUND, chat(4, 1, asked, name="chat m")])) == SHOWN

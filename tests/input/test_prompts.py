@@ -336,10 +336,12 @@ def test_a_record_without_documents_has_those_of_its_prompt(name: str) -> None:
     assert [document.text for document in result.sample.documents or ()] == PAIR
 
 
-def test_documents_of_a_record_win_over_those_of_its_prompt() -> None:
+@pytest.mark.parametrize("name", ["documents", "contexts"])
+def test_documents_of_a_record_win_over_those_of_its_prompt(name: str) -> None:
     prompt = f"Context:\n{BOTH}\n\nQuestion: {Q}\nAnswer:"
-    sample = sample_of({"question": prompt, "response": "It has 14.", "documents": ["Own."]})
-    assert (sample.question, [one.text for one in sample.documents]) == (prompt, ["Own."])
+    for key, question in (("question", prompt), ("prompt", Q)):
+        sample = sample_of({key: prompt, "response": "It has 14.", name: [GARDEN]})
+        assert (sample.question, [one.text for one in sample.documents]) == (question, [GARDEN])
 
 
 def test_messages_inside_a_record_of_a_tool_show_their_passages() -> None:
