@@ -400,3 +400,35 @@ def test_the_question_asked_in_a_prompt_of_text_alone_is_read() -> None:
     llm = kind(2, 1, "LLM", "Completion", input__value=prompt, output__value=A)
     sample = one([ROOT, llm])
     assert (sample.question, texts(sample)) == (Q, SHOWN)
+
+
+def test_a_single_root_answers_whatever_its_name() -> None:
+    answer = json.dumps({"answer": A})
+    root = span(1, name="guardrail service", input__value=Q, output__value=answer)
+    assert one([root, chat(2, 1, answer="A draft that is not the answer.")]).response == A
+
+
+def test_a_server_of_tools_that_asks_a_model_is_a_root_that_answers() -> None:
+    server = tool(1, 0, json.dumps({"answer": A}), input__value=Q)
+    sample = one([server, chat(2, 1, REWRITE, "A draft that is not the answer.")])
+    assert (sample.question, sample.response) == (Q, A)
+
+
+def test_a_chat_in_which_a_title_was_once_asked_for_has_its_answer() -> None:
+    plan = "First I look up the river in the atlas of Portugal."
+    earlier = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": plan}]
+    title = [{"role": "user", "content": TITLE}, {"role": "assistant", "content": "Rivers"}]
+    messages = json.dumps([*earlier, *title, {"role": "user", "content": Q}])
+    last = chat(3, 1, name="chat m", **{"gen_ai.input.messages": messages})
+    assert one([ROOT, chat(2, 1, answer=plan, name="chat m"), last]).response == A
+
+
+def test_a_parent_of_zeros_is_no_parent() -> None:
+    root = ROOT | {"parentSpanId": "0000000000000000"}
+    assert "question: is missing" in str(one([root, FOUND]))
+
+
+def test_a_passage_that_a_prompt_shows_with_other_spaces_counts_once() -> None:
+    context = CONTEXT.replace(" ", "  ")
+    asked = f"Use the following context.\n\n{context}\n\nQuestion: {Q}\nAnswer:"
+    assert texts(one([ROOT, FOUND, chat(4, 1, asked, name="chat m")])) == SHOWN

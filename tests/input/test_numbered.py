@@ -145,3 +145,8 @@ def test_faults_of_several_names_say_which_one(tmp_path: Path) -> None:
 def test_other_fields_have_one_name(names: list[str]) -> None:
     with pytest.raises(InputError, match="response: expected one name, got"):
         read_samples([ROW], fields={"response": names})
+
+
+def test_a_source_with_a_number_is_no_passage_beside_another_name_for_the_passages() -> None:
+    row = {"context": "It opened in 1902.", "Source 1": "Seen in the guide of the town."}
+    assert texts(sample_of(row)) == ["It opened in 1902."]

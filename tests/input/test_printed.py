@@ -73,6 +73,8 @@ NODE = (
         str(np.array([FIRST, SECOND])),
         {"text": np.array([FIRST, SECOND], dtype=object)},
         [{"text": FIRST, "score": float("nan")}, {"text": SECOND, "rank": np.float64(0.3)}],
+        [{"text": FIRST, "score": float("-inf")}, {"text": SECOND, "rank": np.float64("nan")}],
+        [(Chunk(FIRST), float("-inf")), (Chunk(SECOND), np.float64("nan"))],
         [Chunk(FIRST), Chunk(SECOND, {"at": datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC)})],
         [(Chunk(FIRST), 0.9), (Chunk(SECOND), 0.8)],
         [SimpleNamespace(text=FIRST), collections.OrderedDict(text=SECOND)],
@@ -177,6 +179,11 @@ def test_gold_answers_may_be_printed_too() -> None:
     [result] = read_samples([row])
     assert isinstance(result, LocatedSample)
     assert result.sample.answers == (("a",), ("b",))
+
+
+def test_an_unknown_escape_is_read_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    assert parse_printed(r"['C:\data', 'D:\data']") == [r"C:\data", r"D:\data"]
+    assert not list(recwarn)
 
 
 @pytest.mark.parametrize("value", [Chunk("It opened."), Chunk("It opened.", {"a": Chunk("b")})])

@@ -175,6 +175,42 @@ def test_questions_and_answers_in_passages_stay_in_them() -> None:
     assert split(f"Question: {Q}\nContext:\n{post}\nAnswer:")[0] == Q
 
 
+TIP = "On Mondays the museum is closed to all but these:"
+LONG_ANSWER = "Twelve of them are on the first floor and two are in the tower."
+SHORT = "I have an hour."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "question", "passages"),
+    [
+        (f"Context:\n{HALLS}\n\nQuestion: {Q}\nAnswer: Let's count.", Q, [HALLS]),
+        (
+            f"Context:\n{HALLS}\n\nQuestion: {Q}\n\nQuestion: Where?\nAnswer: {LONG_ANSWER}",
+            Q,
+            [HALLS],
+        ),
+        (f"Question: {Q}\n\nContext:\n{HALLS}\n{TIP}", Q, [f"{HALLS}\n{TIP}"]),
+        (f"Question: {Q}\n\nContext:\nSource: guide.pdf\n{HALLS}", Q, [HALLS]),
+        (f"Question: {Q}\n\nSource: guide.pdf\n{HALLS}\n\nContext:\n{GARDEN}", Q, [GARDEN]),
+        (
+            f"Context:\n{HALLS}\n\nQuestion: {SHORT} Source: the guide. {Q}",
+            f"{SHORT} Source: the guide. {Q}",
+            [HALLS],
+        ),
+        (f"Context:\n{HALLS}\n\nQuestion: {SHORT}\n\n{Q}", f"{SHORT}\n\n{Q}", [HALLS]),
+        (f"Rephrase.\n\nContext:\n{HALLS}\n\nQuestion: {Q}\nStandalone question:", Q, [HALLS]),
+    ],
+    ids=(
+        *("answer begun", "example answered", "long last line", "header", "header first"),
+        *("label inside", "two paragraphs", "rewriting"),
+    ),
+)
+def test_what_only_resembles_a_label_or_an_answered_example_stays_text(
+    prompt: str, question: str, passages: list[str]
+) -> None:
+    assert split(prompt) == (question, passages)
+
+
 @pytest.mark.parametrize(
     ("prompt", "question"),
     [
@@ -205,6 +241,8 @@ def test_lines_of_dashes_between_passages_part_them() -> None:
         "How do I set this?\n\ncontext:\n  cluster: dev\n  user: admin\n\nI use kubectl.",
         "Why does this fail?\n```xml\n<docs>\n<doc>The museum has 14 halls.</doc>\n</docs>\n```",
         'How do I use <source src="a.mp4"> in HTML?',
+        f"{Q}\nWrite your answer as <result>the number of the halls</result>.",
+        f"These documents follow below. {HALLS * 40}\n\n{GARDEN}\n\nQuestion: {Q}",
         "What is the difference between [1] and [2] in Python?",
         "Document 1 is the contract of the lease.\n\nWhich law applies?",
         "Write a poem.\n---\nIt should rhyme.\n---\nThanks",
@@ -298,10 +336,12 @@ def test_a_record_without_documents_has_those_of_its_prompt(name: str) -> None:
     assert [document.text for document in result.sample.documents or ()] == PAIR
 
 
-def test_documents_of_a_record_win_over_those_of_its_prompt() -> None:
+@pytest.mark.parametrize("name", ["documents", "contexts"])
+def test_documents_of_a_record_win_over_those_of_its_prompt(name: str) -> None:
     prompt = f"Context:\n{BOTH}\n\nQuestion: {Q}\nAnswer:"
-    sample = sample_of({"question": prompt, "response": "It has 14.", "documents": ["Own."]})
-    assert (sample.question, [one.text for one in sample.documents]) == (prompt, ["Own."])
+    for key, question in (("question", prompt), ("prompt", Q)):
+        sample = sample_of({key: prompt, "response": "It has 14.", name: [GARDEN]})
+        assert (sample.question, [one.text for one in sample.documents]) == (question, [GARDEN])
 
 
 def test_messages_inside_a_record_of_a_tool_show_their_passages() -> None:

@@ -160,3 +160,10 @@ def test_beside_a_model_s_answer_of_unknown_name_a_gold_one_is_not_the_response(
     [located] = read_samples([{**record, "raw_output": f"Well. {record['answer']}"}])
     assert isinstance(located, LocatedSample)
     assert located.sample.response == record["answer"]
+
+
+def test_a_chat_of_a_known_name_needs_no_other_name() -> None:
+    record = {"question": ASK, "conversation": [{"role": "assistant", "content": REPLY}]}
+    assert "rename" not in str(unknown_fields_of(record, "response"))
+    renamed = {"question": ASK, "talk": record["conversation"]}
+    assert "rename it to messages" in str(unknown_fields_of(renamed, "response"))

@@ -243,7 +243,8 @@ def _read_element(element: Any, levels_left: int, *, prose: bool) -> list[RawPas
 def _is_pair_with_score(element: Any) -> bool:
     """Whether it is a document with its score, of which LangChain returns lists."""
     is_pair = isinstance(element, list | tuple) and len(element) == 2
-    return is_pair and isinstance(element[1], float) and not isinstance(element[0], float)
+    # A score that is no number, such as nan, was read as an empty one.
+    return is_pair and isinstance(element[1], float | None) and not isinstance(element[0], float)
 
 
 def _find_declared_rows(value: Any, levels_left: int) -> Sequence[Any] | None:

@@ -10,6 +10,7 @@
 import ast
 import datetime
 import re
+import warnings
 from typing import Any
 
 from trustassay.input.layouts import NAMES
@@ -105,19 +106,19 @@ def _parse(text: str) -> Any:
 
     python = _ANGLES.sub(replace_angles, text)
     try:
-        tree = ast.parse(python, mode="eval").body
-        result = _convert(tree, is_element=True)
+        # On an escape that Python does not know, as in 'C:\\data', it would warn the user.
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(python, mode="eval").body
+            result = _convert(tree, is_element=True)
+            if isinstance(tree, ast.List):
+                result = _split_adjacent_texts(python, result)
     except UnreadableError as error:
         raise UnreadableError(str(error) or _describe_opaque(*opaque_texts[:1])) from None
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         # A list of NumPy with more than 1000 elements, a cell of pandas, a long text of Haystack.
         is_cut = text.endswith(("...", "…")) or re.search(r"\.\.\.['\"]?\s*[,\])}]", text)
         raise UnreadableError(CUT_OFF if is_cut else NO_LIST) from error
-    if not isinstance(result, list | dict):
-        return None
-    if isinstance(tree, ast.List) and isinstance(result, list):
-        return _split_adjacent_texts(python, result)
-    return result
+    return result if isinstance(result, list | dict) else None
 
 
 def _describe_opaque(text: str = _NO_CONTENT) -> str:
@@ -154,10 +155,12 @@ def _convert(node: ast.AST, *, is_element: bool = False) -> Any:
             pairs = zip(node.keys, node.values, strict=True)
             # ``{**other}``, which Python does not print, has no key.
             return {str(_convert(key or node)): _convert(value) for key, value in pairs}
+        case ast.UnaryOp(operand=ast.Name(id="inf" | "nan")):
+            node = node.operand
         case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
             return _convert_constant(ast.literal_eval(node))
-        case ast.Call() if (result := _convert_call(node, is_element=is_element)) is not None:
-            return result
+        case ast.Call():
+            return _convert_call(node, is_element=is_element)
     name = _name_of(node)
     if name == _NO_CONTENT and is_element:
         raise UnreadableError
@@ -175,7 +178,7 @@ def _convert_constant(value: Any) -> Any:
 
 
 def _convert_call(node: ast.Call, *, is_element: bool) -> Any:
-    """Return the value of a call; ``None`` where its class is not one that prints values so."""
+    """Return the value of a call; raises as :func:`_convert` where its class prints none so."""
     name = _name_of(node.func)
     if name in _CONTAINERS and node.args:
         # ``defaultdict`` prints its factory first.
@@ -189,7 +192,9 @@ def _convert_call(node: ast.Call, *, is_element: bool) -> Any:
         return values[0]
     if name and node.keywords and not values:
         return {str(item.arg): _convert(item.value) for item in node.keywords}
-    return None
+    if is_element:
+        raise ValueError(name)
+    return ast.unparse(node)
 
 
 def _name_of(node: ast.AST) -> str:

@@ -308,8 +308,6 @@ def _find_kind(name: str) -> str:
 
 def _split_labelled(text: str, all_labels: Sequence[_Label]) -> PromptParts | None:
     """Return the parts of a prompt with a labelled question, preferably at the start of a line."""
-    if is_rewriting_request(text):
-        return None
     for labels in ([label for label in all_labels if not label.is_inside], all_labels):
         question = _find_question(text, labels)
         passages = _read_part(_find_part_beside(text, labels, question)) if question else []

@@ -648,7 +648,7 @@ def _split_turns(
 
 
 def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFault:
-    fields, untold, left_out = reading.fields, None, False
+    fields, unknown_fields, left_out = reading.fields, None, False
     try:
         recognised = recognising.recognise(raw.record, fields)
         if not reading.unanswered and recognised.lacks_last_answer:
@@ -666,7 +666,7 @@ def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFaul
         except SampleError as error:
             # A field with a problem of reading it needs no second one.
             reported_fields = {problem.field for problem in problems}
-            untold = find_unknown_fields(recognised, error.problems)
+            unknown_fields = find_unknown_fields(recognised, error.problems)
             result = map(recognised.use_original_names, error.problems)
             problems += [problem for problem in result if problem.field not in reported_fields]
     except RecursionError:
@@ -677,8 +677,8 @@ def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFaul
         # A number in an iterable with more digits than Python converts to text.
         problems = [Problem("record", f"cannot be read ({error})")]
     if problems:
-        shown_problems = tuple(Problem(clean(p.field), p.message) for p in problems)
-        return InputFault(raw.where, shown_problems, untold)
+        cleaned = tuple(Problem(clean(p.field), p.message) for p in problems)
+        return InputFault(raw.where, cleaned, unknown_fields)
     has_id = recognised.record.get("id") is not None
     return LocatedSample(
         raw.where,

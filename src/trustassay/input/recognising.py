@@ -374,7 +374,8 @@ def _find_columns(
         is_column = canonical in {*keys, *reading.names, *reading.numbered}
         names = reading.names_of(canonical)
         names = (canonical, *names) if is_column else names
-        # Beside another name for the response, "answer" is the right answer.
+        # Beside another name for the response, "answer" is the right answer. A header has no values
+        # by which _is_gold_answer decides for a record.
         if canonical == "response" and len(names) > 1:
             names = tuple(name for name in names if name != "answer")
         if names and canonical not in result:

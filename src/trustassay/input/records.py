@@ -125,9 +125,9 @@ class UnknownFields(NamedTuple):
 class UnknownFieldsError(InputError):
     """The header of a table has no column for the question."""
 
-    def __init__(self, message: str, untold: UnknownFields) -> None:
-        super().__init__(message, untold)
-        self.message, self.unknown_fields = message, untold
+    def __init__(self, message: str, unknown_fields: UnknownFields) -> None:
+        super().__init__(message, unknown_fields)
+        self.message, self.unknown_fields = message, unknown_fields
 
     def __str__(self) -> str:
         return f"{self.message}; {self.unknown_fields}"
@@ -152,16 +152,10 @@ class InputFault:
 
 def find_common_unknown_fields(faults: Sequence[InputFault]) -> UnknownFields | None:
     """Return the unknown fields that most faulty records share; ``None`` if there are none."""
-    # Of records with the same names the first one is shown.
-    result = {
-        str(fault.unknown_fields): fault.unknown_fields
-        for fault in reversed(faults)
-        if fault.unknown_fields
-    }
-    most = Counter(
-        str(fault.unknown_fields) for fault in faults if fault.unknown_fields
-    ).most_common(1)
-    return result[most[0][0]] if most else None
+    unknown = [fault.unknown_fields for fault in faults if fault.unknown_fields]
+    counts = Counter(map(str, unknown))
+    # Of records with the same names the first one is returned.
+    return max(unknown, key=lambda fields: counts[str(fields)], default=None)
 
 
 def summarise_faults(faults: Sequence[InputFault], records: int = 0) -> list[str]:
@@ -270,13 +264,14 @@ MISSING_TEXTS = frozenset(
     "nan NaN -nan -NaN NaT NA N/A n/a <NA> #NA #N/A None NULL null 1.#IND -1.#IND 1.#QNAN "
     "-1.#QNAN".split()
 )
-"""Texts that pandas, Excel and SQL write for an empty cell: those that pandas reads as one."""
+"""Texts that pandas, Excel and SQL write for an empty cell."""
 
 
 def is_missing(value: Any) -> bool:
     """Whether ``value`` is an empty cell: ``None``, NaN, or a text that stands for one.
 
-    "None." and "none" are answers; only the texts of :data:`MISSING_TEXTS` stand for no answer.
+    "None." and "none" are answers; only the texts of :data:`MISSING_TEXTS` stand for no answer. In
+    a label, which is no answer, they are missing too (:func:`trustassay.core.labels.is_missing`).
     """
     if isinstance(value, str):
         return len(value) < 20 and value.strip() in MISSING_TEXTS

@@ -33,12 +33,12 @@ class TraceSpan:
             within: the span in whose object it was written, if any; this is its parent.
         """
         self.raw, self.inside_of = raw, within
-        self._own = {normalise_name(str(key)): value for key, value in raw.items()}
+        self._fields = {normalise_name(str(key)): value for key, value in raw.items()}
         self.within = within.id if within else ""
-        self._own["within"] = self.within or None
+        self._fields["within"] = self.within or None
         # LangSmith's "session_id" is the project, and no conversation.
         if "run_type" in raw:
-            self._own.pop("session_id", None)
+            self._fields.pop("session_id", None)
         self._attributes = _nest_attributes(_read_attributes(raw))
         self.trace: str = within.trace if within else self.text("trace")
         self.id: str = self.text("id")
@@ -46,8 +46,8 @@ class TraceSpan:
         # Some exporters write a parent of zeros for a root.
         self.parent = self.parent if self.parent.strip("0") else ""
         self.kind = _KINDS.get(self.text("kind").lower(), "")
-        self.input, self.asked_in = self.find("input")
-        self.output, self.said_in = self.find("output")
+        self.input, self.input_field = self.find("input")
+        self.output, self.output_field = self.find("output")
         # The input of a traced Python function: its first positional argument counts.
         if isinstance(self.input, Mapping) and isinstance(self.input.get("args"), list):
             self.input = [*self.input["args"], self.input.get("kwargs")][0]
@@ -55,13 +55,13 @@ class TraceSpan:
         self.is_row = bool({"inputs", "input"} & raw.keys()) and "attributes" not in raw
         self.start, self.end, self.error = map(self.text, ("start", "end", "error"))
         # The exporter writes an end, but this span has none: its process was cut off.
-        self.cut = not self.end and any(place[1:] in self._own for place in _PLACES["end"])
+        self.cut = not self.end and any(place[1:] in self._fields for place in _PLACES["end"])
 
     def find(self, what: str) -> tuple[Any, str]:
         """Return the first value of a part of the span, by ``names.toml``, and its field."""
         for place in _PLACES[what]:
             # A path with a dot in front is a field of the span, any other one is an attribute.
-            value: Any = self._own if place.startswith(".") else self._attributes
+            value: Any = self._fields if place.startswith(".") else self._attributes
             for name in place.removeprefix(".").split("."):
                 value = value.get(name) if isinstance(value, Mapping) else None
             value = decode_json(value.get("", value) if isinstance(value, Mapping) else value)
@@ -76,7 +76,7 @@ class TraceSpan:
 
     def has_name(self, name: str) -> bool:
         """Whether a user may call the span so: by its own name, or that of its tool or agent."""
-        return name in (self.name, self._own.get("name"))
+        return name in (self.name, self._fields.get("name"))
 
 
 def _read_attributes(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -267,8 +267,8 @@ def _build_record(
         return [_build_fault(where, *fault)]
     assert asking_span and not isinstance(choice, NoAnswer)  # nothing is missing
     span = choice.span
-    sources["question from", f"{asking_span.asked_in}{_name_span(asking_span)}"] += 1
-    sources["response from", f"{span.said_in}{_name_span(span)}"] += 1
+    sources["question from", f"{asking_span.input_field}{_name_span(asking_span)}"] += 1
+    sources["response from", f"{span.output_field}{_name_span(span)}"] += 1
     sources["passages", ""] += len(passages)
     if len(tree.orphans) > 1 and tree.roots is tree.orphans:
         sources["read without their root", ""] += 1
@@ -410,7 +410,7 @@ def _find_unmatched_result(tree: SpanTree) -> tuple[TraceSpan, str, str] | None:
     for span, call in ((span, message.call) for span, chat in chats_to_check for message in chat):
         if call and call not in calls and (span.kind == MODEL or span in roots):
             problem = f"expected a call of a tool for each result, none for {call[:80]!r}"
-            return span, span.asked_in or "input", problem
+            return span, span.input_field or "input", problem
     return None
 
 
