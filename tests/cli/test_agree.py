@@ -82,14 +82,14 @@ def test_named_raters_are_the_only_ones(cli: Cli, tmp_path: Path) -> None:
 def test_ratings_that_cannot_be_read_are_counted_and_named(cli: Cli, tmp_path: Path) -> None:
     rows = TABLE.splitlines()
     (tmp_path / "r.csv").write_text("\n".join([*rows, "q24,3,unclear", "q25,3,N/A"]))
-    said = cli("agree", "r.csv", "--json")
-    assert said.status == 0
-    assert "missing ratings: 1\n" in said.err
+    output = cli("agree", "r.csv", "--json")
+    assert output.status == 0
+    assert "missing ratings: 1\n" in output.err
     words = "ratings: 1 of 51 cannot be read and are left out, the first at 'r.csv:26': 'unclear'"
-    assert words in said.err
-    found = json.loads(said.out)
-    assert found["raters"] == {"ann": 26, "bob": 24}
-    assert found["unread"]["words"] == {"unclear": 1}
+    assert words in output.err
+    result = json.loads(output.out)
+    assert result["raters"] == {"ann": 26, "bob": 24}
+    assert result["unread"]["words"] == {"unclear": 1}
 
 
 def test_faults_end_with_status_2(cli: Cli, tmp_path: Path) -> None:

@@ -143,9 +143,9 @@ def test_a_record_of_a_known_tool_says_what_it_lacks_and_no_more(cli: Cli, tmp_p
 def test_a_chat_under_another_name_is_not_met_with_options(cli: Cli, tmp_path: Path) -> None:
     turns = [{"role": "user", "content": "Q?"}, {"role": "assistant", "content": "A."}]
     jsonl(tmp_path / "log.jsonl", [{"thread": turns}])
-    said = cli("score", "log.jsonl")
-    assert "thread holds the messages of a chat: rename it to messages" in said.err
-    assert "--field" not in said.err
+    output = cli("score", "log.jsonl")
+    assert "thread holds the messages of a chat: rename it to messages" in output.err
+    assert "--field" not in output.err
 
 
 @pytest.mark.parametrize(
@@ -262,16 +262,16 @@ def test_two_fields_of_passages_add_up_and_no_other_field_is_named_twice(
     rows = [{"question": "Q?", "response": "The lamp is red.", "a": "p", "b": "The lamp is red."}]
     jsonl(tmp_path / "log.jsonl", rows)
     two = ("--field", "documents=a", "--field", "documents=b")
-    said = cli("score", "log.jsonl", *LEXICAL, *two, "--out", "run")
-    assert said.status == 0, said.err
+    output = cli("score", "log.jsonl", *LEXICAL, *two, "--out", "run")
+    assert output.status == 0, output.err
     [stored] = [json.loads(line) for line in (tmp_path / "run/samples.jsonl").open()]
     assert [document["text"] for document in stored["documents"]] == ["p", "The lamp is red."]
     # The run can be continued with the same options.
     assert cli("score", "log.jsonl", *LEXICAL, *two, "--out", "run").status == 0
     twice = ("--field", "response=a", "--field", "response=b")
-    said = cli("score", "log.jsonl", *LEXICAL, *twice)
-    assert said.status == 2
-    assert "--field: response is given twice, as a and as b" in said.err
+    output = cli("score", "log.jsonl", *LEXICAL, *twice)
+    assert output.status == 2
+    assert "--field: response is given twice, as a and as b" in output.err
 
 
 def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:
@@ -281,14 +281,14 @@ def test_a_sheet_of_a_workbook_is_chosen(cli: Cli, tmp_path: Path) -> None:
         sheet.append(["question", "answer", "context"])
         sheet.append(["Q?", answer, "The lamp is red."])
     book.save(tmp_path / "log.xlsx")
-    said = cli("score", "log.xlsx", *LEXICAL)
-    assert said.status == 2
+    output = cli("score", "log.xlsx", *LEXICAL)
+    assert output.status == 2
     assert (
-        "sheets Old, New have a question column each; choose one, as with --sheet Old" in said.err
+        "sheets Old, New have a question column each; choose one, as with --sheet Old" in output.err
     )
     for sheet in ("New", "3"):
-        said = cli("score", "log.xlsx", *LEXICAL, "--sheet", sheet, "--out", f"run-{sheet}")
-        assert said.status == 0, said.err
+        output = cli("score", "log.xlsx", *LEXICAL, "--sheet", sheet, "--out", f"run-{sheet}")
+        assert output.status == 0, output.err
         stored = json.loads((tmp_path / f"run-{sheet}" / "samples.jsonl").read_text())
         assert stored["response"] == "The lamp is red."
     assert cli("plan", "log.xlsx", *LEXICAL, "--sheet", "Old").status == 0

@@ -94,5 +94,5 @@ def test_an_option_of_a_rare_backend_names_the_form_that_a_command_has(cli: Cli,
 
 def test_a_backend_that_is_given_twice_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": "q", "response": "r"}\n')
-    said = cli("plan", "a.jsonl", "--judge", "openai:a", "--backend", "judge=openai:b")
-    assert said.status == 2 and "--judge: is given twice" in said.err
+    output = cli("plan", "a.jsonl", "--judge", "openai:a", "--backend", "judge=openai:b")
+    assert output.status == 2 and "--judge: is given twice" in output.err

@@ -107,10 +107,10 @@ def test_labels_of_a_ranking_may_be_words(tmp_path: Path) -> None:
     for row in rows:
         row["label"] = "👍" if row["label"] else "Falsch"
     score(rows, metrics=Fewl(form="agreement"), similarity="novel", out=tmp_path / "run")
-    found = rank(tmp_path / "run").to_dict()
-    accuracies = {one["model"]: one["accuracy"] for one in found["models"]}
+    result = rank(tmp_path / "run").to_dict()
+    accuracies = {one["model"]: one["accuracy"] for one in result["models"]}
     assert accuracies == {"good": 1, "fair-1": pytest.approx(22 / 24), "poor": 0}
-    assert "label_note" not in found
+    assert "label_note" not in result
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,10 @@ def test_the_status_is_1_where_nothing_could_be_judged_and_what_to_do_is_said(
 ) -> None:
     row = {"question": "Where is it?", "response": "It is red.", "documents": ["It is red."]}
     jsonl(tmp_path / "in.jsonl", [row | fields | {"id": str(n)} for n in range(3)])
-    said = cli("score", "in.jsonl", *LEXICAL)
-    assert said.status == status
-    assert words in said.err
-    assert ("needs a look" in said.err) == (status == 0)
+    output = cli("score", "in.jsonl", *LEXICAL)
+    assert output.status == status
+    assert words in output.err
+    assert ("needs a look" in output.err) == (status == 0)
 
 
 def test_the_end_of_a_run_fits_on_half_a_screen(cli: Cli, tmp_path: Path) -> None:
@@ -148,36 +148,36 @@ def test_a_narrow_terminal_has_the_figures_without_their_meaning(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     jsonl(tmp_path / "in.jsonl", records(30))
-    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
-    assert "supported     100.0 %" in said.err
-    assert ("meaning" in said.err) == has_meaning
+    output = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "supported     100.0 %" in output.err
+    assert ("meaning" in output.err) == has_meaning
 
 
 def test_one_answer_has_no_table_of_figures(cli: Cli, tmp_path: Path) -> None:
     jsonl(tmp_path / "in.jsonl", records(1))
-    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
-    assert "figure" not in said.err and "no interval" not in said.err
-    assert "of 1 question." in said.err
+    output = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "figure" not in output.err and "no interval" not in output.err
+    assert "of 1 question." in output.err
 
 
 def test_few_answers_have_their_figures_on_a_line_and_the_interval_is_missed_once(
     cli: Cli, tmp_path: Path
 ) -> None:
     jsonl(tmp_path / "in.jsonl", records(3))
-    said = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
-    assert "  mean 1.000, supported 100.0 %, not_found 0.0 %, contradicted 0.0 %\n" in said.err
-    assert said.err.count("no interval") == 1
-    assert "  no interval: too few samples: 3; at least 20 are needed\n" in said.err
+    output = cli("score", "in.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "  mean 1.000, supported 100.0 %, not_found 0.0 %, contradicted 0.0 %\n" in output.err
+    assert output.err.count("no interval") == 1
+    assert "  no interval: too few samples: 3; at least 20 are needed\n" in output.err
     # The line of outcomes is about all questions; figures of fewer answers have their number.
     jsonl(tmp_path / "blank.jsonl", [*records(3), {**records(1)[0], "id": "b", "response": ""}])
-    said = cli("score", "blank.jsonl", "--metric", "faithfulness", *LEXICAL)
-    assert "  mean 1.000 (of 3), supported 100.0 % (of 3), " in said.err
+    output = cli("score", "blank.jsonl", "--metric", "faithfulness", *LEXICAL)
+    assert "  mean 1.000 (of 3), supported 100.0 % (of 3), " in output.err
 
 
 def test_figures_without_a_value_are_no_rows_and_have_a_reason(cli: Cli) -> None:
-    said = cli("score", SOUND, *LEXICAL)
-    assert "n/a" not in said.err
-    assert "no trust_score: correctness is none: there are no gold answers" in said.err
+    output = cli("score", SOUND, *LEXICAL)
+    assert "n/a" not in output.err
+    assert "no trust_score: correctness is none: there are no gold answers" in output.err
 
 
 def test_failures_of_one_kind_are_one_line_and_few_kinds_are_printed(

@@ -232,12 +232,12 @@ def test_several_roots_are_read_as_parts_of_one() -> None:
 
 def test_a_parent_in_another_service_makes_a_root() -> None:
     remote = kind(2, 99, "CHAIN", "answer", input__value=Q, output__value=A)
-    found = tool(3, 2, json.dumps(SHOWN))
-    sample = one([remote, found])
+    result = tool(3, 2, json.dumps(SHOWN))
+    sample = one([remote, result])
     assert (sample.question, sample.response, texts(sample)) == (Q, A, SHOWN)
     assert sample.metadata["root_span"] == "s2"
     # A gateway in the same file, with an unknown service between them.
-    sample = one([span(1, name="gateway"), remote, found])
+    sample = one([span(1, name="gateway"), remote, result])
     assert (sample.question, sample.response) == (Q, A)
 
 

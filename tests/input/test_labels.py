@@ -50,10 +50,10 @@ def test_kinds(given: list[object], kind: str, expected: list[float]) -> None:
 
 
 def test_missing_labels_are_missing() -> None:
-    found = read_labels("mark", ["yes", None, "", "  ", math.nan, "no", "nan", "N/A", "null", "-"])
-    assert found.missing_count == 8
-    assert found.unread is None
-    assert [value for value in found.values if not math.isnan(value)] == [1, 0]
+    result = read_labels("mark", ["yes", None, "", "  ", math.nan, "no", "nan", "N/A", "null", "-"])
+    assert result.missing_count == 8
+    assert result.unread is None
+    assert [value for value in result.values if not math.isnan(value)] == [1, 0]
     with pytest.raises(InputError, match="label mark: all 2 labels are missing"):
         read_labels("mark", [None, "nan"])
 
@@ -117,16 +117,16 @@ def test_what_is_no_label_is_refused_by_name(given: list[object], words: str) ->
 def test_a_few_labels_that_cannot_be_read_are_left_out_and_named() -> None:
     given = ["yes", "no", None, *["unclear"] * 2, "perhaps", "x", *["yes"] * 14]
     ids = [f"a{place}" for place in range(len(given))]
-    found = read_labels("mark", given, ids=ids)
-    assert [value for value in found.values if not math.isnan(value)] == [1, 0, *[1] * 14]
-    assert found.unread
-    assert found.unread.to_dict() == {
+    result = read_labels("mark", given, ids=ids)
+    assert [value for value in result.values if not math.isnan(value)] == [1, 0, *[1] * 14]
+    assert result.unread
+    assert result.unread.to_dict() == {
         "count": 4,
         "labels": 20,
         "words": {"unclear": 2, "perhaps": 1, "x": 1},
         "first": "a3",
     }
-    assert found.unread.describe("labels mark").startswith(
+    assert result.unread.describe("labels mark").startswith(
         "labels mark: 4 of 20 cannot be read and are left out, the first at 'a3': "
         "'unclear' (2), 'perhaps' (1), 'x' (1); --positive WORD names what is right"
     )
@@ -151,14 +151,14 @@ def test_of_a_long_text_that_is_no_label_only_the_beginning_is_stated() -> None:
     ],
 )
 def test_the_reading_that_fits_most_labels_counts(given: list[object], odd: str) -> None:
-    found = read_labels("mark", given, levels=["poor", "fair", "good"])
-    assert found.unread and found.unread.words == {odd: 1}
-    assert [math.isnan(value) for value in found.values].index(True) == len(given) - 1
+    result = read_labels("mark", given, levels=["poor", "fair", "good"])
+    assert result.unread and result.unread.words == {odd: 1}
+    assert [math.isnan(value) for value in result.values].index(True) == len(given) - 1
 
 
 def test_a_positive_word_leaves_no_object_to_be_wrong() -> None:
-    found = read_labels("mark", ["ok", "off", "ok", "off", ["ok"]], positive=["ok"])
-    assert found.unread and found.unread.words == {'["ok"]': 1}
+    result = read_labels("mark", ["ok", "off", "ok", "off", ["ok"]], positive=["ok"])
+    assert result.unread and result.unread.words == {'["ok"]': 1}
 
 
 def test_an_object_under_a_name_that_says_what_is_wrong_is_refused_as_an_object() -> None:

@@ -229,10 +229,10 @@ def test_squad_s_own_file_has_a_record_an_article(tmp_path: Path) -> None:
     article = {"title": "Hall", "paragraphs": [{"context": PASSAGE, "qas": questions}] * 2}
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"version": "v2.0", "data": [article]}))
-    found = samples(path)
-    assert [one.id for one in found] == ["a", "b"] * 2
-    assert [one.answers for one in found[:2]] == [(("14",),), ()]
-    assert {(d.title, d.text) for one in found for d in one.documents or ()} == {("Hall", PASSAGE)}
+    result = samples(path)
+    assert [one.id for one in result] == ["a", "b"] * 2
+    assert [one.answers for one in result[:2]] == [(("14",),), ()]
+    assert {(d.title, d.text) for one in result for d in one.documents or ()} == {("Hall", PASSAGE)}
 
 
 @pytest.mark.parametrize("gold", ["answer", "reference_answer", "gold", "target"])

@@ -154,27 +154,27 @@ def test_faults_are_named(tmp_path: Path, text: str, options: Any, words: str) -
 
 def test_a_few_words_among_numbers_are_left_out_and_named(tmp_path: Path) -> None:
     rows = [f"a{n},x,{n % 5}" for n in range(9)]
-    found = read(tmp_path, "\n".join(["item,rater,rating", *rows, "a9,x,N/A", "b,x,unclear"]))
-    assert [one.value for one in found.ratings] == [n % 5 for n in range(9)]
-    assert found.missing_count == 1
-    assert found.unread
-    assert (found.unread.count, found.unread.labels) == (1, 10)
-    assert found.unread.words == {"unclear": 1}
-    assert found.unread.first == f"{tmp_path / 'r.csv'}:12"
+    result = read(tmp_path, "\n".join(["item,rater,rating", *rows, "a9,x,N/A", "b,x,unclear"]))
+    assert [one.value for one in result.ratings] == [n % 5 for n in range(9)]
+    assert result.missing_count == 1
+    assert result.unread
+    assert (result.unread.count, result.unread.labels) == (1, 10)
+    assert result.unread.words == {"unclear": 1}
+    assert result.unread.first == f"{tmp_path / 'r.csv'}:12"
     levels = read(tmp_path, "item,x\na,1\nb,2\nc,3\nd,2\ne,great\n", levels=["1..3"])
     assert levels.unread and levels.unread.words == {"great": 1}
 
 
 def test_a_column_of_numbers_with_few_words_is_a_rater(tmp_path: Path) -> None:
     rows = [f"a{n},{n % 5},{n % 5 if n else 'unclear'},{'word' if n % 2 else n}" for n in range(9)]
-    found = read(tmp_path, "\n".join(["item,ann,bob,words", *rows]))
-    assert {one.rater for one in found.ratings} == {"ann", "bob"}
+    result = read(tmp_path, "\n".join(["item,ann,bob,words", *rows]))
+    assert {one.rater for one in result.ratings} == {"ann", "bob"}
 
 
 def test_yes_of_one_rater_is_the_1_of_another(tmp_path: Path) -> None:
-    found = read(tmp_path, "item,ann,bob,cy\na,yes,1,True\nb,no,0,False\n", raters=["ann", "bob"])
-    assert found.categories == ("no", "yes")
-    assert [one.value for one in found.ratings] == [1, 1, 0, 0]
+    result = read(tmp_path, "item,ann,bob,cy\na,yes,1,True\nb,no,0,False\n", raters=["ann", "bob"])
+    assert result.categories == ("no", "yes")
+    assert [one.value for one in result.ratings] == [1, 1, 0, 0]
     three = read(tmp_path, "item,ann\na,supported\nb,contradicted\nc,neutral\n", raters=["ann"])
     assert three.categories == ("contradicted", "neutral", "supported")
 
@@ -182,9 +182,9 @@ def test_yes_of_one_rater_is_the_1_of_another(tmp_path: Path) -> None:
 def test_a_field_of_an_object_is_a_column(tmp_path: Path) -> None:
     rows = [{"id": f"a{n}", "user": {"feedback": "👍" if n else "👎"}} for n in range(2)]
     text = "\n".join(map(json.dumps, rows))
-    found = read(tmp_path, text, "r.jsonl", fields={"rating": "user.feedback"})
-    assert found.categories == ("👍", "👎")
-    assert [one.rater for one in found.ratings] == ["user.feedback"] * 2
+    result = read(tmp_path, text, "r.jsonl", fields={"rating": "user.feedback"})
+    assert result.categories == ("👍", "👎")
+    assert [one.rater for one in result.ratings] == ["user.feedback"] * 2
     with pytest.raises(InputError, match=r"unknown column 'usr\.feedback'"):
         read(tmp_path, text, "r.jsonl", fields={"rating": "usr.feedback"})
 

@@ -515,8 +515,8 @@ def test_both_kinds_of_test_cases_of_a_run_are_read(tmp_path: Path) -> None:
     _, one = FILES["DeepEval, the last test run"]
     _, chats = FILES["DeepEval, a conversation"]
     run = one["testRunData"] | {k: v for k, v in chats.items() if v}
-    found = read(tmp_path, "x.json", run)
-    assert [result.sample.response for result in found] == [A, A]  # type: ignore[union-attr]
+    reading = read(tmp_path, "x.json", run)
+    assert [result.sample.response for result in reading] == [A, A]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

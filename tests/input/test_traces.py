@@ -214,8 +214,8 @@ def test_passages_beside_the_answer_of_a_root_are_shown_if_no_other_span_has_the
     output = json.dumps({"answer": A, "source_documents": [{"page_content": t} for t in SHOWN]})
     root = span(1, name="chain", input__value=Q, output__value=output)
     assert texts(samples([otlp(root, chat(2, 1))])[0]) == SHOWN
-    found = tool(3, 1, "A result of a tool.")
-    assert texts(samples([otlp(root, found, chat(4, 1))])[0]) == ["A result of a tool."]
+    result = tool(3, 1, "A result of a tool.")
+    assert texts(samples([otlp(root, result, chat(4, 1))])[0]) == ["A result of a tool."]
 
 
 def test_a_trace_without_tools_was_answered_without_passages() -> None:

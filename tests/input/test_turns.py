@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -13,6 +13,7 @@ from trustassay import score
 from trustassay.input import InputFault, LocatedSample, read_samples
 from trustassay.input.records import InputError
 from trustassay.runs.generate import generate
+from trustassay.runs.remarks import write_remarks
 
 
 def ask(text: str) -> dict[str, Any]:
@@ -142,11 +143,12 @@ def test_a_last_message_of_the_user_without_an_answer_is_left_out(
     [last] = read_samples([record])
     assert isinstance(last, LocatedSample)
     assert (last.sample.question, last.sample.response) == ("When?", "In 1931.")
-    assert last.left_out_question
+    assert last.sample.metadata["unanswered_message"] is True
     samples = located(record)
     assert [one.sample.response for one in samples][-1] == "In 1931."
     assert len(samples) == len(before) // len(FIRST)
-    assert [one.left_out_question for one in samples] == [False] * (len(samples) - 1) + [True]
+    marks = ["unanswered_message" in one.sample.metadata for one in samples]
+    assert marks == [False] * (len(samples) - 1) + [True]
 
 
 def test_the_last_question_is_kept_for_a_model_that_may_be_asked() -> None:
@@ -176,7 +178,7 @@ def test_an_answer_in_a_field_of_the_record_is_that_to_the_last_question(
     *_, last = read_samples([record], turns=which, fields=fields)
     assert isinstance(last, LocatedSample)
     assert (last.sample.question, last.sample.response) == ("How long?", "412 metres.")
-    assert not last.left_out_question
+    assert "unanswered_message" not in last.sample.metadata
 
 
 def test_an_empty_field_for_the_answer_says_that_there_is_none() -> None:
@@ -193,26 +195,19 @@ def chats_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("which", "message"),
-    [("last", "the answer before it is taken"), ("all", "it is left out")],
-)
-def test_a_run_says_how_many_chats_end_so(tmp_path: Path, which: str, message: str) -> None:
-    path = chats_file(tmp_path)
-    options = (
-        "--entailer",
-        "lexical",
-        "--metric",
-        "faithfulness",
-        "--turns",
-        which,
-        "--limit",
-        "2",
+@pytest.mark.parametrize("which", ["last", "all"])
+def test_a_run_says_how_many_chats_end_so(tmp_path: Path, which: Literal["last", "all"]) -> None:
+    run = score(
+        chats_file(tmp_path),
+        metrics="faithfulness",
+        entailer="lexical",
+        turns=which,
+        out=tmp_path / "run",
+        report=True,
     )
-    result = run_command("score", path, *options, "--out", tmp_path / "run", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    line = f"2 chats end with a message of the user that has no answer; {message}\n"
-    assert f"{path}: {line}" in result.stderr
+    remark = "2 of 3 answers are followed by messages of the user without an answer"
+    assert any(remark in line for line in write_remarks(run.summary_file, 3))
+    assert remark in (tmp_path / "run/report.html").read_text()
 
 
 def test_a_chat_without_any_answer_is_a_fault(tmp_path: Path) -> None:
@@ -282,8 +277,8 @@ def test_conversations_are_the_units_of_a_run(tmp_path: Path) -> None:
     given = ("--entailer", "lexical", "--metric", "faithfulness", "--turns", "all")
     result = run_command("score", path, *given, "--out", out, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    told = ": 3; at least 20 are needed; all answers with the same conversation are one unit"
-    assert told in " ".join(result.stderr.split())
+    expected = ": 3; at least 20 are needed; all answers with the same conversation are one unit"
+    assert expected in " ".join(result.stderr.split())
     assert json.loads((out / "run.json").read_text())["unit"] == "conversation"
 
 

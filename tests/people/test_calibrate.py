@@ -372,10 +372,10 @@ def test_labels_that_cannot_be_read_are_left_out_and_counted(tmp_path: Path) -> 
     rows = samples(60)
     for place, row in enumerate(rows):
         row["label"] = "unclear" if place < 5 else ("👎", "👍")[row["correct"]]
-    found = calibrate(run(tmp_path / "run", rows), resamples=100)
-    assert found.right.tolist() == [row["correct"] for row in rows[5:]]
-    assert found.unread and found.to_dict()["unread"]["words"] == {"unclear": 5}
-    assert any(note.startswith("labels label: 5 of 60 cannot be read") for note in found.notes)
+    result = calibrate(run(tmp_path / "run", rows), resamples=100)
+    assert result.right.tolist() == [row["correct"] for row in rows[5:]]
+    assert result.unread and result.to_dict()["unread"]["words"] == {"unclear": 5}
+    assert any(note.startswith("labels label: 5 of 60 cannot be read") for note in result.notes)
 
 
 def test_a_score_against_the_labels_may_show_that_they_mean_the_opposite(tmp_path: Path) -> None:

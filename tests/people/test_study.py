@@ -165,9 +165,9 @@ def test_several_runs_hold_several_scores_of_the_same_answers(one: Path, tmp_pat
 
 def test_the_field_label_is_the_label_where_none_is_named(tmp_path: Path) -> None:
     rows = [{**row, "label": row["said"]} for row in samples()]
-    found = study(run(tmp_path / "run", rows), resamples=RESAMPLES).labels[0].label
-    assert (found.name, found.kind, found.n) == ("label", "binary", 60)
-    assert found.values.tolist() == [row["labels"]["correct"] for row in rows]
+    result = study(run(tmp_path / "run", rows), resamples=RESAMPLES).labels[0].label
+    assert (result.name, result.kind, result.n) == ("label", "binary", 60)
+    assert result.values.tolist() == [row["labels"]["correct"] for row in rows]
 
 
 def test_fields_that_say_what_is_right_are_proposed_as_options(tmp_path: Path) -> None:
@@ -193,18 +193,18 @@ def test_fields_that_say_what_is_right_are_proposed_as_options(tmp_path: Path) -
         "--label user.thumbs",
     ]
     for name, positive in (("hallucination", ["no"]), ("user.thumbs", [])):
-        found = study(tmp_path / "run", labels=name, positive=positive, resamples=RESAMPLES)
-        (label,) = found.labels
+        result = study(tmp_path / "run", labels=name, positive=positive, resamples=RESAMPLES)
+        (label,) = result.labels
         assert label.label.values.tolist() == [row["labels"]["correct"] for row in rows]
 
 
 def test_labels_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> None:
     rows = samples()
     rows[3]["said"] = rows[7]["said"] = "hard to say"
-    found = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES)
-    (note,) = (note for note in found.notes if note.startswith("labels said: "))
+    result = study(run(tmp_path / "run", rows), labels="said", resamples=RESAMPLES)
+    (note,) = (note for note in result.notes if note.startswith("labels said: "))
     assert "2 of 60 cannot be read and are left out, the first at 'a3': 'hard to say' (2)" in note
-    written = found.to_dict()["labels"][0]
+    written = result.to_dict()["labels"][0]
     assert (written["n"], written["missing"]) == (58, 2)
     words = {"hard to say": 2}
     assert written["unread"] == {"count": 2, "labels": 60, "words": words, "first": "a3"}
@@ -217,8 +217,8 @@ def test_labels_that_mean_the_opposite_are_suspected_only_where_no_metric_fits(
     rows = [{**row, "label": ("yes", "no")[row["labels"]["correct"]]} for row in samples()]
 
     def suspicions(path: Path, **options: Any) -> list[str]:
-        found = study(path, resamples=RESAMPLES, **options)
-        return [note for note in found.notes if "may mean the opposite" in note]
+        result = study(path, resamples=RESAMPLES, **options)
+        return [note for note in result.notes if "may mean the opposite" in note]
 
     path = run(tmp_path / "run", rows, Good())
     (note,) = suspicions(path)

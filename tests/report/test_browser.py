@@ -448,10 +448,10 @@ def test_columns_are_filters_that_the_address_keeps(opened: Opened, columned: Pa
     assert latency.locator("option").all_inner_texts()[1] == "0 to 90 (10)"
     latency.select_option("0")
     assert sorted(shown(page)) == ["m0", "m2", "m4", "m6", "m8"]
-    found = page.locator("#found").inner_text()
+    result = page.locator("#found").inner_text()
     # Those that were not answered are among them.
-    assert found.startswith("5 of 40 listed answers shown: ")
-    assert "3 not answered" in found
+    assert result.startswith("5 of 40 listed answers shown: ")
+    assert "3 not answered" in result
     page.locator("#search").fill("mill 4")
     assert shown(page) == ["m4"]
     odd = page.locator("#filters select").nth(2)

@@ -157,16 +157,16 @@ def test_links_lead_to_the_web_alone_and_show_where() -> None:
     "form", ["[text]({})", "[text](<{}>)", "[![alt]({})]({})", "**b** ![alt]({})"]
 )
 def test_other_addresses_are_text(form: str, address: str) -> None:
-    found = Tags(render_text(f"*x* {form.replace('{}', address)}").head)
-    assert found.links == []
-    assert letters_of(address) in letters_of(found.text.replace("U+200B", ""))
+    result = Tags(render_text(f"*x* {form.replace('{}', address)}").head)
+    assert result.links == []
+    assert letters_of(address) in letters_of(result.text.replace("U+200B", ""))
 
 
 def test_pictures_are_text_and_address() -> None:
-    found = Tags(render_text("![a *plan*](http://127.0.0.1:9/x.png) and **b**").head)
-    assert "img" not in found.tags
-    assert found.links == []
-    assert found.text.split() == ["🖼", "a", "*plan*", "(http://127.0.0.1:9/x.png)", "and", "b"]
+    result = Tags(render_text("![a *plan*](http://127.0.0.1:9/x.png) and **b**").head)
+    assert "img" not in result.tags
+    assert result.links == []
+    assert result.text.split() == ["🖼", "a", "*plan*", "(http://127.0.0.1:9/x.png)", "and", "b"]
 
 
 def test_a_text_without_markdown_keeps_its_white_space() -> None:
@@ -195,11 +195,11 @@ A **day ticket** costs 7.20 euros since *March*. See [the tariff](https://exampl
 )  # fmt: skip
 def test_a_mark_lies_on_the_same_letters(piece: str) -> None:
     start = MARKDOWN.index(piece)
-    found = Tags(render_text(MARKDOWN, (TextMark(start, start + len(piece), "bad", "why"),)).head)
+    result = Tags(render_text(MARKDOWN, (TextMark(start, start + len(piece), "bad", "why"),)).head)
     # Numbers of a list and addresses are not text that can be marked.
     expected = letters_of(piece.replace("1. ", "").replace("2. ", ""))
     expected = expected.replace("httpsexampleorgtariff", "")
-    assert letters_of(found.marked) == expected
+    assert letters_of(result.marked) == expected
 
 
 def test_marks_are_drawn_in_a_plain_text_and_behind_its_fold() -> None:

@@ -157,6 +157,9 @@ CANONICAL_FIELDS = tuple(f.name for f in dataclasses.fields(Sample) if f.name !=
 TOKENS_FIELD = "token_logprobs"
 """Field of a sample with the tokens of its response and their log-probabilities, in any form that
 :mod:`trustassay.core.token_logprobs` reads."""
+UNANSWERED_FIELD = "unanswered_message"
+"""Field of an answer; true if the user's next message, the last of a chat, has no answer. That
+message is no sample, so that it is counted with the answer before it."""
 _MAY_BE_EMPTY = ("id", "question", "response", "model", "documents", "label")
 """Fields that may be empty or 0, which does not make them absent."""
 

@@ -16,7 +16,14 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from trustassay.core.sample import CANONICAL_FIELDS, Problem, Sample, SampleError, clean
+from trustassay.core.sample import (
+    CANONICAL_FIELDS,
+    UNANSWERED_FIELD,
+    Problem,
+    Sample,
+    SampleError,
+    clean,
+)
 from trustassay.errors import did_you_mean
 from trustassay.input import arrow, otlp, places, recognising
 from trustassay.input.chats import CHATS, is_no_answer, split_turns
@@ -381,8 +388,6 @@ class LocatedSample(NamedTuple):
     """Returns a problem of the sample with the record's own name of the field."""
     find_unknown_fields: Callable[[Iterable[Problem]], UnknownFields | None] = lambda problems: None  # noqa: ARG005
     """Returns the fields that some problems miss because the record has no known name for them."""
-    left_out_question: bool = False
-    """Whether a last message of the user, which has no answer, was left out of a chat log."""
 
 
 class _Reading(NamedTuple):
@@ -679,6 +684,8 @@ def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFaul
     if problems:
         cleaned = tuple(Problem(clean(p.field), p.message) for p in problems)
         return InputFault(raw.where, cleaned, unknown_fields)
+    if left_out:
+        sample = replace(sample, metadata={**sample.metadata, UNANSWERED_FIELD: True})
     has_id = recognised.record.get("id") is not None
     return LocatedSample(
         raw.where,
@@ -686,5 +693,4 @@ def _read_sample(raw: RawRecord, reading: _Reading) -> LocatedSample | InputFaul
         has_id,
         recognised.use_original_names,
         partial(find_unknown_fields, recognised),
-        left_out,
     )

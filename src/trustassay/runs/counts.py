@@ -14,7 +14,7 @@ from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
 from trustassay.core.progress import StepProgress
-from trustassay.core.sample import is_blank
+from trustassay.core.sample import UNANSWERED_FIELD, is_blank
 from trustassay.errors import RunFolderError
 from trustassay.judging.input_kind import InputKind, InputKindCounter
 from trustassay.report.columns import (
@@ -469,18 +469,20 @@ _LANGUAGE_PATTERN = re.compile(
 another language (de) than the entailer reads (en); give another --entailer"."""
 # Only lines that match one of these are decoded: a bytes pattern is far faster than JSON.
 _FAULT_OR_LANGUAGE_PATTERN = re.compile(rb'"fault": "|"%s": 1' % OTHER_LANGUAGE.encode())
-_BLANK_OR_CUT_PATTERN = re.compile(
-    rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"%s": true' % CUT_FIELD.encode(), re.IGNORECASE
+_BLANK_OR_MARKED_PATTERN = re.compile(
+    rb'"response": "(?: |\\[nrtbf]|\\u[0-9a-f]{4})*"|"(?:%s|%s)": true'
+    % (CUT_FIELD.encode(), UNANSWERED_FIELD.encode()),
+    re.IGNORECASE,
 )
-"""A response of nothing but blanks and escaped characters, or the mark of one that was cut."""
+"""A response of nothing but blanks and escaped characters, or the mark of an answer."""
 
 
 def count_unscored(folder: RunFolder) -> dict[str, Any]:
     """Return counts of answers without a score for ``summary.json``.
 
-    ``faults``: failed calls by metric and kind. ``answers``: blank and cut ones. ``languages``:
-    those that a model does not read, by metric, option of the model and language. Counts of zero
-    are left out.
+    ``faults``: failed calls by metric and kind. ``answers``: blank and cut ones, those before an
+    unanswered message. ``languages``: those that a model does not read, by metric, option of the
+    model and language. Counts of zero are left out.
     """
     faults: dict[str, Counter[str]] = {}
     languages: dict[str, dict[str, Counter[str]]] = {}
@@ -494,11 +496,12 @@ def count_unscored(folder: RunFolder) -> dict[str, Any]:
             by_option = languages.setdefault(assessment["metric"], {})
             by_option.setdefault(option, Counter())[language] += 1
     answers: Counter[str] = Counter()
-    for sample in _read_matching_records(folder.samples_path, _BLANK_OR_CUT_PATTERN):
+    for sample in _read_matching_records(folder.samples_path, _BLANK_OR_MARKED_PATTERN):
         response = sample.get("response")
         # The pattern also matches texts of escaped letters, so that the decoded text decides.
         answers["blank"] += isinstance(response, str) and is_blank(response)
         answers["cut"] += sample.get(CUT_FIELD) is True
+        answers["unanswered"] += sample.get(UNANSWERED_FIELD) is True
     result: dict[str, Any] = {}
     if faults:
         result["faults"] = {name: dict(sorted(kinds.items())) for name, kinds in faults.items()}

@@ -25,12 +25,12 @@ from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import CallOptions, build_cache_path
 from trustassay.core.files import name_in_errors, open_atomic
 from trustassay.core.metric import Inventory, Metric
-from trustassay.core.progress import Progress, tell, tell_once
+from trustassay.core.progress import Progress, tell
 from trustassay.core.sample import Problem, Sample
 from trustassay.errors import PortableError, UsageError
 from trustassay.input.arrow import ArrowStream, find_frame_index
 from trustassay.input.places import find_place, is_standard_input, name_of, store_standard_input
-from trustassay.input.reading import ALL, LAST, LocatedSample, paths_of, read_samples
+from trustassay.input.reading import ALL, LAST, LocatedSample, read_samples
 from trustassay.input.records import (
     FieldNames,
     InputError,
@@ -222,8 +222,6 @@ class Intake:
     """The number of all records."""
     drawn: Mapping[str, Any] | None = None
     """How a part of the input was drawn, for ``run.json``; ``None`` if all was taken."""
-    left_out_questions: int = 0
-    """Chats whose last message is of the user and has no answer."""
 
     def note(self, fault: InputFault) -> None:
         """Count a fault, and keep it if it is among the first thousand."""
@@ -282,9 +280,6 @@ async def take_in(
                     intake.inventory.add(sample)
                     digest.update(line)
                 file.write(line)
-        if intake.left_out_questions:
-            name = ", ".join(paths_of(source)) or "the samples"
-            tell_once(f"{name}: chats", f"{name}: {_describe_left_out(intake, options.turns)}")
         # After all records: the user sees all faults at once.
         if intake.faulty and not options.skip_bad:
             raise BadInputError(intake.faults, intake.faulty, intake.records)
@@ -310,14 +305,6 @@ def _describe_no_sample(intake: Intake) -> str:
         return message
     first = summarise_faults(intake.faults, intake.records)[0]
     return f"{message}: {amount(intake.faulty, 'faulty record')} skipped; {first}"
-
-
-def _describe_left_out(intake: Intake, turns: str) -> str:
-    """Return a line on the chats whose last question has no answer."""
-    count = intake.left_out_questions
-    chats = f"{amount(count, 'chat')} {'ends' if count == 1 else 'end'}"
-    what = "it is left out" if turns == ALL else "the answer before it is taken"
-    return f"{chats} with a message of the user that has no answer; {what}"
 
 
 def _write_drawn_lines(path: Path, is_drawn: Iterable[bool], intake: Intake, digest: Any) -> None:
@@ -466,7 +453,6 @@ async def _yield_sound_samples(
             intake.note(record)
             continue
         sample = record.sample
-        intake.left_out_questions += record.left_out_question
         sample_problems = check(sample)
         problems = [record.use_original_names(problem) for problem in sample_problems]
         # Hashes and not the ids themselves: an input may have millions of samples.

@@ -26,6 +26,10 @@ _FAULT_DESCRIPTIONS = {
 _ANSWER_DESCRIPTIONS = {
     "blank": ("was blank", "were blank"),
     "cut": ("was cut at max_tokens", "were cut at max_tokens"),
+    "unanswered": (
+        "is followed by a message of the user without an answer, which was left out",
+        "are followed by messages of the user without an answer, which were left out",
+    ),
     "repeated": (
         "repeats another one to the same question, with another id",
         "repeat another one to the same question, with another id",

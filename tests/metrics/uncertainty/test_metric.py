@@ -303,9 +303,9 @@ def test_of_a_reply_with_reasoning_the_tokens_of_the_answer_are_taken() -> None:
         return replace(reply, logprobs=thoughts if reply.logprobs else None)
 
     asked = {"id": "q", "question": QUESTION, "response": "Canberra."}
-    found = only(asked, model=ScriptedChat(thoughtful))
-    assert found.parts["tokens"] == 1
-    assert found.parts["nll"] == pytest.approx(0.2)
+    result = only(asked, model=ScriptedChat(thoughtful))
+    assert result.parts["tokens"] == 1
+    assert result.parts["nll"] == pytest.approx(0.2)
 
 
 class Likely(ScriptedChat):

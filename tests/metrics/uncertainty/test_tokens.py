@@ -59,10 +59,10 @@ def test_what_cannot_be_used_leaves_everything_else_as_it_is(value: Any, reason:
 
 
 def test_a_score_from_tokens_that_cannot_be_used_says_why() -> None:
-    found = only(recorded(token_logprobs=[["Sydney", -0.1]]), metric=Uncertainty(score="nll"))
-    assert found.score is None
+    result = only(recorded(token_logprobs=[["Sydney", -0.1]]), metric=Uncertainty(score="nll"))
+    assert result.score is None
     message = "not assessable: needs token log-probabilities of the answer"
-    assert found.reason == f"{message} (token_logprobs: of another text)"
+    assert result.reason == f"{message} (token_logprobs: of another text)"
 
 
 def test_a_token_without_a_number_is_in_no_figure_and_counted() -> None:
@@ -79,9 +79,9 @@ def test_a_token_without_a_number_is_in_no_figure_and_counted() -> None:
 @pytest.mark.parametrize("number", [-math.inf, -9999.0])
 def test_a_token_too_unlikely_for_a_number_is_the_weakest_and_in_no_sum(number: float) -> None:
     alternatives = [["berra", -0.25], ["cun", -1.5]]
-    told = [[*token, alternatives] for token in TOKENS]
-    told[1][1] = number
-    run = assess([recorded(token_logprobs=told)], metric=Uncertainty(parts="auto+claims"))
+    expected = [[*token, alternatives] for token in TOKENS]
+    expected[1][1] = number
+    run = assess([recorded(token_logprobs=expected)], metric=Uncertainty(parts="auto+claims"))
     (found,) = run.assessments
     assert found.parts["weakest_token"] == 1
     assert {"nll", "mean_nll", "cocoa_nll", "ccp"}.isdisjoint(found.parts)
@@ -91,7 +91,7 @@ def test_a_token_too_unlikely_for_a_number_is_the_weakest_and_in_no_sum(number: 
         "uncertainty: no nll and mean_nll of 1 of 1 answer, as a token is too unlikely for a "
         "number (first: q)"
     ]
-    only_nll = only(recorded(token_logprobs=told), metric=Uncertainty(score="mean_nll"))
+    only_nll = only(recorded(token_logprobs=expected), metric=Uncertainty(score="mean_nll"))
     assert only_nll.reason == "not assessable: a token is too unlikely for a number"
 
 
@@ -133,19 +133,19 @@ def test_likelihoods_of_replies_that_cannot_be_used_are_counted(value: Any, reas
 
 
 def test_they_are_counted_only_where_they_are_needed() -> None:
-    told = recorded(resample_logprobs=[-1.0])
-    assert remarks_on(assess([told], metric=Uncertainty(parts="sentences"))) == []
-    (remark,) = remarks_on(assess([told], metric=Uncertainty(parts="meanings")))
+    expected = recorded(resample_logprobs=[-1.0])
+    assert remarks_on(assess([expected], metric=Uncertainty(parts="sentences"))) == []
+    (remark,) = remarks_on(assess([expected], metric=Uncertainty(parts="meanings")))
     assert remark.startswith("uncertainty: resample_logprobs of 1 of 1 answer left out")
 
 
 def test_the_likelihood_of_a_reply_is_that_of_its_tokens() -> None:
     numbers = [-1.0, -2.0, -3.0, -4.0]
     # "Canberra", and an end-of-text token, which is none of the reply.
-    told = [[["Can", -0.5], ["berra", -0.5], ["</s>", -9.0]], *numbers[1:]]
+    expected = [[["Can", -0.5], ["berra", -0.5], ["</s>", -9.0]], *numbers[1:]]
     weighted = [
         only(recorded(resample_logprobs=value)).parts["semantic_entropy_weighted"]
-        for value in (numbers, told)
+        for value in (numbers, expected)
     ]
     assert weighted[0] == weighted[1]
 
@@ -166,8 +166,8 @@ def test_files_name_the_field_in_several_ways(tmp_path: Path, name: str) -> None
 
 @pytest.mark.parametrize("name", ["resample_logprobs", "sampled_logprobs", "sampledLogprobs"])
 def test_so_do_they_with_the_replies(name: str) -> None:
-    found = only(recorded(**{name: [-1.0, -2.0, -3.0, -4.0]}))
-    assert "semantic_entropy_weighted" in found.parts
+    result = only(recorded(**{name: [-1.0, -2.0, -3.0, -4.0]}))
+    assert "semantic_entropy_weighted" in result.parts
 
 
 @pytest.mark.parametrize(
