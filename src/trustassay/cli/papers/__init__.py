@@ -2,7 +2,16 @@
 
 import typer
 
-from trustassay.cli.papers import cite, dataset, distractors, experiment, harmonicity, select, tune
+from trustassay.cli.papers import (
+    cite,
+    dataset,
+    distractors,
+    experiment,
+    harmonicity,
+    reproduce,
+    select,
+    tune,
+)
 
 __all__ = ["app"]
 
@@ -14,6 +23,7 @@ def group() -> None:
     """Repeat experiments of papers, and make their data sets.
 
     \b
+    trustassay papers reproduce truthfulness
     trustassay papers dataset questions.jsonl --corpus texts/ --out data.jsonl
     trustassay papers experiment fewl-pairs chale.json \\
         --reference openai:gpt-4o-mini
@@ -22,6 +32,7 @@ def group() -> None:
 
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(select.app, name="select")
+app.command("reproduce")(reproduce.reproduce)
 app.command("experiment")(experiment.experiment)
 app.command("tune")(tune.tune)
 app.command("cite")(cite.cite)

@@ -101,14 +101,14 @@ class ExperimentResult:
     def to_markdown(self) -> str:
         """Return the table and the notes in Markdown."""
         head, body = self.to_texts()
-        lines = [f"# {_escape_markdown(self.title)}", ""]
+        lines = [f"# {escape_markdown(self.title)}", ""]
         lines += [
-            _format_line(head),
-            _format_line(["---"] * len(head)),
-            *map(_format_line, body),
+            format_markdown_row(head),
+            format_markdown_row(["---"] * len(head)),
+            *map(format_markdown_row, body),
             "",
         ]
-        lines += [f"- {_escape_markdown(note)}" for note in self.notes]
+        lines += [f"- {escape_markdown(note)}" for note in self.notes]
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path) -> None:
@@ -149,7 +149,7 @@ def note_left_out(left_out: Mapping[str, str], what: str) -> list[str]:
     return [f"{len(left_out):,} {what}; the first: {next(iter(left_out.values()))}"]
 
 
-def _escape_markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return text in one line, with all signs of Markdown escaped."""
     escaped = " ".join(text.split())
     # The first is the backslash itself, so that no escape is escaped again.
@@ -158,8 +158,9 @@ def _escape_markdown(text: str) -> str:
     return escaped
 
 
-def _format_line(cells: Sequence[str]) -> str:
-    escaped = (cell if cell == "---" else _escape_markdown(cell) for cell in cells)
+def format_markdown_row(cells: Sequence[str]) -> str:
+    """Return cells as a row of a table in Markdown; ``---`` stays as the line below headings."""
+    escaped = (cell if cell == "---" else escape_markdown(cell) for cell in cells)
     return f"| {' | '.join(escaped)} |"
 
 

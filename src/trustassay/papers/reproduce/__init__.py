@@ -1,0 +1,1 @@
+"""The main tables of five papers, computed again: ``trustassay papers reproduce``."""

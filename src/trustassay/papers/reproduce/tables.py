@@ -1,0 +1,216 @@
+"""Tables of a paper, computed again: our figures, and beside them those that the paper prints.
+
+A printed figure stands beside ours only where rows and model are the paper's. Elsewhere the cell
+has :data:`NOT_COMPARABLE`, and the table says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trustassay.core.files import write_atomic
+from trustassay.papers.experiments.results import escape_markdown, format_markdown_row
+from trustassay.report.document import Chart, DocumentRow, PageDocument, Section, Table, Text
+from trustassay.report.text import number, with_interval
+
+NOT_COMPARABLE = "not comparable"
+NO_FIGURE = "–"
+"""Stands for a figure that cannot be computed here."""
+
+
+@dataclass(frozen=True)
+class ReproducedCell:
+    """One figure of a table."""
+
+    text: str
+    """Our figure as people read it; :data:`NO_FIGURE` if there is none."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """The numbers behind it in JSON: ``value``, ``interval``, ``n``, ``p``, ``reason`` ..."""
+    paper: str = ""
+    """The figure that the paper prints for the same rows and model; empty if it prints none, or
+    if they are not the paper's."""
+
+    @classmethod
+    def of_estimate(
+        cls,
+        value: float | None,
+        interval: tuple[float, float] | None = None,
+        *,
+        digits: int = 3,
+        paper: str = "",
+        **values: Any,
+    ) -> ReproducedCell:
+        """Build the cell of an estimate and its 95 % interval; ``None`` gives no figure."""
+        text = NO_FIGURE if value is None else with_interval(value, interval, digits)
+        return cls(text, {"value": value, "interval": interval, **values}, paper)
+
+    @classmethod
+    def of_count(cls, value: float, **values: Any) -> ReproducedCell:
+        """Build the cell of a count, or of another number without an interval."""
+        return cls(number(value, 0), {"value": value, **values})
+
+
+@dataclass(frozen=True)
+class ReproducedRow:
+    """A row of a table."""
+
+    name: str
+    cells: Sequence[ReproducedCell]
+    """One for each column."""
+
+
+@dataclass(frozen=True)
+class ReproducedTable:
+    """A table of the paper, computed again."""
+
+    number: str
+    """The paper's name of it, such as ``Table 1``."""
+    title: str
+    """What it shows, in a few words."""
+    columns: Sequence[str]
+    """The headings of the figures."""
+    rows: Sequence[ReproducedRow]
+    not_comparable: str = ""
+    """Why the paper's figures do not stand beside ours; empty if some do."""
+    first: str = ""
+    """The heading of the rows' names."""
+    notes: Sequence[str] = ()
+    """Sentences on what the table holds and lacks."""
+
+    @property
+    def has_printed_figures(self) -> bool:
+        """Whether a figure of the paper stands beside one of ours."""
+        return any(cell.paper for row in self.rows for cell in row.cells)
+
+    @property
+    def heading(self) -> str:
+        """Its number and title."""
+        return f"{self.number}: {self.title}" if self.number else self.title
+
+    def to_texts(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings and the rows as people read them.
+
+        Where figures of the paper stand beside ours, each column has a second one for them.
+        """
+        if not self.has_printed_figures:
+            rows = [[row.name, *(cell.text for cell in row.cells)] for row in self.rows]
+            return [self.first, *self.columns], rows
+        headings = [self.first]
+        for column in self.columns:
+            headings += [f"{column}: here", "paper"]
+        rows = []
+        for row in self.rows:
+            texts = [row.name]
+            for cell in row.cells:
+                texts += [cell.text, cell.paper or NOT_COMPARABLE]
+            rows.append(texts)
+        return headings, rows
+
+    def list_notes(self) -> list[str]:
+        """Return its notes, and first why it cannot be compared."""
+        reason = f"{NOT_COMPARABLE.capitalize()} with the paper: {self.not_comparable}"
+        return [*([reason] if self.not_comparable else []), *self.notes]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        rows = []
+        for row in self.rows:
+            cells = {}
+            for column, cell in zip(self.columns, row.cells, strict=True):
+                printed = {"paper": cell.paper} if cell.paper else {}
+                cells[column] = {**cell.values, **printed}
+            rows.append({"name": row.name, "figures": cells})
+        return {
+            "number": self.number,
+            "title": self.title,
+            "rows": rows,
+            "not_comparable": self.not_comparable,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """The tables of one paper, computed again."""
+
+    paper: str
+    """The name that the command has for it."""
+    source: str
+    """Authors, title and year."""
+    data: str
+    """What the figures are computed from, in one sentence."""
+    tables: Sequence[ReproducedTable]
+    differences: Sequence[str]
+    """What differs from the paper, a sentence each."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """By table or figure of the paper: why it is not computed, and what it would need."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the command."""
+    charts: Sequence[Chart] = ()
+    """The drawings of its page."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "paper": self.paper,
+            "source": self.source,
+            "data": self.data,
+            "settings": dict(self.settings),
+            "tables": [table.to_dict() for table in self.tables],
+            "differences": list(self.differences),
+            "missing": dict(self.missing),
+        }
+
+    def to_markdown(self) -> str:
+        """Return the tables, the differences and what is missing in Markdown."""
+        lines = [f"# {escape_markdown(self.source)}", "", escape_markdown(self.data), ""]
+        for table in self.tables:
+            headings, rows = table.to_texts()
+            lines += [f"## {escape_markdown(table.heading)}", ""]
+            lines += [format_markdown_row(headings), format_markdown_row(["---"] * len(headings))]
+            lines += [*map(format_markdown_row, rows), ""]
+            lines += [*(f"- {escape_markdown(note)}" for note in table.list_notes()), ""]
+        lines += ["## What differs from the paper", ""]
+        lines += [f"- {escape_markdown(difference)}" for difference in self.differences]
+        if self.missing:
+            lines += ["", "## Not computed", ""]
+            lines += [
+                f"- {escape_markdown(place)}: {escape_markdown(reason)}"
+                for place, reason in self.missing.items()
+            ]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path) -> None:
+        """Write ``reproduction.json``, ``reproduction.md`` and the page ``reproduction.html``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        # NaN is no JSON: a figure that does not exist must be `None`.
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        write_atomic(folder / "reproduction.json", text.encode())
+        write_atomic(folder / "reproduction.md", self.to_markdown().encode())
+        self._build_page().write(folder / "reproduction.html")
+
+    def _build_page(self) -> PageDocument:
+        sections = []
+        for table in self.tables:
+            headings, rows = table.to_texts()
+            body = [DocumentRow(name, cells) for name, *cells in rows]
+            notes = [Text(note, "note") for note in table.list_notes()]
+            sections.append(
+                Section(table.heading, [Table(headings[0], headings[1:], body), *notes])
+            )
+        if self.charts:
+            sections.append(Section("Figures", self.charts))
+        sections.append(
+            Section("What differs from the paper", [Text(line) for line in self.differences])
+        )
+        if self.missing:
+            lines = [Text(f"{place}: {reason}") for place, reason in self.missing.items()]
+            sections.append(Section("Not computed", lines))
+        facts = {name: str(value) for name, value in self.settings.items() if value}
+        return PageDocument(
+            f"papers reproduce {self.paper}", self.source, facts, self.data, [], sections
+        )
