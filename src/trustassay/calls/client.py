@@ -327,6 +327,7 @@ class SampleModels:
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
         self._outcomes: dict[tuple[str, str], Counter[str]] = {}
+        self._uncounted: dict[asyncio.Future[Any], Counter[str]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         result = capabilities().get(name)
@@ -351,6 +352,9 @@ class SampleModels:
     @property
     def asked(self) -> dict[str, dict[str, dict[str, int]]]:
         """The outcomes of the requests that have ended, by role and name, in alphabetical order."""
+        # A metric may go on with a reply before the loop has called back for it.
+        for future in [future for future in self._uncounted if future.done()]:
+            self._count_outcome(future)
         result: dict[str, dict[str, dict[str, int]]] = {}
         for (role, name), outcomes in sorted(self._outcomes.items()):
             # Unary plus leaves out counts of 0, which note_unreadable() may leave.
@@ -448,12 +452,21 @@ class SampleModels:
         future = batcher.ask(item)
         # A model without a name of its own is the only one of its role: the backend's name tells.
         outcomes = self._outcomes_of(role or capability(name).backend, which or batcher.backend)
-        # A remembered reply: a callback would run only after the metric has gone on.
+        self._uncounted[future] = outcomes
+        # Counted as soon as possible, since a reply that waits to be counted takes memory.
         if future.done():
-            _count_outcome(outcomes, future)
+            self._count_outcome(future)
         else:
-            future.add_done_callback(partial(_count_outcome, outcomes))
+            future.add_done_callback(self._count_outcome)
         return future
+
+    def _count_outcome(self, future: asyncio.Future[Any]) -> None:
+        """Count a request that has ended; a cancelled one was neither answered nor refused."""
+        outcomes = self._uncounted.pop(future, None)
+        if outcomes is None or future.cancelled():
+            return
+        error = future.exception()
+        outcomes[ANSWERED if error is None else getattr(error, "kind", None) or OTHER_FAILURE] += 1
 
     def _outcomes_of(self, role: str, name: str) -> Counter[str]:
         """Return the counter of the outcomes of one model, or other backend, in one role."""
@@ -474,14 +487,6 @@ class SampleModels:
             usage["cut"] += 1
         for name in reply.dropped:
             usage[f"without {name}"] += 1
-
-
-def _count_outcome(outcomes: Counter[str], future: asyncio.Future[Any]) -> None:
-    """Count a request that has ended; a cancelled one was neither answered nor refused."""
-    if future.cancelled():
-        return
-    error = future.exception()
-    outcomes[ANSWERED if error is None else getattr(error, "kind", None) or OTHER_FAILURE] += 1
 
 
 def _is_shared(backend: Any) -> bool:

@@ -23,7 +23,7 @@ UNREADABLE = "unparsed"
 OTHER_FAILURE = "error"
 """The outcome of a request that failed in a way that has no name."""
 FAILURE_KINDS = {
-    "refused": "refused, as by a filter",
+    "refused": "refused by endpoint or filter",
     "limited": "rate limit",
     "timeout": "no reply in time",
     "connection": "unreachable",
@@ -68,6 +68,19 @@ def _iterate(raw: object) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         for name, kinds in names.items() if isinstance(names, Mapping) else ():
             if isinstance(kinds, Mapping):
                 yield str(role), str(name), kinds
+
+
+def count_failures_once(asked: Asked) -> dict[str, dict[str, dict[str, int]]]:
+    """Return the outcomes of a sample that failed: each kind of failure counts once.
+
+    How many requests had ended before the sample failed depends on concurrent work, and a run has
+    the same results whatever that is.
+    """
+    result: dict[str, dict[str, dict[str, int]]] = {}
+    for role, name, kinds in _iterate(asked):
+        if failures := dict.fromkeys(sorted(kinds.keys() - {ANSWERED}), 1):
+            result.setdefault(role, {})[name] = failures
+    return result
 
 
 def replace_asked(earlier: object, later: Asked) -> dict[str, dict[str, dict[str, int]]]:

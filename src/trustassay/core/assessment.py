@@ -52,7 +52,7 @@ class Assessment:
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """For each chat model its calls and tokens, including those paid for by other runs."""
     asked: Asked = field(default_factory=dict)
-    """The outcomes of its requests; of a failed one, of those that had ended by then."""
+    """The outcomes of its requests; of a failed one each kind of failure once."""
     error: str | None = None
     """Why the sample could not be scored; ``None`` if it was."""
     fault: str | None = None

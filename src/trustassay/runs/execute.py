@@ -29,7 +29,7 @@ from trustassay.calls.client import Client, SampleModels, check_budget, open_cal
 from trustassay.calls.endpoints import describe_limited_endpoints, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
-from trustassay.core.asked import Asked
+from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import TaskLimiter, run_in_thread
 from trustassay.core.files import DiskFullError, open_atomic
@@ -671,7 +671,8 @@ async def assess_sample(
         if folder:
             write_failure(folder, metric.name, error)
         message, fault = f"{metric.name} failed: {describe_error(error)}", None
-    failure = Assessment.for_failure(sample.id, metric.name, message, fault, models.asked)
+    asked = count_failures_once(models.asked)
+    failure = Assessment.for_failure(sample.id, metric.name, message, fault, asked)
     return failure, encode_assessment(failure)
 
 

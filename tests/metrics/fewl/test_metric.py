@@ -508,7 +508,7 @@ def test_a_reference_whose_call_fails_may_leave_its_weight_to_the_others() -> No
     run = score(QUESTIONS, metrics=Fewl(allow_missing_references=True), **who)
     assert [a.error for a in run.assessments] == [None] * 6
     third = run.assessments[2]
-    why = "gave no answer (refused, as by a filter)"
+    why = "gave no answer (refused by endpoint or filter)"
     assert {"absent": "two", "why": why, "kind": "refused"} in third.evidence
     weights = [row["weight"] for row in third.evidence if "reference" in row]
     assert weights == [1.0]
