@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
-from trustassay.core.asked import Asked
+from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Metric
@@ -163,7 +163,7 @@ async def _prepare_metric(
     except (AssessmentError, BackendError) as error:
         message = f"could not be prepared: {error}"
         failure = FillFailure(message, getattr(error, "kind", None))
-        return Prepared(failure=failure, asked=models.asked)
+        return Prepared(failure=failure, asked=count_failures_once(models.asked))
     except Exception as error:
         write_failure(folder, metric.name, error)
         message = f"{metric.name} failed while it prepared: {describe_error(error)}"

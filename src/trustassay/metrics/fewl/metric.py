@@ -124,7 +124,7 @@ class _Absences:
         if self._penalties:
             sentences.append(
                 f"{len(self._penalties):,} of {self._scored:,} penalties are means over fewer "
-                f"questions: {sum(self._penalties):,} answers of references to them are missing"
+                f"questions (missing answers of references: {sum(self._penalties):,})"
             )
         absent = {name: dict(sorted(kinds.items())) for name, kinds in sorted(self._kinds.items())}
         return {REMARKS: sentences, "absent": absent, INCOMPLETE: self._samples}
