@@ -141,15 +141,15 @@ def test_a_resumed_run_asks_again_and_forgets_the_failures(tmp_path: Path) -> No
 
 
 def test_a_run_scored_again_without_models_knows_who_did_not_answer(tmp_path: Path) -> None:
-    first = referred(failing("closed"), ALLOWED, tmp_path / "run")
+    first = referred(failing("oversized"), ALLOWED, tmp_path / "run")
     how: dict[str, Any] = {"similarity": "novel", "embedder": Angles()}
     strict = rescore(first.path, metrics=STRICT, out=tmp_path / "strict", **how)
     assert strict.summaries["fewl"].failed == 6
     # Its object cannot be had back by its name, so that it fails for another reason.
     assert str(strict.assessments[0].error).startswith("no references: b: the run's model m2")
     again = rescore(first.path, metrics=ALLOWED, out=tmp_path / "again", **how)
-    assert again.summaries["fewl"].details["absent"] == {"b": {"error": 6}}
-    assert asked(again, "references")["b"]["missing"] == {"error": 6}
+    assert again.summaries["fewl"].details["absent"] == {"b": {"closed": 6}}
+    assert asked(again, "references")["b"]["missing"] == {"closed": 6}
 
 
 def test_stored_replies_count_as_answered(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_a_model_that_stops_answering_fails_the_sample_and_is_counted(metric: st
 def test_merged_shards_add_up(tmp_path: Path) -> None:
     def down_for_five(prompt: str, request: ChatRequest) -> str:
         if "(level 5)" in prompt:
-            raise CallError("down", "closed")
+            raise CallError("down", "refused")
         return steady(prompt, request)
 
     rows = answers([5, 4, 5, 2])
@@ -325,7 +325,7 @@ def test_merged_shards_add_up(tmp_path: Path) -> None:
         score(str(one.path), metrics=Judge(), judge=judge, out=folders[-1], cache=None)
     whole = merge(folders, out=tmp_path / "whole")
     row = asked(whole, "judge")["judge"]
-    assert (row["asked"], row["answered"], row["missing"]) == (4, 2, {"closed": 2})
+    assert (row["asked"], row["answered"], row["missing"]) == (4, 2, {"refused": 2})
 
 
 # what is shown ------------------------------------------------------------------------------------
