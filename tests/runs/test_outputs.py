@@ -23,7 +23,17 @@ METRICS = ["grounding"]
 def test_the_summary_has_the_shape_of_the_contract(tmp_path: Path) -> None:
     score(records(3), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
     content = json.loads((tmp_path / "run" / "summary.json").read_text())
-    expected = {"metrics", "calls", "skipped", "looked", "outcomes", "kind", "questions", "seconds"}
+    expected = {
+        "metrics",
+        "calls",
+        "asked",
+        "skipped",
+        "looked",
+        "outcomes",
+        "kind",
+        "questions",
+        "seconds",
+    }
     assert set(content) == expected
     assert content["kind"] == "partly reworded"
     assert content["seconds"] > 0
@@ -40,7 +50,18 @@ def test_one_line_of_assessments_has_the_shape_of_the_contract(tmp_path: Path) -
     score(records(1), metrics=METRICS, entailer=Recorder(), out=tmp_path / "run")
     (line,) = lines(tmp_path / "run" / "assessments.jsonl")
     assert list(line) == [
-        *("id", "metric", "score", "verdict", "reason", "parts", "evidence", "calls", "error")
+        *(
+            "id",
+            "metric",
+            "score",
+            "verdict",
+            "reason",
+            "parts",
+            "evidence",
+            "calls",
+            "asked",
+            "error",
+        )
     ]
 
 

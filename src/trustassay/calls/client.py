@@ -32,6 +32,7 @@ from trustassay.calls.store import (
     default_cache,
     open_cache,
 )
+from trustassay.core.asked import ANSWERED, OTHER_FAILURE, UNREADABLE
 from trustassay.core.capabilities import (
     BatchLimits,
     ChatRequest,
@@ -325,6 +326,8 @@ class SampleModels:
         self._client, self._reader = client, reader
         self.calls: Counter[str] = Counter()
         self.usage: dict[str, Counter[str]] = {}
+        self._outcomes: dict[tuple[str, str], Counter[str]] = {}
+        self._uncounted: dict[asyncio.Future[Any], Counter[str]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         result = capabilities().get(name)
@@ -338,11 +341,32 @@ class SampleModels:
         return 0
 
     def count_requests(self) -> dict[str, Any]:
-        """Return the counts of requests so far, ``calls`` and ``usage``, in alphabetical order."""
+        """Return the counts of requests so far, ``calls``, ``usage`` and ``asked``, in alphabetical
+        order.
+        """
         usage = {
             name: dict(sorted(counter.items())) for name, counter in sorted(self.usage.items())
         }
-        return {"calls": dict(sorted(self.calls.items())), "usage": usage}
+        return {"calls": dict(sorted(self.calls.items())), "usage": usage, "asked": self.asked}
+
+    @property
+    def asked(self) -> dict[str, dict[str, dict[str, int]]]:
+        """The outcomes of the requests that have ended, by role and name, in alphabetical order."""
+        # A metric may go on with a reply before the loop has called back for it.
+        for future in [future for future in self._uncounted if future.done()]:
+            self._count_outcome(future)
+        result: dict[str, dict[str, dict[str, int]]] = {}
+        for (role, name), outcomes in sorted(self._outcomes.items()):
+            # Unary plus leaves out counts of 0, which note_unreadable() may leave.
+            if positive := dict(sorted((+outcomes).items())):
+                result.setdefault(role, {})[name] = positive
+        return result
+
+    def note_unreadable(self, role: str, name: str = "", count: int = 1) -> None:
+        """Count replies of a chat model as unreadable that were counted as answered."""
+        outcomes = self._outcomes_of(role, name or self._client.find("chat", role).backend)
+        outcomes[ANSWERED] -= count
+        outcomes[UNREADABLE] += count
 
     def without_counting(self) -> "SampleModels":
         """Return the same models with separate counts, for requests that are not this sample's."""
@@ -425,7 +449,28 @@ class SampleModels:
         """Make one request by the name of its capability."""
         batcher = self._client.find(name, role, which)
         self.calls[capability(name).stored_as] += 1
-        return batcher.ask(item)
+        future = batcher.ask(item)
+        # A model without a name of its own is the only one of its role: the backend's name tells.
+        outcomes = self._outcomes_of(role or capability(name).backend, which or batcher.backend)
+        self._uncounted[future] = outcomes
+        # Counted as soon as possible, since a reply that waits to be counted takes memory.
+        if future.done():
+            self._count_outcome(future)
+        else:
+            future.add_done_callback(self._count_outcome)
+        return future
+
+    def _count_outcome(self, future: asyncio.Future[Any]) -> None:
+        """Count a request that has ended; a cancelled one was neither answered nor refused."""
+        outcomes = self._uncounted.pop(future, None)
+        if outcomes is None or future.cancelled():
+            return
+        error = future.exception()
+        outcomes[ANSWERED if error is None else getattr(error, "kind", None) or OTHER_FAILURE] += 1
+
+    def _outcomes_of(self, role: str, name: str) -> Counter[str]:
+        """Return the counter of the outcomes of one model, or other backend, in one role."""
+        return self._outcomes.setdefault((role, name), Counter())
 
     def _count_usage(self, backend: str, future: asyncio.Future[Reply]) -> None:
         """Add the tokens of a reply to the usage of its backend."""

@@ -53,6 +53,7 @@ from trustassay.compare.run_scores import (
     read_pairs,
     read_scores,
 )
+from trustassay.core.assessment import INCOMPLETE
 from trustassay.core.json_form import flatten
 from trustassay.core.metric import Mean, MetricInfo, Quantile, Share
 from trustassay.core.outcome import (
@@ -199,6 +200,8 @@ class KnownFigure:
     """For a count, the number that is 100 %."""
     unscored: float = 0.0
     """Per cent of the answers that do not count in the figure."""
+    incomplete: float = 0.0
+    """Per cent of the answers that count in it without someone who was asked and did not answer."""
     of: str = "question"
     """The thing that ``n`` counts."""
 
@@ -250,6 +253,7 @@ class _GateFigures:
                 None if span is None else (float(span[0]), float(span[1])),
                 # A figure without declared support counts every answer.
                 unscored=0.0 if behind is None or not n else 100 * (1 - behind / n),
+                incomplete=_share_incomplete(summary),
             )
         # The shares of all questions come last: they have these names whatever a figure is called.
         for kind, share in outcomes.shares.items():
@@ -405,6 +409,12 @@ class _GateFigures:
                 f"{figure.unscored:.1f} % of the questions have no score and are not in it; bound "
                 "those too, with --max not_answered=…"
             )
+        if figure.incomplete > MAX_UNSCORED:
+            return (
+                f"{figure.incomplete:.1f} % of the questions were scored without some reference "
+                "that did not answer; run the command of this run again, or score without "
+                "allow_missing_references"
+            )
         return ""
 
     def _check(self, bound: Bound, name: str, bounds: Sequence[Bound]) -> GateCheck:
@@ -450,6 +460,16 @@ class _GateFigures:
         # No interval and no reason for its absence: a count, in which chance plays no part.
         is_right = figure.value >= line if bound.at_least else figure.value <= line
         return check("pass" if is_right else "fail", "a count: it is compared as it is")
+
+
+def _share_incomplete(summary: Mapping[str, Any]) -> float:
+    """Return the per cent of answers that a metric scored without someone who did not answer.
+
+    Args:
+        summary: the metric's block of ``summary.json``.
+    """
+    count = summary.get("details", {}).get(INCOMPLETE, 0)
+    return 100 * count / summary["n"] if summary["n"] else 0.0
 
 
 def _has_bound_on_unscored(name: str, bounds: Sequence[Bound]) -> bool:
@@ -586,6 +606,7 @@ class ComparedRuns:
                 if change.is_unwanted
             ]
             result += self._check_figures(name, scores, seed)
+            result += self._check_incomplete(name)
         result += [self._check_no_less_right(name, shares) for name, shares in rates.items()]
         return [*result, self._check_missing(with_run_name=with_run_name)]
 
@@ -706,6 +727,32 @@ class ComparedRuns:
             )
             for key, reason_of_key in absent.items()
         ]
+
+    def _check_incomplete(self, name: str) -> list[GateCheck]:
+        """Check that no more answers than before were scored without someone who did not answer.
+
+        No check if there are none in either run.
+        """
+        summaries = [
+            (RunFolder(path).read_summary() or {})["metrics"][name]
+            for path in (self.earlier.path, self.path)
+        ]
+        before, now = map(_share_incomplete, summaries)
+        if not before and not now:
+            return []
+        check = GateCheck(
+            name=f"{name}.{INCOMPLETE}",
+            rule=f"no more than in {self.earlier.path}",
+            value=now - before,
+            interval=None,
+            line=0.0,
+            result="fail" if now > before else "pass",
+            why="scored without some reference that did not answer: a count, compared as it is",
+            unit="%",
+            before_after=(before, now),
+            n=summaries[1]["n"],
+        )
+        return [check]
 
     def _check_no_worse(self, name: str, change: FigureChange, info: MetricInfo) -> GateCheck:
         """Check that a figure, over pairs that count in it in both runs, did not get worse."""

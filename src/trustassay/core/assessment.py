@@ -13,13 +13,14 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
+from trustassay.core.asked import Asked
 from trustassay.statistics import Bools, Floats, Places, intervals
 from trustassay.statistics.intervals import Interval
 
 Direction = Literal["higher", "lower", ""]
 """Which end of a number is better; empty for a count, a length or a setting."""
 
-_OPTIONAL_FIELDS = frozenset({"usage", "fault", "unit"})
+_OPTIONAL_FIELDS = frozenset({"usage", "asked", "fault", "unit"})
 """Fields that a stored assessment may lack."""
 
 
@@ -50,6 +51,8 @@ class Assessment:
     """Requests to each capability."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """For each chat model its calls and tokens, including those paid for by other runs."""
+    asked: Asked = field(default_factory=dict)
+    """The outcomes of its requests; of a failed one each kind of failure once."""
     error: str | None = None
     """Why the sample could not be scored; ``None`` if it was."""
     fault: str | None = None
@@ -60,13 +63,18 @@ class Assessment:
 
     @classmethod
     def for_failure(
-        cls, sample_id: str, metric: str, error: str, fault: str | None = None
+        cls,
+        sample_id: str,
+        metric: str,
+        error: str,
+        fault: str | None = None,
+        asked: Asked | None = None,
     ) -> Assessment:
         """Return the assessment of a sample that could not be scored."""
-        return cls(sample_id, metric, None, error=error, fault=fault)
+        return cls(sample_id, metric, None, error=error, fault=fault, asked=asked or {})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form, one line of ``assessments.jsonl``; usage and fault only if set."""
+        """Return the JSON form, one line of ``assessments.jsonl``; some fields only if set."""
         values = {f: getattr(self, f) for f in self.__slots__ if f != "unit"}
         return {f: value for f, value in values.items() if value or f not in _OPTIONAL_FIELDS}
 
@@ -137,6 +145,9 @@ def index_figures(*figures: Figure, group: str = "") -> dict[str, Figure]:
     return {figure.key: dataclasses.replace(figure, group=group) for figure in figures}
 
 
+INCOMPLETE = "incomplete"
+"""The key of :attr:`Summary.details` under which a metric counts the samples that it scored without
+someone who was asked for them and did not answer."""
 REMARKS = "remarks"
 """The key of :attr:`Summary.details` under which sentences are."""
 

@@ -468,6 +468,9 @@ class Models(Protocol):
         role; ``parameters`` are the other fields of :class:`ChatRequest`.
         """
 
+    def note_unreadable(self, role: str, name: str = "", count: int = 1) -> None:
+        """Count replies of a model as unreadable, for the table of who did not answer."""
+
     def names(self, role: str) -> tuple[str, ...]:
         """Return the names of the models of a role; empty if the run has none.
 

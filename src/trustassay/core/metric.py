@@ -328,6 +328,10 @@ class Metric(ABC):
         """Return why ``sample`` cannot be scored in a run without a chat model."""
         return []
 
+    def rejects(self, sample: Sample) -> bool:  # noqa: ARG002
+        """Whether a filled sample has all fields and is not scored, as a call for one failed."""
+        return False
+
     async def prepare(self, pool: Pool, models: Models) -> Any:  # noqa: ARG002
         """Return the value for ``context.prepared`` in :meth:`assess`; called once per process.
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from trustassay.core.asked import ASKED_FIELD
 from trustassay.core.outcome import OutcomeKind, OutcomeShare
 from trustassay.core.sample import CANONICAL_FIELDS
 from trustassay.statistics import Floats, Places
@@ -34,7 +35,7 @@ NO_VALUE = -1
 NO_VALUE_LABEL = "no value"
 
 _CANONICAL_COLUMNS = ("model", "label")
-_NOT_COLUMNS = frozenset(CANONICAL_FIELDS) - frozenset(_CANONICAL_COLUMNS)
+_NOT_COLUMNS = frozenset((*CANONICAL_FIELDS, ASKED_FIELD)) - frozenset(_CANONICAL_COLUMNS)
 _NUMBER = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.{0,20})?")
 

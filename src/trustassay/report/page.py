@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from trustassay.core.asked import AskedModel
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, Figure, Metric, Summary
 from trustassay.core.outcome import Outcomes
@@ -107,6 +108,8 @@ class ReportRun:
     """The first lines of the page, one for each metric."""
     columns: Sequence[ColumnOutcomes] = ()
     """The columns of the input, by which answers are filtered and grouped."""
+    asked: Sequence[AskedModel] = ()
+    """Who was asked, those with most missing replies first."""
     looked: ReviewCounts = field(default_factory=lambda: ReviewCounts(lines=False))
     """The counts of answers that need a look."""
     lines: Sequence[FlagRule] = ()

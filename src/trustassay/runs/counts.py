@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trustassay.core import outcome as outcomes
+from trustassay.core.asked import ASKED_FIELD, Asked, AskedTotals, read_asked
 from trustassay.core.labels import read_single_label
 from trustassay.core.metric import Assessment, Metric, MetricInfo
 from trustassay.core.outcome import Outcome, OutcomeCounter, Outcomes
@@ -34,6 +35,7 @@ from trustassay.report.review import (
 from trustassay.runs.fill import CUT_FIELD
 from trustassay.runs.folder import RunFolder, read_metric_infos
 from trustassay.runs.lines import HashSet, decode_object, hash64, read_lines, read_located_lines
+from trustassay.runs.second_reading import SECOND_FILE
 from trustassay.runs.units import ANSWER, QUESTION, UNIT, read_domain, read_units
 from trustassay.statistics import Places
 from trustassay.text.language import OTHER_LANGUAGE
@@ -188,6 +190,8 @@ LOOKED_KEY = "looked"
 """The key in ``summary.json`` of how many answers need a look."""
 OUTCOMES_KEY = "outcomes"
 """The key in ``summary.json`` of the outcomes of all questions, by metric."""
+ASKED_KEY = "asked"
+"""The key in ``summary.json`` of who was asked and did not answer."""
 KIND_KEY = "kind"
 """The key in ``summary.json`` of the kind of the run's answers."""
 MAX_ANSWERS_SHOWN = 500
@@ -233,6 +237,8 @@ class RunCounts:
     """Requests by capability."""
     usage: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
     """Calls and tokens of chat models, by metric and model."""
+    asked: AskedTotals = field(default_factory=AskedTotals)
+    """The outcomes of all requests, by role and name."""
     parts: dict[str, None] = field(default_factory=dict)
     """The names of all parts as keys, in the order in which they first occur."""
 
@@ -302,12 +308,27 @@ def count_run(
                         assessment.score,
                         rating_of(sample),
                     )
+            of_sample = read_asked(sample.get(ASKED_FIELD))
+            result.asked.add([of_sample, *(assessment.asked for assessment in row.assessments)])
             result.choice.add(row.findings, row.place)
             step()
+    result.asked.add(_read_other_outcomes(folder))
     result.outcomes, result.kind = run_outcomes.by_metric(), kinds.kind
     result.columns = run_outcomes.by_column(columns.columns())
     result.repeated, result.copied = run_outcomes.repeated, run_outcomes.copied
     return result
+
+
+def _read_other_outcomes(folder: RunFolder) -> Iterator[Asked]:
+    """Yield the outcomes of requests that no sample and no assessment holds.
+
+    They are those of preparations, and of second readings that failed: the answer keeps its first
+    assessment.
+    """
+    for prepared in (folder.read_json("prepared") or {}).values():
+        yield read_asked(prepared.get("asked"))
+    for asked in (folder.read_json(SECOND_FILE) or {}).get("asked", ()):
+        yield read_asked(asked)
 
 
 def start_outcomes(

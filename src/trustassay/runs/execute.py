@@ -29,6 +29,7 @@ from trustassay.calls.client import Client, SampleModels, check_budget, open_cal
 from trustassay.calls.endpoints import describe_limited_endpoints, samples_at_once
 from trustassay.calls.retry import Endpoint
 from trustassay.calls.store import copy_calls
+from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
 from trustassay.core.event_loop import TaskLimiter, run_in_thread
 from trustassay.core.files import DiskFullError, open_atomic
@@ -462,10 +463,11 @@ class _CheckedRun:
             return None
         if metric.reads_response and (result := failures.get((sample.id, "response"))):
             return result
-        # Without retrieved passages a sample may still be scored, by a metric that does not need
-        # them.
-        result = failures.get((sample.id, "documents"))
-        return result if result and metric.problems(sample) else None
+        # Without another field, such as passages, a sample may still be scored by a metric that
+        # does not need it, or that says itself who did not answer.
+        results = (failures.get((sample.id, name)) for name in ("documents", *metric.fills))
+        result = next(filter(None, results), None)
+        return result if result and (metric.rejects(sample) or metric.problems(sample)) else None
 
 
 async def fill_samples(
@@ -486,7 +488,7 @@ async def fill_samples(
     with open_atomic(folder.samples_path) as file:
         async for result in fill_in_order(samples, models, at_once, step):
             outcome.note(result)
-            file.write(encode_sample(result.sample))
+            file.write(encode_sample(result.stored_sample))
     return outcome
 
 
@@ -532,7 +534,8 @@ class SecondPass:
         if failures:
             answers_text = amount(len(failures), "answer")
             tell(f"the second reader could not read {answers_text}; the first: {failures[0][1]}")
-        content["failed"] = Counter(name for name, _ in failures)
+        content["failed"] = Counter(name for name, *_ in failures)
+        content["asked"] = [asked for *_, asked in failures if asked]
         content["seconds"] = round(spent + time.monotonic() - began, 1)
         content["finished"] = not failures
         self._folder.write_json(SECOND_FILE, content, indent=None)
@@ -575,7 +578,7 @@ class SecondPass:
         todo: Sequence[tuple[Metric, int]],
         at_once: int,
         spent: float,
-    ) -> list[tuple[str, str]]:
+    ) -> list[tuple[str, str, Asked]]:
         """Let the second reader read answers.
 
         Args:
@@ -583,9 +586,9 @@ class SecondPass:
             spent: seconds that earlier processes have used of the budget.
 
         Returns:
-            Metric and reason for each answer that could not be read.
+            Metric, reason and outcomes of requests for each answer that could not be read.
         """
-        failures: list[tuple[str, str]] = []
+        failures: list[tuple[str, str, Asked]] = []
         began, options = time.monotonic(), self._options
         most = options.second.seconds
         writer = self._folder.open_assessments()
@@ -599,7 +602,7 @@ class SecondPass:
             if result.error is None:
                 writer.append(line)
             else:
-                failures.append((metric.name, result.error))
+                failures.append((metric.name, result.error, result.asked))
             progress.step()
 
         show_progress = options.progress
@@ -668,7 +671,8 @@ async def assess_sample(
         if folder:
             write_failure(folder, metric.name, error)
         message, fault = f"{metric.name} failed: {describe_error(error)}", None
-    failure = Assessment.for_failure(sample.id, metric.name, message, fault)
+    asked = count_failures_once(models.asked)
+    failure = Assessment.for_failure(sample.id, metric.name, message, fault, asked)
     return failure, encode_assessment(failure)
 
 

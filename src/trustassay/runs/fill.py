@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from trustassay.calls.backends import MODEL_ROLE, Backends
 from trustassay.calls.client import SampleModels
+from trustassay.core.asked import ASKED_FIELD, UNREADABLE, Asked, replace_asked
 from trustassay.core.metric import Metric
 from trustassay.core.sample import TOKENS_FIELD, Document, Problem, Sample
 from trustassay.core.token_logprobs import fit_tokens
@@ -205,7 +206,9 @@ class _ReferenceStage(Stage):
             elif texts := parse_answers(reply.text, self.diverse):
                 references[name] = texts
             else:
-                failures.append(FillFailure(f"{name}: its reply holds no numbered answer"))
+                models.note_unreadable("references", name)
+                message = f"{name}: its reply holds no numbered answer"
+                failures.append(FillFailure(message, UNREADABLE))
         # Ordered by model, not by which answered first: the stored sample must not depend on
         # timing.
         ordered = {
@@ -244,8 +247,9 @@ class _PairStage(Stage):
         pairs = parse_pairs(reply.text)
         # The call was answered and paid for, so it counts, although nothing could be read from it.
         if not pairs.wrong:
+            models.note_unreadable("generator")
             message = "the generator's reply has no pair of a wrong and a corrected answer"
-            return StageResult(sample, FillFailure(message), calls=1)
+            return StageResult(sample, FillFailure(message, UNREADABLE), calls=1)
         result = replace(sample, wrong_answers=pairs.wrong, corrected_answers=pairs.corrected)
         return StageResult(result, calls=1)
 
@@ -370,6 +374,18 @@ class FilledSample:
     """Answered calls by field."""
     failures: dict[str, FillFailure] = field(default_factory=dict)
     """Failures by field."""
+    asked: Asked = field(default_factory=dict)
+    """The outcomes of the requests that filled it."""
+
+    @property
+    def stored_sample(self) -> Sample:
+        """The sample with the outcomes of all requests that filled it, now and earlier."""
+        if not self.asked:
+            return self.sample
+        # A request that is made again replaces its earlier failure.
+        asked = replace_asked(self.sample.metadata.get(ASKED_FIELD), self.asked)
+        metadata = {**self.sample.metadata, ASKED_FIELD: asked}
+        return replace(self.sample, metadata=metadata)
 
 
 async def fill_in_order(
@@ -416,6 +432,8 @@ async def _run_stages(
 ) -> FilledSample:
     # Stages run in order, since a response may be written from the documents filled before it.
     is_incomplete = False
+    # With counts of their own, since they are stored with this sample.
+    models = models.without_counting()
     for stage in stages:
         if not stage.lacks(filled_sample.sample):
             continue
@@ -429,6 +447,7 @@ async def _run_stages(
         filled_sample.calls[stage.field] += result.calls
         if result.failure:
             filled_sample.failures[stage.field] = result.failure
+    filled_sample.asked = models.asked
     if is_incomplete:
         step()
     return filled_sample

@@ -27,8 +27,8 @@ BEFORE_EVIDENCE = b', "evidence": ['
 AFTER_EVIDENCE = b'], "calls": {'
 # The last field of an assessment, so that the end of a line tells whether it failed.
 WITHOUT_ERROR = b'"error": null}'
-# Earlier versions wrote lines without these three fields.
-REQUIRED_FIELDS = frozenset(Assessment.__slots__) - {"usage", "fault", "unit"}
+# Earlier versions wrote lines without these fields.
+REQUIRED_FIELDS = frozenset(Assessment.__slots__) - {"usage", "asked", "fault", "unit"}
 _decode_json = json.JSONDecoder().raw_decode
 # A JSON string of printable ASCII without escapes: "q1", but not "caf\u00e9" or "a\"b".
 _PLAIN_STRING = rb'"([^"\\\x00-\x1f\x80-\xff]*)"'

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trustassay.calls.backends import Backends
 from trustassay.calls.client import CallOptions, Client, SampleModels, open_calls
+from trustassay.core.asked import Asked, count_failures_once
 from trustassay.core.capabilities import Models
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Metric
@@ -118,6 +119,8 @@ class Prepared:
     """The requests that it made, by capability."""
     usage: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Calls and tokens by chat model."""
+    asked: Asked = field(default_factory=dict)
+    """The outcomes of its requests."""
 
 
 async def prepare(
@@ -140,9 +143,13 @@ async def prepare(
 def collect_requests(prepared: Mapping[str, Prepared]) -> dict[str, Any]:
     """Return the requests of metrics that made some while they prepared, by name."""
     return {
-        name: {"calls": dict(preparation.calls), "usage": dict(preparation.usage)}
+        name: {
+            "calls": dict(preparation.calls),
+            "usage": dict(preparation.usage),
+            "asked": dict(preparation.asked),
+        }
         for name, preparation in prepared.items()
-        if preparation.calls
+        if preparation.calls or preparation.asked
     }
 
 
@@ -155,7 +162,8 @@ async def _prepare_metric(
     # Errors for users: the message is enough. Others leave a traceback in the folder.
     except (AssessmentError, BackendError) as error:
         message = f"could not be prepared: {error}"
-        return Prepared(failure=FillFailure(message, getattr(error, "kind", None)))
+        failure = FillFailure(message, getattr(error, "kind", None))
+        return Prepared(failure=failure, asked=count_failures_once(models.asked))
     except Exception as error:
         write_failure(folder, metric.name, error)
         message = f"{metric.name} failed while it prepared: {describe_error(error)}"

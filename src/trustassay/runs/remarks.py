@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from trustassay.core.asked import AskedModel, load_rows
 from trustassay.core.assessment import REMARKS
 from trustassay.core.outcome import BLANK
+from trustassay.report.asked import describe_unanswered
 from trustassay.text.limits import TOO_LONG
 
 DRAWN, GROWN = "drawn", "grown"
@@ -50,7 +52,7 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
     Args:
         samples: the number of samples of the run.
     """
-    result = []
+    result = describe_unanswered(read_asked_rows(summary))
     outcomes = summary.get("outcomes", {}).values()
     counts_blank = any(BLANK in outcome["reasons"] for outcome in outcomes)
     for name, count in summary.get("answers", {}).items():
@@ -88,6 +90,11 @@ def write_remarks(summary: Mapping[str, Any], samples: int) -> list[str]:
                 f"{metric}: {cut:,} of {calls:,} replies {_was_or_were(cut)} cut at max_tokens"
             )
     return result
+
+
+def read_asked_rows(summary: Mapping[str, Any]) -> list[AskedModel]:
+    """Return who was asked, those with most missing replies first."""
+    return load_rows(summary.get("asked", {}))
 
 
 def describe_draw(draw: Mapping[str, Any]) -> str:

@@ -39,7 +39,7 @@ from trustassay.runs.calibrator import read_calibrator
 from trustassay.runs.folder import RunFolder, load_metrics, read_metric_infos
 from trustassay.runs.intake import WHY
 from trustassay.runs.lines import StepCallback, hash64
-from trustassay.runs.remarks import write_notes, write_remarks
+from trustassay.runs.remarks import read_asked_rows, write_notes, write_remarks
 from trustassay.runs.units import read_domain
 from trustassay.runs.unjudged import explain_unjudged
 from trustassay.statistics.comparison import sign_flip_p
@@ -156,6 +156,7 @@ def write_report(  # noqa: PLR0913 - what a page can show
             notes=[*notes, *write_notes(summary)],
             outcomes=list(counted.outcomes.values()),
             columns=counted.columns,
+            asked=read_asked_rows(summary),
             looked=counted.look_counts,
             lines=lines_of({m.name: m.title for m in metrics}, drawing),
             judge=describe_judge(run, summary),

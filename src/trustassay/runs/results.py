@@ -14,6 +14,7 @@ from arro3.core import Array, DataType, Field, RecordBatch, RecordBatchReader, S
 from trustassay.backends.chat_entailer import entailment_prompt
 from trustassay.calls.prices import CHARACTERS_PER_TOKEN, Prices, TokenCounts
 from trustassay.calls.store import CallStore, Usage
+from trustassay.core.asked import store_rows
 from trustassay.core.files import open_atomic
 from trustassay.core.metric import Assessment, Metric, MetricInfo, Summary
 from trustassay.core.progress import SILENT, StepProgress, StoppedError
@@ -111,6 +112,7 @@ def write_outputs(
         **summarise_second_pass(folder, metrics, run, options.seed),
         **answer_counts,
         counts.LOOKED_KEY: counted.look_counts.to_dict(),
+        **_count_asked(counted, run),
         counts.OUTCOMES_KEY: {
             name: outcome.to_dict() for name, outcome in counted.outcomes.items()
         },
@@ -129,6 +131,12 @@ def write_outputs(
         write_parquet(folder, metrics, list(counted.parts), step)
     if options.report:
         write_report(folder, metrics, counted=counted, steps=steps)
+
+
+def _count_asked(counted: counts.RunCounts, run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who was asked and did not answer, for ``summary.json``; empty if nobody was asked."""
+    rows = counted.asked.rows(run["backends"])
+    return {counts.ASKED_KEY: store_rows(rows)} if rows else {}
 
 
 def _summarise_metric(

@@ -301,7 +301,8 @@ def test_a_title_is_no_refusal(text: str, refuses: bool) -> None:
 def test_a_reference_without_an_answer_is_named() -> None:
     file = [dict(FILE[0], references={"one": "h1", "two": []}), *FILE[1:]]
     found = first(Fewl(penalty="none"), file)
-    assert {"absent": "two", "why": "gave no answer"} in found.evidence
+    absent = {"absent": "two", "why": "gave no answer", "kind": "not in the input"}
+    assert absent in found.evidence
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,9 @@ def test_a_reference_that_says_nothing_gives_its_weight_away(text: str, why: str
     file = [dict(FILE[0], references={"one": "h1", "two": text}), *FILE[1:]]
     found = first(Fewl(penalty="none", declined="drop"), file)
     assert found.score == pytest.approx(tv(0.8), abs=1e-12)
-    assert {"absent": "two", "why": why} in found.evidence
+    absent = [row for row in found.evidence if "absent" in row]
+    kind = {"kind": "empty answer"} if "empty" in why else {}
+    assert absent == [{"absent": "two", "why": why, **kind}]
     assert found.reason == f"1 reference; two {why}: its weight went to the others"
 
 
@@ -496,30 +499,31 @@ def test_several_answers_of_one_call_are_several_references() -> None:
     assert all("5 times" in prompt for prompt in one.asked)
 
 
-def test_a_failing_reference_leaves_its_weight_to_the_others() -> None:
+def test_a_reference_whose_call_fails_may_leave_its_weight_to_the_others() -> None:
     def sometimes(question: str) -> str:
         return broken(question) if question.endswith(" 20") else f"k {question}"
 
     who = asked_who() | {"references": {"one": Speaker("m1", answers("h"))}}
     who["references"]["two"] = Speaker("m2", sometimes)
-    run = score(QUESTIONS, metrics=Fewl(), **who)
+    run = score(QUESTIONS, metrics=Fewl(allow_missing_references=True), **who)
     assert [a.error for a in run.assessments] == [None] * 6
     third = run.assessments[2]
-    assert {"absent": "two", "why": "gave no answer"} in third.evidence
+    why = "gave no answer (refused by endpoint or filter)"
+    assert {"absent": "two", "why": why, "kind": "refused"} in third.evidence
     weights = [row["weight"] for row in third.evidence if "reference" in row]
     assert weights == [1.0]
     assert run.assessments[1].parts["references"] == 2
 
 
-def test_without_any_reference_the_sample_is_not_assessable_and_others_are() -> None:
+def test_without_any_reference_the_sample_fails_and_others_do_not() -> None:
     def never(question: str) -> str:
         return broken(question) if question.endswith(" 20") else "h"
 
     who = asked_who() | {"references": {"one": Speaker("m1", never)}}
     run = score(QUESTIONS, metrics=Fewl(), **who)
     assert [a.score is None for a in run.assessments] == [i == 2 for i in range(6)]
-    assert run.assessments[2].error is None
-    assert "no reference answered: one gave no answer" in run.assessments[2].reason
+    assert run.assessments[2].error == "no references: one: out of order"
+    assert run.assessments[2].fault == "refused"
 
 
 def test_a_generator_that_fails_fails_the_sample() -> None:
@@ -528,7 +532,8 @@ def test_a_generator_that_fails_fails_the_sample() -> None:
 
     run = score(QUESTIONS, metrics=Fewl(), **asked_who() | {"generator": Speaker("g", no_pairs)})
     assert [a.error is not None for a in run.assessments] == [i == 2 for i in range(6)]
-    assert "no wrong and corrected answers" in str(run.assessments[2].error)
+    assert "the generator's reply has no pair" in str(run.assessments[2].error)
+    assert run.summary_file["asked"]["generator"]["g"]["missing"] == {"unparsed": 1}
 
 
 def test_expertise_by_asking() -> None:

@@ -6,15 +6,17 @@ import asyncio
 import json
 import math
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trustassay.core.assessment import compute_summary
+from trustassay.core.asked import FAILURE_KINDS, describe_kinds
+from trustassay.core.assessment import INCOMPLETE, REMARKS, compute_summary
 from trustassay.core.capabilities import Models
 from trustassay.core.evidence import EvidenceRow, EvidenceRows, View
 from trustassay.core.labels import read_single_label
@@ -40,6 +42,7 @@ from trustassay.metrics.fewl.references import (
     ReferenceAnswer,
     ask_whether_same,
     build_question_pool,
+    find_failed_calls,
     group_questions,
     split_references,
 )
@@ -48,6 +51,10 @@ from trustassay.statistics.correlation import auroc
 from trustassay.statistics.intervals import count_units
 from trustassay.text.words import amount
 
+_ADVICE = (
+    "the same command asks again; fewl:allow_missing_references=yes scores it by the other "
+    "references"
+)
 CHANCE_AUROC = 50.0  # AUROC in percent of a score that says nothing
 MIN_AGREEMENT = 0.2
 """Weighted similarity below which the references do not agree with the answer (our bound)."""
@@ -61,7 +68,7 @@ _BASELINE_PARTS = {
 
 
 def _collect_labelled(
-    assessments: Collection[Assessment], columns: Mapping[str, array[float]]
+    assessments: Iterable[Assessment], columns: Mapping[str, array[float]]
 ) -> Iterator[Assessment]:
     """Pass assessments on, and append the numbers of labelled ones to ``columns``."""
     for assessment in assessments:
@@ -78,6 +85,49 @@ def _collect_labelled(
             for name, column in columns.items():
                 column.append(numbers.get(name, 0.0))
         yield assessment
+
+
+class _Absences:
+    """Counts the references that scored samples lack, by reference and kind."""
+
+    def __init__(self) -> None:
+        self._samples, self._scored = 0, 0
+        self._kinds: dict[str, Counter[str]] = {}
+        self._penalties: list[int] = []
+
+    def collect(self, assessments: Iterable[Assessment]) -> Iterator[Assessment]:
+        """Pass assessments on, and count what the scored ones lack."""
+        for assessment in assessments:
+            if assessment.score is not None:
+                self._scored += 1
+                # Evidence is read from the disk, so only where something is absent.
+                if assessment.parts.get("absent"):
+                    self._samples += 1
+                    for row in EvidenceRows(assessment.evidence, AbsentReference).select(
+                        AbsentReference
+                    ):
+                        if row.kind:
+                            self._kinds.setdefault(row.absent, Counter())[row.kind] += 1
+                if missing := assessment.parts.get("unanswered_neighbours"):
+                    self._penalties.append(int(missing))
+            yield assessment
+
+    def details(self) -> dict[str, Any]:
+        """Return the counts and the sentences on them; empty if nothing was absent."""
+        if not self._samples and not self._penalties:
+            return {}
+        sentences = [
+            f"reference {name} is absent from {kinds.total():,} of {self._scored:,} scores "
+            f"({describe_kinds(kinds)}): the others have its weight"
+            for name, kinds in sorted(self._kinds.items())
+        ]
+        if self._penalties:
+            sentences.append(
+                f"{len(self._penalties):,} of {self._scored:,} penalties are means over fewer "
+                f"questions (missing answers of references: {sum(self._penalties):,})"
+            )
+        absent = {name: dict(sorted(kinds.items())) for name, kinds in sorted(self._kinds.items())}
+        return {REMARKS: sentences, "absent": absent, INCOMPLETE: self._samples}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +212,11 @@ class Fewl(FewlOptions):
     and falls with its likeness to their answers to other questions (Wei et al. 2024). Higher is
     less hallucinated. No gold answer is read, except by the weights ``ideal``.
 
-    A reference that failed or said nothing gives its weight to the others of that sample, and with
-    ``declined=drop`` so does one that refused; where none is left there is no score. An answer
-    without words is like nothing: all its similarities are 0.
+    A sample fails if a call to a reference failed, unless ``allow_missing_references`` is set: then
+    the reference gives its weight to the others of that sample. So does one whose answer is blank
+    or missing in the input, and with ``declined=drop`` one that refused. All but the last are
+    counted beside the mean; where no reference is left there is no score. An answer without words
+    is like nothing: all its similarities are 0.
 
     ``parts`` hold the score without the penalty, the mean penalty, the weighted similarity, how
     many references, neighbours and pairs stand behind it, the length of the answer, and its label
@@ -178,7 +230,7 @@ class Fewl(FewlOptions):
     part_directions = directions(
         higher="no_penalty agreement",
         lower="penalty",
-        neither="references neighbours pairs characters label",
+        neither="references neighbours pairs characters label absent unanswered_neighbours",
     )
     figures: ClassVar[Mapping[str, Figure]] = index_figures(
         Figure("mean", "mean score; higher is less hallucinated", "", headline=True,
@@ -236,6 +288,11 @@ class Fewl(FewlOptions):
             wanted |= dict.fromkeys(golds, "labelled answers, for weights=ideal")
         return find_missing(sample, **wanted)
 
+    def rejects(self, sample: Sample) -> bool:
+        """Whether a call to a reference of a filled sample failed, and that is not allowed."""
+        failed = find_failed_calls(sample).keys() - {sample.model}
+        return bool(failed) and not self.allow_missing_references
+
     async def prepare(self, pool: Pool, models: Models) -> QuestionPool:
         """Read all questions and, for the weights ``agreement``, all answers."""
         return await build_question_pool(pool, self, models)
@@ -272,8 +329,10 @@ class Fewl(FewlOptions):
         """Compare, weigh and subtract; the evidence holds every reference."""
         sample, questions = context.sample, context.prepared
         # Without reference models the names are those that any sample of the pool has.
-        expected = context.models.names("references") or questions.names
-        present, absent = split_references(sample, expected, drop=self.declining == "drop")
+        asked = context.models.names("references")
+        drop = self.declining == "drop"
+        present, absent = split_references(sample, asked or questions.names, asked, drop=drop)
+        self._check_absent(absent)
         if not present:
             return self._build_unscored(sample, absent)
         if self.wants_pairs and not (sample.wrong_answers and sample.corrected_answers):
@@ -287,6 +346,7 @@ class Fewl(FewlOptions):
             [near.answers[reference.key] for near in neighbours if reference.key in near.answers]
             for reference in present
         ]
+        self._check_neighbours(present, texts_elsewhere, neighbours)
         agreement, expertise, likeness = await asyncio.gather(
             comparer.compare_answer([reference.text for reference in present]),
             self._compute_expertise(present, comparer, questions),
@@ -309,6 +369,35 @@ class Fewl(FewlOptions):
         if not rows:
             return self._build_unscored(sample, absent)
         return self._build_assessment(sample, rows, absent, neighbours)
+
+    def _check_absent(self, absent: Sequence[AbsentReference]) -> None:
+        """Raise AssessmentError if a call to a reference failed, and that is not allowed."""
+        failed = [reference for reference in absent if reference.has_failed]
+        if failed and not self.allow_missing_references:
+            phrases = "; ".join(f"reference {one.absent} {one.why}" for one in failed)
+            raise AssessmentError(f"{phrases}; {_ADVICE}", failed[0].kind)
+
+    def _check_neighbours(
+        self,
+        present: Sequence[ReferenceAnswer],
+        texts_elsewhere: Sequence[Sequence[str]],
+        neighbours: Sequence[Neighbour],
+    ) -> None:
+        """Raise AssessmentError if failed calls leave a reference without any penalty.
+
+        With some of the answers to the neighbours the mean in the penalty is over fewer questions,
+        which is counted; without any, a term of equation 1 is missing.
+        """
+        for reference, texts in zip(present, texts_elsewhere, strict=True):
+            kinds = [
+                near.failed[reference.name] for near in neighbours if reference.name in near.failed
+            ]
+            if kinds and not texts and not self.allow_missing_references:
+                raise AssessmentError(
+                    f"reference {reference.label} gave no answer to any neighbouring question "
+                    f"({FAILURE_KINDS.get(kinds[0], kinds[0])}); {_ADVICE}",
+                    kinds[0],
+                )
 
     def _build_unscored(self, sample: Sample, absent: Sequence[AbsentReference]) -> Assessment:
         reason = "no reference answered: " + "; ".join(f"{a.absent} {a.why}" for a in absent)
@@ -356,6 +445,13 @@ class Fewl(FewlOptions):
             "references": int(counting.sum()),
             "characters": len(sample.response or ""),
         }
+        # Left out where none is absent, so that a table of a complete run has no such column.
+        names = {reference.name for reference in present}
+        missing = {
+            "absent": sum(bool(reference.kind) for reference in absent),
+            "unanswered_neighbours": sum(len(names & near.failed.keys()) for near in neighbours),
+        }
+        parts |= {name: number for name, number in missing.items() if number}
         if self.penalising != "none":
             parts["neighbours"] = len(neighbours)
             if (has_penalty & counting).any():
@@ -421,10 +517,16 @@ class Fewl(FewlOptions):
         right, and have intervals over units.
         """
         columns = {name: array("d") for name in ("unit", "label", *_BASELINE_PARTS.values())}
-        # The assessments may be a stream from a file: one pass fills both the summary and columns.
+        absences = _Absences()
+        # The assessments may be a stream from a file: one pass fills the summary, the columns and
+        # the absences.
         result = compute_summary(
-            self.statistics, _collect_labelled(assessments, columns), self.score_range
+            self.statistics,
+            _collect_labelled(absences.collect(assessments), columns),
+            self.score_range,
         )
+        if details := absences.details():
+            result = replace(result, details={**result.details, **details})
         labels, units = np.array(columns["label"]), np.array(columns["unit"], dtype=np.int64)
         reason = "all labels say the same" if len(labels) else "no scored sample has a label"
         for key, part in _BASELINE_PARTS.items():

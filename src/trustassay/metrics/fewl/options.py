@@ -45,6 +45,9 @@ class FewlOptions(Metric):
             ``count``, for the form ``agreement`` it is ``drop``.
         expertise: by ``similarity`` to wrong and corrected answers, or ``ask``: each reference is
             asked whether its answer says the same as they do (footnote 4).
+        allow_missing_references: score a sample also if a call to a reference failed, by the
+            references that answered; without it the sample fails, as equation 1 would have another
+            N.
     """
 
     form: Form = "eq1"
@@ -58,6 +61,7 @@ class FewlOptions(Metric):
     answers: int = 1
     declined: Declining = "auto"
     expertise: Expertise = "similarity"
+    allow_missing_references: bool = False
 
     def __post_init__(self) -> None:
         check_choices(self, form=Form, divergence=Divergence, weights=Weights, penalty=Penalty)

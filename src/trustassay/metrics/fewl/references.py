@@ -10,11 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import combinations, islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trustassay.core.asked import (
+    ANSWERED,
+    ASKED_FIELD,
+    FAILURE_KINDS,
+    OTHER_FAILURE,
+    read_asked,
+)
 from trustassay.core.capabilities import Models, Vectors
 from trustassay.core.evidence import EvidenceRow
 from trustassay.core.metric import Pool
@@ -63,6 +71,31 @@ class AbsentReference(EvidenceRow, required=("absent", "why")):
     """The name of the reference."""
     why: str
     """The reason, which completes "NAME ..."."""
+    kind: str = ""
+    """How its call failed, :data:`EMPTY` or :data:`NOT_GIVEN`; empty if the reference answered and
+    does not count by the options of the metric."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was asked and brought no answer."""
+        return self.kind not in ("", EMPTY, NOT_GIVEN)
+
+
+EMPTY = "empty answer"
+"""Kind of absence: the sample came with a blank answer."""
+NOT_GIVEN = "not in the input"
+"""Kind of absence: the sample came without an answer of a reference that others have."""
+
+
+def find_failed_calls(sample: Sample) -> dict[str, str]:
+    """Return the references whose calls failed when the sample was filled: the kind by name."""
+    outcomes = read_asked(sample.metadata.get(ASKED_FIELD)).get("references", {})
+    return {
+        # A reference is asked for all its answers in one call, so there is one kind.
+        name: next(kind for kind in kinds if kind != ANSWERED)
+        for name, kinds in outcomes.items()
+        if kinds.keys() - {ANSWERED} and not sample.references.get(name)
+    }
 
 
 def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list[ReferenceAnswer]:
@@ -78,12 +111,15 @@ def answers_of(references: Mapping[str, tuple[str, ...]], *, drop: bool) -> list
 
 
 def split_references(
-    sample: Sample, expected: Iterable[str], *, drop: bool
+    sample: Sample, expected: Iterable[str], asked: Iterable[str], *, drop: bool
 ) -> tuple[list[ReferenceAnswer], list[AbsentReference]]:
     """Return the references of a sample that count, and the others with the reason.
 
-    ``expected`` are the names that should be there; ``drop``: one that declines does not
-    count. The model under assessment is not its own reference.
+    Args:
+        expected: the names that should be there. asked: those of models that the run asks.
+        drop: one that declines does not count.
+
+    The model under assessment is not its own reference.
     """
     present, absent = [], []
     # A model agrees with its own answer, right or wrong.
@@ -91,13 +127,25 @@ def split_references(
         if reference.name == sample.model:
             absent.append(AbsentReference(reference.label, "is the model under assessment"))
         elif reference.silence:
-            absent.append(AbsentReference(reference.label, reference.silence))
+            kind = EMPTY if is_blank(reference.text) else ""
+            absent.append(AbsentReference(reference.label, reference.silence, kind))
         else:
             present.append(reference)
     answered = {name for name, texts in sample.references.items() if texts}
+    # A model of the run that has neither answered nor failed on record has failed, too.
+    failed = {**dict.fromkeys(asked, OTHER_FAILURE), **find_failed_calls(sample)}
     # Sorted, since sets have no order and the evidence must not change between runs.
-    missing = sorted({*expected, *sample.references} - answered - {sample.model})
-    return present, [*absent, *(AbsentReference(name, "gave no answer") for name in missing)]
+    for name in sorted({*expected, *failed, *sample.references} - answered - {sample.model or ""}):
+        if name in failed:
+            absent.append(build_failed_reference(name, failed[name]))
+        else:
+            absent.append(AbsentReference(name, "gave no answer", NOT_GIVEN))
+    return present, absent
+
+
+def build_failed_reference(name: str, kind: str) -> AbsentReference:
+    """Return the entry of a reference whose call failed in this way."""
+    return AbsentReference(name, f"gave no answer ({FAILURE_KINDS.get(kind, kind)})", kind)
 
 
 def explain_silence(text: str, *, drop: bool = True) -> str:
@@ -277,6 +325,16 @@ class Neighbour(NamedTuple):
     """Cosine of both questions."""
     answers: Mapping[RaterKey, str]
     """The references' answers to it, by rater."""
+    failed: Mapping[str, str] = MappingProxyType({})
+    """The references whose calls for it failed: the kind by name."""
+
+
+class _PoolAnswers(NamedTuple):
+    """What the references answered to one question of a pool."""
+
+    texts: Mapping[str, tuple[str, ...]]
+    failed: Mapping[str, str]
+    """The references whose calls failed: the kind by name."""
 
 
 @dataclass
@@ -302,9 +360,7 @@ class QuestionPool:
     all_neighbours: Neighbours | None = None
     """The neighbours of all questions, where they were computed in another process."""
     _block_cache: dict[int, Neighbours] = field(default_factory=dict)
-    _answer_cache: OrderedDict[int, Mapping[str, tuple[str, ...]]] = field(
-        default_factory=OrderedDict
-    )
+    _answer_cache: OrderedDict[int, "_PoolAnswers"] = field(default_factory=OrderedDict)
 
     def ability_of(self, rater: RaterKey) -> float:
         """Return the ability of a rater; of an unknown one, the mean of the others."""
@@ -346,8 +402,8 @@ class QuestionPool:
             *(self._read_answers(place, models, drop) for place, _ in pairs)
         )
         return [
-            Neighbour(self.pool[self.places[place][0]].question, similarity, answers_of_neighbour)
-            for (place, similarity), answers_of_neighbour in zip(pairs, answers, strict=True)
+            Neighbour(self.pool[self.places[place][0]].question, similarity, texts, failed)
+            for (place, similarity), (texts, failed) in zip(pairs, answers, strict=True)
         ]
 
     def _find_in_block(self, number: int, options: FewlOptions) -> tuple[Neighbours, int]:
@@ -378,23 +434,34 @@ class QuestionPool:
 
     async def _read_answers(
         self, number: int, models: Models, drop: bool
-    ) -> Mapping[RaterKey, str]:
-        """Return the references' answers to a question by rater, without blank or dropped ones."""
+    ) -> tuple[Mapping[RaterKey, str], Mapping[str, str]]:
+        """Return the references' answers to a question by rater, without blank or dropped ones, and
+        the kinds of the failed calls by reference.
+        """
         if number not in self._answer_cache:
             result: dict[str, tuple[str, ...]] = {}
+            failed: dict[str, str] = {}
             for place in self.places[number]:
                 # Filling may ask a model: stop as soon as every reference has an answer.
                 sample = await self.pool.read_filled(place, models)
                 for name, texts in sample.references.items():
                     result.setdefault(name, texts)
+                failed |= find_failed_calls(sample)
                 if self.names <= result.keys():
                     break
-            self._answer_cache[number] = result
+            # A sample of a pool of its own is asked for here, and stored nowhere with its failures.
+            failed |= dict.fromkeys(
+                {*models.names("references")} - result.keys() - failed.keys(), OTHER_FAILURE
+            )
+            of_question = {name: kind for name, kind in failed.items() if not result.get(name)}
+            self._answer_cache[number] = _PoolAnswers(result, of_question)
             # First in, first out bounds the memory; a dropped question is read again.
             while len(self._answer_cache) > MAX_CACHED_QUESTIONS:
                 self._answer_cache.popitem(last=False)
-        references = answers_of(self._answer_cache[number], drop=drop)
-        return {reference.key: reference.text for reference in references if not reference.silence}
+        texts_by_name, failed_calls = self._answer_cache[number]
+        references = answers_of(texts_by_name, drop=drop)
+        answers = {item.key: item.text for item in references if not item.silence}
+        return answers, failed_calls
 
 
 async def build_question_pool(pool: Pool, options: FewlOptions, models: Models) -> QuestionPool:

@@ -238,9 +238,11 @@ class VoteCollector:
 
         async def ask(turns: Sequence[Message], name: str) -> tuple[VoteRow, bool]:
             reply = await reply_unless_empty(self._chat(turns, name, blank_vote))
-            return self._read_vote(
-                blank_vote, reply
-            ), reply is not None and reply.finish == "length"
+            vote = self._read_vote(blank_vote, reply)
+            # An empty reply has failed as a call, and is counted as that.
+            if reply is not None and vote.level is None:
+                self.models.note_unreadable("judge", judge)
+            return vote, reply is not None and reply.finish == "length"
 
         (first, cut), second = await ask_twice(ask, prompt, name, self._build_repair)
         if second is None:

@@ -343,6 +343,9 @@ class Pairwise(Metric):
                 stand_in="AB"[expected],
             )
             choice = await reply_unless_empty(reply)
+            # An empty reply has failed as a call, and is counted as that.
+            if choice and choice.index is None:
+                context.models.note_unreadable("judge")
             return (choice.index, choice.reply) if choice else (None, "")
 
         (index, first_reply), second = await ask_twice(
