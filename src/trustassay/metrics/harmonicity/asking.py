@@ -13,7 +13,7 @@ import numpy as np
 from trustassay.core.capabilities import Models, Reply, Vectors
 from trustassay.core.evidence import EvidenceRow, EvidenceRows, Piece, diff_words
 from trustassay.core.metric import Metric
-from trustassay.core.prompts import Prompt, PromptError, load_prompt
+from trustassay.core.prompts import Prompt, load_prompt
 from trustassay.core.sample import Sample, is_blank
 from trustassay.errors import AssessmentError, CallError, UsageError, check_choices, check_least
 from trustassay.metrics.harmonicity.perturbations import (
@@ -431,10 +431,8 @@ class PromptPerturber:
         template = self.metric.template
         if template is None:
             return question, ""
-        try:  # Prompt.fill would strip what was appended to the question
-            return template.render(question=question, sample=self.sample), template.name
-        except PromptError as error:
-            raise AssessmentError(str(error)) from None
+        # Prompt.fill would strip what was appended to the question.
+        return template.render(question=question, sample=self.sample), template.name
 
     async def _ask(self, question: str, draw: int | None = None) -> Reply:
         text, name = self._build_prompt(question)
